@@ -1,0 +1,239 @@
+//! Many photographs through the edge detector, on three streams: while one goes up, the one before is computed and the one before that comes
+//! down. Each array says what it waits for by being used; there is no event in this file, and no synchronisation but the wait for a result.
+//!
+//! The first few are done one after the other before, for comparison: overlapping may change the speed and must not change a pixel.
+
+#[path = "pipeline/arguments.rs"]
+mod arguments;
+#[path = "pipeline/bodies.rs"]
+mod bodies;
+#[path = "pipeline/failure.rs"]
+mod failure;
+#[path = "pipeline/kernels.rs"]
+mod kernels;
+#[path = "pipeline/picture.rs"]
+mod picture;
+#[path = "pipeline/progress.rs"]
+mod progress;
+#[path = "pipeline/steps.rs"]
+mod steps;
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use resident::ndarray::{Array3, s};
+use resident::{Device, Pending, SmartArray, Stream, audit};
+
+use arguments::{Arguments, Command, Settings};
+use failure::Failure;
+use kernels::Kernels;
+use progress::Progress;
+use steps::{LAUNCHES, Steps};
+
+const HELP: &str = "\
+Finds the edges of many photographs, with upload, computation and download overlapped.
+
+usage: photos [FOLDER] [--output FOLDER] [--sigma NUMBER] [--low NUMBER] [--high NUMBER]
+
+  FOLDER           its PNG and JPEG files; without one, variations of the portrait that comes with the examples
+  --output FOLDER  where to write the results as PNG, which takes its time; without it they are only computed
+  --sigma NUMBER   width of the blur in pixels, 0 to 64 [1.4]
+  --low NUMBER     gradients below this are no edges; 1 is a step from black to white [0.04]
+  --high NUMBER    gradients above this are edges, and so is what is connected to them and above --low [0.1]
+
+Leaves with 1 when overlapping changed a result or a device fails, 2 when the input cannot be used.";
+
+/// Photographs under way at once. Three streams are busy with three; the fourth is ready when one of them is done.
+const IN_FLIGHT: usize = 4;
+
+/// Done one after the other as well, to compare with.
+const COMPARED: usize = 8;
+
+const VARIATIONS: usize = 24;
+
+type Outcome<T> = Result<T, Failure>;
+
+/// Where the photographs come from.
+enum Album {
+    Files(Vec<PathBuf>),
+    Variations(Array3<u8>),
+}
+
+/// Which way each part of the work takes.
+struct Lanes {
+    upload: Stream,
+    compute: Stream,
+    download: Stream,
+    in_flight: usize,
+}
+
+/// What all photographs share.
+struct Studio {
+    album: Album,
+    kernels: Kernels,
+    settings: Settings,
+}
+
+fn main() -> ExitCode {
+    let outcome = arguments::parse(std::env::args_os().skip(1)).and_then(|command| match command {
+        Command::Help => Ok(HELP.to_owned()),
+        Command::Run(arguments) => run(&arguments),
+    });
+    failure::finish("photos", outcome)
+}
+
+fn run(arguments: &Arguments) -> Outcome<String> {
+    let _here = Device::cpu().enter(); // delete this line once the kernels have a .cuda body
+    let studio = Studio { album: Album::open(arguments.input.as_deref())?, kernels: Kernels::new(), settings: arguments.settings };
+    if let Some(folder) = &arguments.output {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::input(format_args!("cannot make {}: {error}", folder.display())))?;
+    }
+    let (all, compared) = (studio.album.len(), studio.album.len().min(COMPARED));
+    let progress = Progress::start((all + compared) * (LAUNCHES + 1));
+    let (first, alone) = studio.one_by_one(compared, &progress)?;
+
+    let (lanes, started) = (Lanes::three()?, Instant::now());
+    let deliver = |index: usize, edges: Array3<u8>| studio.deliver(index, &edges, first.get(index), arguments.output.as_deref());
+    let (outcome, report) = audit::capture(|| studio.develop(&lanes, all, &progress, deliver));
+    outcome?;
+    let overlapped = all as f64 / started.elapsed().as_secs_f64();
+    drop(progress);
+    let rates = [("one after the other", alone, compared), ("overlapped", overlapped, all)]
+        .map(|(how, rate, count)| format!("{how:<20}{rate:8.1} images per second, of {count}"));
+    Ok(format!("{}\n\n{report}", rates.join("\n")))
+}
+
+impl Studio {
+    /// The first few on a single stream, each waited for: their results, and how many there were in a second.
+    fn one_by_one(&self, count: usize, progress: &Progress) -> Outcome<(Vec<Array3<u8>>, f64)> {
+        let (lanes, started) = (Lanes::one()?, Instant::now());
+        let mut results = Vec::with_capacity(count);
+        self.develop(&lanes, count, progress, |_, edges| {
+            results.push(edges);
+            Ok(())
+        })?;
+        Ok((results, count as f64 / started.elapsed().as_secs_f64()))
+    }
+
+    /// Queues photograph after photograph, and hands out each result, in order, when there are enough behind it to keep the device busy.
+    fn develop(
+        &self,
+        lanes: &Lanes,
+        count: usize,
+        progress: &Progress,
+        mut deliver: impl FnMut(usize, Array3<u8>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let mut under_way = VecDeque::new();
+        for index in 0..count {
+            progress.begin(&self.album.name(index));
+            let photo = self.album.read(index)?;
+            progress.done();
+            under_way.push_back((index, self.queue(lanes, photo, progress)?));
+            if under_way.len() >= lanes.in_flight {
+                finish(&mut under_way, &mut deliver)?;
+            }
+        }
+        while !under_way.is_empty() {
+            finish(&mut under_way, &mut deliver)?;
+        }
+        Ok(())
+    }
+
+    /// Everything that is to happen to one photograph. All arrays are dropped here, with the work still queued: it keeps what it needs.
+    fn queue(&self, lanes: &Lanes, photo: Array3<u8>, progress: &Progress) -> resident::Result<Pending<Array3<u8>>> {
+        let steps = Steps { kernels: &self.kernels, stream: &lanes.compute, progress };
+        let photo = SmartArray::from(photo).named("photo");
+        photo.prefetch(&lanes.upload)?;
+        let grey = steps.grey(&photo)?;
+        let soft = steps.blur(self.settings.sigma, &grey)?;
+        let (strength, direction) = steps.gradient(&soft)?;
+        let ridges = steps.thin(&strength, &direction)?;
+        let edges = steps.connect(self.settings.low, self.settings.high, &ridges)?;
+        steps.overlay(&photo, &edges)?.snapshot_on(&lanes.download)
+    }
+
+    fn deliver(&self, index: usize, edges: &Array3<u8>, one_by_one: Option<&Array3<u8>>, folder: Option<&Path>) -> Outcome<()> {
+        let name = self.album.name(index);
+        if one_by_one.is_some_and(|expected| expected != edges) {
+            return Err(Failure::result(format_args!("{name} came out differently when overlapped")));
+        }
+        folder.map_or(Ok(()), |folder| picture::write(&folder.join(format!("{name}.png")), edges.view()))
+    }
+}
+
+fn finish(
+    under_way: &mut VecDeque<(usize, Pending<Array3<u8>>)>,
+    deliver: &mut impl FnMut(usize, Array3<u8>) -> Outcome<()>,
+) -> Outcome<()> {
+    match under_way.pop_front() {
+        Some((index, edges)) => deliver(index, edges.wait()?),
+        None => Ok(()),
+    }
+}
+
+impl Lanes {
+    fn one() -> resident::Result<Self> {
+        let stream = Device::current()?.new_stream()?;
+        Ok(Self { upload: stream.clone(), compute: stream.clone(), download: stream, in_flight: 1 })
+    }
+
+    fn three() -> resident::Result<Self> {
+        let device = Device::current()?;
+        Ok(Self { upload: device.new_stream()?, compute: device.new_stream()?, download: device.new_stream()?, in_flight: IN_FLIGHT })
+    }
+}
+
+impl Album {
+    fn open(folder: Option<&Path>) -> Outcome<Self> {
+        let Some(folder) = folder else { return Ok(Self::Variations(picture::built_in()?)) };
+        let unreadable = |error: std::io::Error| Failure::input(format_args!("cannot read folder {}: {error}", folder.display()));
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if is_photograph(&path) {
+                files.push(path);
+            }
+        }
+        if files.is_empty() {
+            return Err(Failure::input(format_args!("there is no PNG or JPEG file in {}", folder.display())));
+        }
+        files.sort();
+        Ok(Self::Files(files))
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Files(files) => files.len(),
+            Self::Variations(_) => VARIATIONS,
+        }
+    }
+
+    /// The file's whole name, so that `a.png` and `a.jpg` have two results.
+    fn name(&self, index: usize) -> String {
+        match self {
+            Self::Files(files) => files[index].file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Self::Variations(_) => format!("variation {}", index + 1),
+        }
+    }
+
+    fn read(&self, index: usize) -> Outcome<Array3<u8>> {
+        match self {
+            Self::Files(files) => picture::read(&files[index]),
+            Self::Variations(portrait) => Ok(variation(portrait, index)),
+        }
+    }
+}
+
+fn is_photograph(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    path.is_file() && ["png", "jpg", "jpeg"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// Mirrored or not, and less and less exposed.
+fn variation(portrait: &Array3<u8>, index: usize) -> Array3<u8> {
+    let direction = if index.is_multiple_of(2) { 1 } else { -1 };
+    let exposure = 100 - 2 * (index % VARIATIONS) as u16;
+    portrait.slice(s![.., ..;direction, ..]).mapv(|value| (u16::from(value) * exposure / 100) as u8)
+}

@@ -1,0 +1,52 @@
+//! On the side: how bright the photograph is, as a histogram that a second stream counts while the first goes on.
+
+use resident::ndarray::{ArrayView2, Ix1, Ix2};
+use resident::{Grid, In, InOut, Kernel, Result, SmartArray, Stream};
+
+use crate::steps::Plane;
+
+/// From black to white.
+pub(crate) const BINS: usize = 256;
+
+/// Bars of increasing height.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const BINS_PER_BAR: usize = 8;
+
+/// Queues the count. The bins start as zeros, which no transfer brings to the device.
+pub(crate) fn histogram(stream: &Stream, grey: &Plane<f32>) -> Result<SmartArray<u32, Ix1>> {
+    let kernel = Kernel::<(In<f32, Ix2>, InOut<u32>)>::new("histogram")
+        .require("there are 256 bins", |_grid, (_, bins)| bins.len() == BINS)
+        .host(|_grid, (grey, bins)| body(grey, bins));
+    let mut bins = SmartArray::zeros(BINS).named("histogram");
+    kernel.launch_on(stream, Grid::cover(grey.len()), (grey, &mut bins))?;
+    Ok(bins)
+}
+
+pub(crate) fn body(grey: ArrayView2<'_, f32>, bins: &mut [u32]) {
+    for &brightness in grey {
+        bins[bin(brightness)] += 1;
+    }
+}
+
+/// One line: the histogram as bars, and the brightness that half of the pixels stay below.
+pub(crate) fn line(bins: &[u32]) -> String {
+    let heights: Vec<u64> = bins.chunks(BINS_PER_BAR).map(|chunk| chunk.iter().map(|&count| u64::from(count)).sum()).collect();
+    let tallest = heights.iter().copied().max().unwrap_or(0).max(1);
+    let bars: String = heights.iter().map(|height| BARS[(height * (BARS.len() as u64 - 1)).div_ceil(tallest) as usize]).collect();
+    format!("dark {bars} bright, median {}", median(bins))
+}
+
+fn median(bins: &[u32]) -> usize {
+    let half = bins.iter().map(|&count| u64::from(count)).sum::<u64>().div_ceil(2);
+    let mut below = 0;
+    let reaches_half = |&count: &u32| {
+        below += u64::from(count);
+        below >= half
+    };
+    bins.iter().position(reaches_half).unwrap_or(0)
+}
+
+/// Rounding may lift white above 1, so the last bin takes what is beyond it.
+fn bin(brightness: f32) -> usize {
+    ((brightness * BINS as f32) as usize).min(BINS - 1)
+}

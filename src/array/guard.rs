@@ -1,0 +1,208 @@
+//! What an access hands out. Nothing happens when a guard is dropped but that its device learns where foreign work ends: forgetting one is never
+//! unsound and loses no update.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+
+use ndarray::{ArrayRef, ArrayView, ArrayViewMut, Dimension};
+
+use super::layout::Layout;
+use crate::audit::Cause;
+use crate::coherence::Place;
+use crate::device::{Device, Stream};
+use crate::storage::Storage;
+use crate::transfer::{self, Request};
+
+/// The host's copy of a part, to be read: an `ndarray::ArrayRef`.
+#[must_use]
+pub struct HostRef<'a, T, D: Dimension> {
+    pub(super) view: ArrayView<'a, T, D>,
+}
+
+impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
+    type Target = ArrayRef<T, D>;
+
+    #[inline]
+    fn deref(&self) -> &ArrayRef<T, D> {
+        &self.view
+    }
+}
+
+/// The host's copy of a part, to be written: an `ndarray::ArrayRef`.
+#[must_use]
+pub struct HostMut<'a, T, D: Dimension> {
+    pub(super) view: ArrayViewMut<'a, T, D>,
+}
+
+impl<T, D: Dimension> Deref for HostMut<'_, T, D> {
+    type Target = ArrayRef<T, D>;
+
+    #[inline]
+    fn deref(&self) -> &ArrayRef<T, D> {
+        &self.view
+    }
+}
+
+impl<T, D: Dimension> DerefMut for HostMut<'_, T, D> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut ArrayRef<T, D> {
+        &mut self.view
+    }
+}
+
+impl<T: fmt::Debug, D: Dimension> fmt::Debug for HostRef<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.fmt(f)
+    }
+}
+
+impl<T: fmt::Debug, D: Dimension> fmt::Debug for HostMut<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.fmt(f)
+    }
+}
+
+impl<T: fmt::Display, D: Dimension> fmt::Display for HostRef<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.fmt(f)
+    }
+}
+
+/// A device's copy of a part, to be read by foreign work on [`stream`](Self::stream): launches and library calls that this crate does not know of.
+///
+/// Work queued on that stream is ordered behind what wrote the bytes, and what writes them later anywhere is ordered behind that work.
+#[must_use]
+pub struct DeviceRef<'a, T, D> {
+    pub(super) storage: &'a Storage,
+    pub(super) layout: Layout<D>,
+    /// Of the whole array's copy.
+    pub(super) base: u64,
+    pub(super) stream: u64,
+    pub(super) element: PhantomData<&'a T>,
+}
+
+impl<T, D: Dimension> DeviceRef<'_, T, D> {
+    /// Elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements along each axis.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// Elements from one to the next along each axis.
+    #[must_use]
+    pub fn strides(&self) -> &[isize] {
+        self.layout.strides()
+    }
+
+    /// The device's own address of the element with index 0, 0, ...
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.base + (self.layout.offset() * size_of::<T>()) as u64
+    }
+
+    /// The stream that this access is ordered on.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        // The array keeps the stream of an open reader until it is written, which this guard's borrow excludes; an array without bytes keeps none.
+        self.storage.lock().find_stream(self.stream).cloned().unwrap_or_else(|| Device::cpu().stream())
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.stream().device()
+    }
+}
+
+/// A device's copy of a part, to be written by foreign work on [`stream`](Self::stream).
+///
+/// It is the newest copy from the moment it was handed out. Later uses elsewhere are ordered behind all work queued on the stream before this guard
+/// drops; if it is forgotten, behind all work queued there before they are.
+#[must_use]
+pub struct DeviceMut<'a, T, D: Dimension> {
+    pub(super) storage: &'a Storage,
+    pub(super) layout: Layout<D>,
+    pub(super) base: u64,
+    pub(super) stream: Stream,
+    pub(super) place: Place,
+    pub(super) site: &'static Location<'static>,
+    pub(super) element: PhantomData<&'a mut T>,
+}
+
+impl<T, D: Dimension> DeviceMut<'_, T, D> {
+    /// Elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements along each axis.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// Elements from one to the next along each axis.
+    #[must_use]
+    pub fn strides(&self) -> &[isize] {
+        self.layout.strides()
+    }
+
+    /// The device's own address of the element with index 0, 0, ...
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.base + (self.layout.offset() * size_of::<T>()) as u64
+    }
+
+    /// The stream that this access is ordered on.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        self.stream.clone()
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.stream.device()
+    }
+}
+
+impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
+    fn drop(&mut self) {
+        let selection = self.layout.selection(self.storage.space());
+        let request = Request { storage: self.storage, selection: &selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
+        transfer::close_write(&request, &self.stream, self.place);
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for DeviceRef<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceRef({:?} at {:#x})", self.shape(), self.address())
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for DeviceMut<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceMut({:?} at {:#x} on {})", self.shape(), self.address(), self.stream)
+    }
+}

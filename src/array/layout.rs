@@ -1,0 +1,304 @@
+//! Shape, strides and offset of a view, in elements, with ndarray's dimension types.
+
+use std::ptr::NonNull;
+
+use ndarray::{
+    ArrayView, ArrayViewMut, Axis, Dimension, RawArrayView, RawArrayViewMut, ShapeBuilder, SliceArg, SliceInfoElem, StrideShape,
+};
+
+use crate::storage::{Selection, Space, Strided};
+
+/// A view of an array's memory. Strides are ndarray's: an `isize` kept in a `usize`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout<D> {
+    dim: D,
+    strides: D,
+    /// Of the element with index 0, 0, ..., from the start of memory.
+    offset: usize,
+}
+
+impl<D: Dimension> Layout<D> {
+    /// What ndarray would make of that shape: rows first, or columns first with `.f()`.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's constructors, if the shape has more elements than an `isize` counts.
+    #[track_caller]
+    pub(crate) fn of_shape<T>(shape: impl ShapeBuilder<Dim = D>) -> Self {
+        let shape: StrideShape<D> = shape.into_shape_with_order().into();
+        let bytes =
+            shape.raw_dim().slice().iter().filter(|len| **len != 0).try_fold(size_of::<T>().max(1), |bytes, len| bytes.checked_mul(*len));
+        assert!(
+            bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()),
+            "resident: Shape too large, product of non-zero axis lengths overflows isize"
+        );
+        // SAFETY: elements without bytes are everywhere; the lengths were checked, and the strides are ndarray's own.
+        let view = unsafe { RawArrayView::<(), D>::from_shape_ptr(shape, NonNull::dangling().as_ptr()) };
+        Self::new(view.raw_dim(), view.strides(), 0)
+    }
+
+    pub(crate) fn new(dim: D, strides: &[isize], offset: usize) -> Self {
+        let mut own = dim.clone();
+        own.slice_mut().copy_from_slice(bytemuck::cast_slice(strides));
+        Self { dim, strides: own, offset }
+    }
+
+    pub(crate) fn dim(&self) -> &D {
+        &self.dim
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.dim.slice()
+    }
+
+    pub(crate) fn strides(&self) -> &[isize] {
+        bytemuck::cast_slice(self.strides.slice())
+    }
+
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.dim.size()
+    }
+
+    pub(crate) fn strided(&self) -> Strided<'_> {
+        Strided { shape: self.shape(), strides: self.strides(), offset: self.offset }
+    }
+
+    pub(crate) fn selection(&self, space: &Space) -> Selection {
+        space.select(self.shape(), self.strides(), self.offset)
+    }
+
+    pub(crate) fn with_offset(mut self, offset: usize) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// Whether elements lie row by row without gaps; lone axes do not count.
+    pub(crate) fn is_c_contiguous(&self) -> bool {
+        is_contiguous(self.shape().iter().zip(self.strides()).rev())
+    }
+
+    /// Whether elements lie column by column without gaps; lone axes do not count.
+    pub(crate) fn is_f_contiguous(&self) -> bool {
+        is_contiguous(self.shape().iter().zip(self.strides()))
+    }
+
+    #[inline]
+    fn is_reversed(&self, axis: usize) -> bool {
+        self.strides()[axis] < 0 && self.shape()[axis] > 1
+    }
+
+    /// The offset of the element that lies lowest.
+    #[inline]
+    fn lowest(&self) -> usize {
+        let mut lowest = self.offset;
+        for axis in 0..self.dim.ndim() {
+            if self.is_reversed(axis) {
+                lowest -= (self.shape()[axis] - 1) * self.strides()[axis].unsigned_abs();
+            }
+        }
+        lowest
+    }
+
+    /// Strides upwards, as ndarray's constructors want them.
+    #[inline]
+    fn upwards(&self) -> D {
+        let mut strides = self.strides.clone();
+        for stride in strides.slice_mut() {
+            *stride = (*stride as isize).unsigned_abs();
+        }
+        strides
+    }
+
+    /// An ndarray view of memory that starts at `base`.
+    ///
+    /// # Safety
+    ///
+    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody writes them.
+    #[inline]
+    pub(crate) unsafe fn view<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
+        let start = self.start::<T>(base);
+        // SAFETY: the elements lie in one allocation from `base` on, as the caller promises, so moving along all axes stays within it; the lengths
+        // were checked when the array was made; strides are turned upwards.
+        let mut raw = unsafe { RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start) };
+        for axis in 0..self.dim.ndim() {
+            if self.is_reversed(axis) {
+                raw.invert_axis(Axis(axis));
+            }
+        }
+        // SAFETY: as the caller promises.
+        unsafe { raw.deref_into_view() }
+    }
+
+    /// As `view`, to be written.
+    ///
+    /// # Safety
+    ///
+    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody else touches them.
+    #[inline]
+    pub(crate) unsafe fn view_mut<'a, T>(&self, base: *mut u8) -> ArrayViewMut<'a, T, D> {
+        let start = self.start::<T>(base);
+        // SAFETY: as in `view`.
+        let mut raw = unsafe { RawArrayViewMut::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start) };
+        for axis in 0..self.dim.ndim() {
+            if self.is_reversed(axis) {
+                raw.invert_axis(Axis(axis));
+            }
+        }
+        // SAFETY: as the caller promises.
+        unsafe { raw.deref_into_view_mut() }
+    }
+
+    #[inline]
+    fn start<T>(&self, base: *mut u8) -> *mut T {
+        if base.is_null() || self.len() == 0 || size_of::<T>() == 0 {
+            return NonNull::dangling().as_ptr();
+        }
+        base.cast::<T>().wrapping_add(self.lowest())
+    }
+
+    /// A slice of this view.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `slice`, if an index lies outside or the number of axes does not fit.
+    #[track_caller]
+    pub(crate) fn slice<I: SliceArg<D>>(&self, info: &I) -> Layout<I::OutDim> {
+        // SAFETY: elements without bytes are everywhere, so any view of them is good; strides are turned upwards.
+        let mut whole =
+            unsafe { RawArrayView::<(), D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), NonNull::dangling().as_ptr()) };
+        for axis in 0..self.dim.ndim() {
+            if self.is_reversed(axis) {
+                whole.invert_axis(Axis(axis));
+            }
+        }
+        let offset = self.offset_of(info.as_ref());
+        let part = whole.slice_move(info);
+        let dim = part.raw_dim();
+        // Nothing is looked at in an empty part, so it lies at the start.
+        let offset = if dim.size() == 0 { 0 } else { offset };
+        Layout::new(dim, part.strides(), offset)
+    }
+
+    /// Where a slice starts: ndarray's own rule (`do_slice`), which it does not publish.
+    fn offset_of(&self, info: &[SliceInfoElem]) -> usize {
+        let (mut offset, mut axis) = (self.offset as isize, 0);
+        for element in info {
+            if matches!(element, SliceInfoElem::NewAxis) {
+                continue;
+            }
+            let Some((len, stride)) = self.shape().get(axis).map(|len| (*len as isize, self.strides()[axis])) else { break };
+            offset += stride * first_index(element, len).clamp(0, (len - 1).max(0));
+            axis += 1;
+        }
+        offset as usize
+    }
+
+    /// Two parts along an axis, the second from `index` on.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such axis, or `index` lies beyond its end.
+    #[track_caller]
+    pub(crate) fn split_at(&self, axis: Axis, index: usize) -> (Self, Self) {
+        let len = self.dim.slice()[axis.index()];
+        assert!(index <= len, "resident: split at {index} of an axis of length {len}");
+        let (mut first, mut second) = (self.clone(), self.clone());
+        first.dim.slice_mut()[axis.index()] = index;
+        second.dim.slice_mut()[axis.index()] = len - index;
+        if index < len {
+            second.offset = (self.offset as isize + self.strides()[axis.index()] * index as isize) as usize;
+        }
+        (first, second)
+    }
+
+    /// Offset of one element, if the index lies within.
+    pub(crate) fn element(&self, index: &[usize]) -> Option<usize> {
+        let inside = index.len() == self.shape().len() && index.iter().zip(self.shape()).all(|(index, len)| index < len);
+        let distance: isize = index.iter().zip(self.strides()).map(|(index, stride)| *index as isize * stride).sum();
+        inside.then(|| (self.offset as isize + distance) as usize)
+    }
+}
+
+fn is_contiguous<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
+    if axes.clone().any(|(len, _)| *len == 0) {
+        return true;
+    }
+    let mut expected = 1;
+    axes.filter(|(len, _)| **len != 1).all(|(len, stride)| {
+        let fits = *stride == expected;
+        expected *= *len as isize;
+        fits
+    })
+}
+
+/// The index along an axis of `len` at which a slice's first element lies.
+fn first_index(element: &SliceInfoElem, len: isize) -> isize {
+    let absolute = |index: isize| if index < 0 { index + len } else { index };
+    match *element {
+        SliceInfoElem::Slice { start, end, step } => {
+            if step < 0 {
+                end.map_or(len, absolute) - 1
+            } else {
+                absolute(start)
+            }
+        }
+        SliceInfoElem::Index(index) => absolute(index),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array3, Axis, ShapeBuilder, s};
+
+    use super::Layout;
+
+    /// Slices of layouts lie where ndarray's slices lie.
+    macro_rules! agrees {
+        ($array:expr, $layout:expr, $($slice:expr),+ $(,)?) => {
+            $({
+                let expected = $array.slice($slice);
+                let part = $layout.slice(&$slice);
+                assert_eq!(part.shape(), expected.shape());
+                if expected.len() > 0 {
+                    let first = *expected.iter().next().expect("not empty") as usize;
+                    let numbered = $array.as_slice_memory_order().expect("contiguous")[part.offset()] as usize;
+                    assert_eq!(numbered, first, "{}", stringify!($slice));
+                }
+            })+
+        };
+    }
+
+    #[test]
+    fn slices_start_where_ndarrays_do() {
+        for fortran in [false, true] {
+            let shape = (4, 5, 6).set_f(fortran);
+            let array = Array3::from_shape_vec(shape, (0..120_i32).collect()).expect("120 elements");
+            let layout = Layout::of_shape::<i32>((4, 5, 6).set_f(fortran));
+            agrees!(
+                array,
+                layout,
+                s![.., .., ..],
+                s![1..3, ..;2, ..;-1],
+                s![-1, 1..-1, ..;-2],
+                s![.., 4..;-3, 2],
+                s![2..2, .., ..],
+                s![.., ndarray::NewAxis, 3, -2..],
+                s![0, 0, 0],
+            );
+        }
+    }
+
+    #[test]
+    fn a_split_meets_at_the_index() {
+        let (first, second) = Layout::of_shape::<u8>((4, 6)).split_at(Axis(1), 2);
+        assert_eq!((first.shape(), second.shape(), second.offset()), (&[4, 2][..], &[4, 4][..], 2));
+        let (_, nothing) = Layout::of_shape::<u8>((4, 6)).split_at(Axis(0), 4);
+        assert_eq!(nothing.shape(), [0, 6]);
+    }
+}

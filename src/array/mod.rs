@@ -1,0 +1,19 @@
+//! What users hold: arrays that are coherent, their parts, and the guards of their accesses.
+
+mod guard;
+mod layout;
+mod methods;
+mod multi_slice;
+mod owned;
+mod part;
+mod pending;
+mod smart;
+mod view;
+
+pub use guard::{DeviceMut, DeviceRef, HostMut, HostRef};
+pub(crate) use layout::Layout;
+pub use multi_slice::MultiSlice;
+pub use pending::Pending;
+pub use smart::SmartArray;
+pub(crate) use view::Erased;
+pub use view::{AnyView, AnyViewMut, AsView, AsViewMut, SmartView, SmartViewMut};

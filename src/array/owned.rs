@@ -1,0 +1,69 @@
+//! ndarray's own arrays from memory, and back.
+
+use ndarray::{Array, Array1, Axis, Dimension, IxDyn, s};
+
+use super::layout::Layout;
+use crate::element::Element;
+use crate::storage::{HostBuffer, Origin, Space};
+
+/// An adopted array: its memory as it is if it has no gaps, packed once if it has.
+pub(super) fn adopt<T: Element, D: Dimension>(array: Array<T, D>) -> (Layout<D>, Space, Origin) {
+    let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
+    let found = Space::of(array.shape(), array.strides(), element_bytes);
+    let Some((space, offset)) = found else {
+        return adopt(packed(&array));
+    };
+    let layout = Layout::new(array.raw_dim(), array.strides(), offset);
+    let len = array.len();
+    let (vector, start) = array.into_raw_vec_and_offset();
+    // ndarray's offset is that of the first element; the memory starts where the lowest lies.
+    let start = start.unwrap_or(0).saturating_sub(offset);
+    (layout, space, Origin::Host(HostBuffer::from_vec(vector, start, len)))
+}
+
+fn packed<T: Element, D: Dimension>(array: &Array<T, D>) -> Array<T, D> {
+    let elements: Vec<T> = array.iter().copied().collect();
+    Array::from_shape_vec(array.raw_dim(), elements).unwrap_or_else(|fault| unreachable!("as many elements as the shape has: {fault}"))
+}
+
+/// The array of that layout over memory that `buffer` owns: the vector that it was made from, not a copy.
+pub(super) fn array_over<T: Element, D: Dimension>(buffer: HostBuffer, layout: &Layout<D>) -> Array<T, D> {
+    // SAFETY: only called for the buffer of an array of `T`, which `HostBuffer` was made for, by its last owner: nothing queued holds it any more.
+    let (vector, start) = unsafe { buffer.into_vec::<T>() };
+    let line = Array1::from_vec(vector).slice_move(s![start..start + layout.len()]);
+    let mut order: Vec<usize> = (0..layout.shape().len()).collect();
+    order.sort_by_key(|axis| {
+        // Lone axes have any stride; they go last, where they change nothing.
+        let (len, stride) = (layout.shape()[*axis], layout.strides()[*axis].unsigned_abs());
+        (len == 1, std::cmp::Reverse(stride))
+    });
+    let memory: Vec<usize> = order.iter().map(|axis| layout.shape()[*axis]).collect();
+    let mut back = vec![0; order.len()];
+    for (position, axis) in order.iter().enumerate() {
+        back[*axis] = position;
+    }
+    let shaped = line.into_shape_with_order(IxDyn(&memory)).map(|array| array.permuted_axes(IxDyn(&back)));
+    let mut array =
+        shaped.and_then(Array::into_dimensionality::<D>).unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
+    let reversed: Vec<bool> = layout.strides().iter().zip(layout.shape()).map(|(stride, len)| *stride < 0 && *len > 1).collect();
+    reverse(&mut array, &reversed);
+    array
+}
+
+/// An array from memory where its axes all run upwards, rows first; `reversed` ones are turned round without moving anything.
+pub(super) fn packed_array<T: Element, D: Dimension>(buffer: HostBuffer, shape: &[usize], reversed: &[bool]) -> Array<T, D> {
+    // SAFETY: as in `array_over`.
+    let (vector, _) = unsafe { buffer.into_vec::<T>() };
+    let array = Array::from_shape_vec(IxDyn(shape), vector).and_then(Array::into_dimensionality::<D>);
+    let mut array = array.unwrap_or_else(|fault| unreachable!("the memory was made for that shape: {fault}"));
+    reverse(&mut array, reversed);
+    array
+}
+
+fn reverse<T, D: Dimension>(array: &mut Array<T, D>, reversed: &[bool]) {
+    for (axis, reversed) in reversed.iter().enumerate() {
+        if *reversed {
+            array.invert_axis(Axis(axis));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The array that stays where it is used.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use ndarray::{Array, Array1, Axis, Dimension, IntoDimension, Ix1, ShapeBuilder, SliceArg};
+use num_traits::One;
+
+use super::guard::{DeviceMut, DeviceRef, HostMut, HostRef};
+use super::layout::Layout;
+use super::methods::{reading, writing};
+use super::multi_slice::MultiSlice;
+use super::owned;
+use super::part::{Line, Part};
+use super::pending::{Pending, sole_owner};
+use super::view::{AsView, SmartView, SmartViewMut};
+use crate::audit::{Residency, Traffic, registry};
+use crate::backend::Bytes;
+use crate::coherence::Access;
+use crate::device::Stream;
+use crate::element::Element;
+use crate::error::{Error, Result, Text};
+use crate::storage::{Origin, Space, Storage};
+use crate::transfer::{self, Target};
+
+/// An n-dimensional array with one copy on the host and one on each device that used it, kept coherent region by region.
+///
+/// Nothing moves until somebody looks: [`host`](Self::host) brings down what is stale on the host, [`gpu_on`](Self::gpu_on) and kernel launches bring
+/// up what is stale on a device, and only the bytes of the part that is asked for. It descends from Numba's `SmartArray`.
+///
+/// | call | what moves, at most | afterwards |
+/// |---|---|---|
+/// | `host()`, `gpu()` | stale parts, to there | both sides valid |
+/// | `host_mut()`, `gpu_mut()` | stale parts, to there | that side newest |
+/// | `host_overwrite()`, `gpu_overwrite()`, `fill(v)` | nothing | that side newest |
+///
+/// ```
+/// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+///
+/// let _here = Device::cpu().enter();
+/// let mut field = SmartArray::from(Array2::<f32>::zeros((512, 512)));   // adopts the allocation
+/// field.gpu_mut()?;                                                     // up: a kernel would write it now
+/// let row = field.slice(s![7, ..]).host()?.sum();                       // down: one row
+/// assert_eq!((row, field.traffic().to_host.bytes), (0.0, 512 * 4));
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
+/// Its contents may be read by many threads at once; a transfer that several of them need happens once. A state changes when an access is handed
+/// out, never when a guard drops, so forgetting a guard is never unsound and loses no update. Dropping an array waits for nothing.
+pub struct SmartArray<T: Element, D: Dimension> {
+    storage: Arc<Storage>,
+    layout: Layout<D>,
+    element: PhantomData<T>,
+}
+
+impl<T: Element, D: Dimension> SmartArray<T, D> {
+    /// All zero bytes, as a constant: each place fills its own copy at first use, which is no transfer.
+    ///
+    /// # Panics
+    ///
+    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    #[track_caller]
+    pub fn zeros(shape: impl ShapeBuilder<Dim = D>) -> Self {
+        Self::constant(shape, T::zeroed(), Location::caller())
+    }
+
+    /// All one, as a constant.
+    ///
+    /// # Panics
+    ///
+    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    #[track_caller]
+    pub fn ones(shape: impl ShapeBuilder<Dim = D>) -> Self
+    where
+        T: One,
+    {
+        Self::constant(shape, T::one(), Location::caller())
+    }
+
+    /// All `value`, as a constant.
+    ///
+    /// # Panics
+    ///
+    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    #[track_caller]
+    pub fn full(shape: impl ShapeBuilder<Dim = D>, value: T) -> Self {
+        Self::constant(shape, value, Location::caller())
+    }
+
+    /// Without contents, and without memory anywhere yet. Reading an element before it is written is
+    /// [`Uninitialised`](crate::Error::Uninitialised).
+    ///
+    /// # Panics
+    ///
+    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    #[track_caller]
+    pub fn uninit(shape: impl ShapeBuilder<Dim = D>) -> Self {
+        Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, Location::caller())
+    }
+
+    /// [`uninit`](Self::uninit) in the shape and axis order of another array.
+    #[track_caller]
+    #[must_use]
+    pub fn uninit_like<U: Element>(other: &SmartArray<U, D>) -> Self {
+        Self::make(other.layout.clone(), Origin::Uninitialised, Location::caller())
+    }
+
+    /// [`zeros`](Self::zeros) in the shape and axis order of another array.
+    #[track_caller]
+    #[must_use]
+    pub fn zeros_like<U: Element>(other: &SmartArray<U, D>) -> Self {
+        Self::make(other.layout.clone(), Origin::Constant(bytes_of(&T::zeroed())), Location::caller())
+    }
+
+    #[track_caller]
+    fn constant(shape: impl ShapeBuilder<Dim = D>, value: T, site: Line) -> Self {
+        Self::make(Layout::of_shape::<T>(shape), Origin::Constant(bytes_of(&value)), site)
+    }
+
+    fn make(layout: Layout<D>, origin: Origin, site: Line) -> Self {
+        let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
+        let (space, _) = Space::of(layout.shape(), layout.strides(), element_bytes)
+            .unwrap_or_else(|| unreachable!("an array made here has no gaps: {:?}, {:?}", layout.shape(), layout.strides()));
+        let storage = Storage::new::<T>(space, layout.shape(), origin, site);
+        Self { storage, layout, element: PhantomData }
+    }
+
+    pub(super) fn adopted(array: Array<T, D>, site: Line) -> Self {
+        let (layout, space, origin) = owned::adopt(array);
+        let storage = Storage::new::<T>(space, layout.shape(), origin, site);
+        Self { storage, layout, element: PhantomData }
+    }
+
+    pub(super) fn cloned(source: Part<'_, '_, D>, site: Line) -> Result<Self> {
+        let fresh = match Space::of(source.layout.shape(), source.layout.strides(), source.storage.space().element_bytes() as u32) {
+            Some((_, offset)) => source.layout.clone().with_offset(offset),
+            None => Layout::of_shape::<T>(source.layout.dim().clone()),
+        };
+        let clone = Self::make(fresh, Origin::Uninitialised, site);
+        transfer::clone_into(clone.part().end(), source.end(), site)?;
+        Ok(clone)
+    }
+
+    /// The name under which errors, reports and events speak of it.
+    ///
+    /// ```
+    /// let photo = resident::SmartArray::<u8, _>::zeros((3, 4)).named("photo");
+    /// assert_eq!(&*photo.name(), "photo");
+    /// ```
+    #[must_use]
+    pub fn named(self, name: impl AsRef<str>) -> Self {
+        self.storage.set_name(name.as_ref());
+        self
+    }
+
+    /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis order and strides. Stale parts come down first;
+    /// device copies are given back.
+    ///
+    /// # Errors
+    ///
+    /// As [`host`](Self::host). The array is dropped then: call `host` before, and nothing is left that could fail.
+    #[track_caller]
+    pub fn into_array(self) -> Result<Array<T, D>> {
+        let site = Location::caller();
+        // Wait for readers of the host memory as well: it leaves the library's hands.
+        drop(self.part().host::<T>(site)?);
+        if self.is_empty() || size_of::<T>() == 0 {
+            return Ok(self.without_bytes());
+        }
+        drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
+        let host = self.storage.lock().host.take();
+        let Some(buffer) = host else {
+            return Err(Error::OutOfMemory {
+                array: Text::new(self.storage.named()),
+                device: Text::new("the host"),
+                shortage: Arc::default(),
+            });
+        };
+        Ok(owned::array_over(sole_owner(buffer), &self.layout))
+    }
+
+    /// An array whose elements take no memory: any one is as good as another.
+    fn without_bytes(&self) -> Array<T, D> {
+        let host = self.storage.lock().host.take();
+        match host {
+            Some(buffer) if self.is_empty() => owned::array_over(sole_owner(buffer), &self.layout),
+            _ => Array::from_elem(self.raw_dim(), T::zeroed()),
+        }
+    }
+
+    /// All of it, to be read.
+    #[must_use]
+    pub fn view(&self) -> SmartView<'_, T, D> {
+        SmartView::new(&self.storage, self.layout.clone())
+    }
+
+    /// All of it, to be written.
+    #[must_use]
+    pub fn view_mut(&mut self) -> SmartViewMut<'_, T, D> {
+        SmartViewMut::new(&self.storage, self.layout.clone())
+    }
+
+    #[inline]
+    pub(super) fn part(&self) -> Part<'_, '_, D> {
+        Part { storage: &self.storage, layout: &self.layout }
+    }
+
+    reading!('_);
+    writing!();
+}
+
+fn bytes_of<T: Element>(value: &T) -> Bytes {
+    Bytes::from_slice(bytemuck::bytes_of(value))
+}
+
+/// Adopts an array: its allocation is kept, and given back by `into_array`. One with gaps is packed once.
+impl<T: Element, D: Dimension> From<Array<T, D>> for SmartArray<T, D> {
+    #[track_caller]
+    fn from(array: Array<T, D>) -> Self {
+        Self::adopted(array, Location::caller())
+    }
+}
+
+/// Adopts a vector.
+impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
+    #[track_caller]
+    fn from(vector: Vec<T>) -> Self {
+        Self::adopted(Array1::from_vec(vector), Location::caller())
+    }
+}
+
+impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
+    fn drop(&mut self) {
+        registry::leave(self.storage.number());
+        transfer::release(&mut self.storage.lock(), self.storage.space());
+    }
+}
+
+/// Name, shape and residency; moves nothing.
+impl<T: Element, D: Dimension> fmt::Debug for SmartArray<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SmartArray({}, {:?}, {})", self.storage.named(), self.shape(), self.residency())
+    }
+}

@@ -1,0 +1,27 @@
+//! The only file that names `tracing`.
+
+use tracing::{Level, event, event_enabled};
+
+use super::Record;
+
+/// Whether anybody listens to transfers: a cached flag where nobody ever subscribed.
+#[inline]
+pub(super) fn is_enabled() -> bool {
+    event_enabled!(target: "resident::transfer", Level::DEBUG)
+}
+
+pub(super) fn emit(record: &Record) {
+    let Record { direction, bytes, array, device, stream, cause, site, stale_since } = record;
+    event!(
+        target: "resident::transfer",
+        Level::DEBUG,
+        direction = direction.as_str(),
+        bytes = *bytes,
+        array = &**array,
+        device = device.as_str(),
+        stream = u64::from(*stream),
+        cause = cause.as_str(),
+        site = %site,
+        stale_since = stale_since.map(tracing::field::display),
+    );
+}

@@ -1,0 +1,72 @@
+//! What moved, when, why, and because of which line.
+//!
+//! Totals are always counted ([`SmartArray::traffic`](crate::SmartArray::traffic), [`Device::traffic`](crate::Device::traffic)). [`capture`] collects
+//! what the calls of one thread moved, with call sites, as a [`Report`]. Every copy is also a `tracing` event, target `resident::transfer`.
+//!
+//! ```
+//! use resident::{Device, SmartArray, audit};
+//!
+//! let _here = Device::cpu().enter();
+//! let (sum, report) = audit::capture(|| {
+//!     let mut array = SmartArray::from(vec![1.0_f32; 1000]).named("ones");
+//!     array.gpu_mut()?;                                   // 4000 bytes go up
+//!     Ok::<f32, resident::Error>(array.host()?.sum())     // and come down again
+//! });
+//! assert_eq!(sum?, 1000.0);
+//! assert_eq!((report.traffic().to_device.bytes, report.traffic().to_host.bytes), (4000, 4000));
+//! println!("{report}");
+//! # Ok::<(), resident::Error>(())
+//! ```
+
+mod capture;
+mod emit;
+pub(crate) mod registry;
+mod report;
+mod traffic;
+mod validity;
+
+use std::panic::Location;
+use std::sync::Arc;
+
+pub use capture::capture;
+pub use registry::{Entry, inventory};
+pub use report::{Report, Site};
+pub(crate) use traffic::SharedTraffic;
+pub use traffic::{Cause, Direction, Flow, Traffic};
+pub use validity::{Residency, Validity};
+
+/// One planned copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) direction: Direction,
+    pub(crate) bytes: u64,
+    pub(crate) array: Arc<str>,
+    pub(crate) device: String,
+    pub(crate) stream: u32,
+    pub(crate) cause: Cause,
+    /// The call that needed the bytes.
+    pub(crate) site: &'static Location<'static>,
+    /// The last call that made any of them stale there; `None` if they never were there.
+    pub(crate) stale_since: Option<&'static Location<'static>>,
+}
+
+/// Tells whoever listens of a copy. The record is made only if somebody does.
+pub(crate) fn record(make: impl FnOnce() -> Record) {
+    let (captured, traced) = (capture::is_active(), emit::is_enabled());
+    if captured || traced {
+        let record = make();
+        if traced {
+            emit::emit(&record);
+        }
+        if captured {
+            capture::add(record);
+        }
+    }
+}
+
+/// Tells a capture of copies that a launch did not make: how many, and their bytes.
+pub(crate) fn avoided(flow: Flow) {
+    if capture::is_active() {
+        capture::add_avoided(flow);
+    }
+}

@@ -1,0 +1,124 @@
+//! Every live array of the process.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+
+use dashmap::DashMap;
+
+use super::Validity;
+
+/// Something that can describe itself as an array. Describing never moves data.
+pub(crate) trait Listed: Send + Sync {
+    fn entry(&self) -> Entry;
+}
+
+/// Numbers are handed out in order, so they spread over the shards as they are.
+type Registry = DashMap<u64, Weak<dyn Listed>, Spread>;
+
+static ARRAYS: LazyLock<Registry> = LazyLock::new(|| DashMap::with_hasher(Spread));
+static NUMBER: AtomicU64 = AtomicU64::new(1);
+
+/// Hashes a number by one multiplication: keys are unique already.
+#[derive(Clone, Copy, Default)]
+struct Spread;
+
+struct Spreader(u64);
+
+impl std::hash::BuildHasher for Spread {
+    type Hasher = Spreader;
+
+    fn build_hasher(&self) -> Spreader {
+        Spreader(0)
+    }
+}
+
+impl std::hash::Hasher for Spreader {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+/// A number for a new array.
+pub(crate) fn number() -> u64 {
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+pub(crate) fn enter(number: u64, array: Weak<dyn Listed>) {
+    ARRAYS.insert(number, array);
+}
+
+pub(crate) fn leave(number: u64) {
+    ARRAYS.remove(&number);
+}
+
+/// One live array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    name: Arc<str>,
+    shape: Vec<usize>,
+    element: String,
+    bytes: u64,
+    places: Vec<(String, Validity)>,
+}
+
+impl Entry {
+    pub(crate) fn new(name: Arc<str>, shape: Vec<usize>, element: String, bytes: u64, places: Vec<(String, Validity)>) -> Self {
+        Self { name, shape, element, bytes, places }
+    }
+
+    /// Its name; for one that was given none, its type, shape and the line that made it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Elements along each axis.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The type of its elements.
+    #[must_use]
+    pub fn element(&self) -> &str {
+        &self.element
+    }
+
+    /// Bytes of one whole copy.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where it is valid: `host`, and devices by name.
+    pub fn places(&self) -> impl Iterator<Item = (&str, Validity)> {
+        self.places.iter().map(|(place, validity)| (place.as_str(), *validity))
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{:?}, {} bytes:", self.name, self.element, self.shape, self.bytes)?;
+        self.places.iter().try_for_each(|(place, validity)| write!(f, " {place} {validity}"))
+    }
+}
+
+/// Every live array, oldest first: its name, shape, bytes, and where it is valid. Moves nothing.
+#[must_use]
+pub fn inventory() -> Vec<Entry> {
+    // The map's guards are given back before an array is asked: asking takes the array's own lock, and may be its last owner.
+    let mut arrays: Vec<(u64, Weak<dyn Listed>)> = ARRAYS.iter().map(|entry| (*entry.key(), Weak::clone(entry.value()))).collect();
+    arrays.sort_by_key(|(number, _)| *number);
+    arrays.iter().filter_map(|(_, array)| array.upgrade()).map(|array| array.entry()).collect()
+}

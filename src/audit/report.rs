@@ -1,0 +1,166 @@
+//! What a capture saw: per call site, and in all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+
+use super::{Cause, Direction, Flow, Record, Traffic};
+
+/// One line of a report: the copies that one call needed of one array in one direction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Site {
+    /// The call that needed the bytes.
+    pub location: &'static Location<'static>,
+    /// The array's name.
+    pub array: String,
+    /// Which way.
+    pub direction: Direction,
+    /// What for.
+    pub cause: Cause,
+    /// How many, how much.
+    pub flow: Flow,
+    /// The last call that made any of these bytes stale where they were needed; `None` if they had never been there.
+    pub stale_since: Option<&'static Location<'static>>,
+}
+
+/// What was moved during a [`capture`](super::capture), and why. Its `Display` is a table.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    sites: BTreeMap<Key, Value>,
+    traffic: Traffic,
+    /// Of the copies counted in `traffic`, those that launches made.
+    launched: Flow,
+}
+
+/// Call sites in the order of files and lines.
+type Key = (&'static str, u32, u32, String, Direction, Cause);
+
+#[derive(Clone, Debug)]
+struct Value {
+    location: &'static Location<'static>,
+    flow: Flow,
+    stale_since: Option<&'static Location<'static>>,
+}
+
+impl Report {
+    /// Totals.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// Per call site, array, direction and cause, in the order of files and lines.
+    #[must_use]
+    pub fn sites(&self) -> Vec<Site> {
+        let site = |(key, value): (&Key, &Value)| Site {
+            location: value.location,
+            array: key.3.clone(),
+            direction: key.4,
+            cause: key.5,
+            flow: value.flow,
+            stale_since: value.stale_since,
+        };
+        self.sites.iter().map(site).collect()
+    }
+
+    /// What a launcher that copies every argument in and out would have moved at the launches of this capture.
+    #[must_use]
+    pub fn conservative(&self) -> Flow {
+        let mut flow = self.launched;
+        flow += self.traffic.avoided;
+        flow
+    }
+
+    pub(super) fn add(&mut self, record: &Record) {
+        self.traffic += Traffic::moved(record.direction, record.bytes);
+        if record.cause == Cause::Launch {
+            self.launched += Flow::of(record.bytes);
+        }
+        let site = record.site;
+        let key = (site.file(), site.line(), site.column(), record.array.to_string(), record.direction, record.cause);
+        let value = self.sites.entry(key).or_insert(Value { location: site, flow: Flow::default(), stale_since: None });
+        value.flow += Flow::of(record.bytes);
+        value.stale_since = record.stale_since.or(value.stale_since);
+    }
+
+    pub(super) fn add_avoided(&mut self, flow: Flow) {
+        self.traffic.avoided += flow;
+    }
+}
+
+/// Five columns per line: where, what, which way and why, how often and how much, and since when it was stale.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = ["call site", "array", "direction", "cause", "count", "bytes", "stale since"].map(String::from);
+        let rows: Vec<[String; 7]> = std::iter::once(header).chain(self.sites().iter().map(row)).collect();
+        let widths: [usize; 7] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+        for (number, row) in rows.iter().enumerate() {
+            write_row(f, row, &widths)?;
+            if number == 0 {
+                writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 12))?;
+            }
+        }
+        self.write_totals(f)
+    }
+}
+
+fn row(site: &Site) -> [String; 7] {
+    [
+        site.location.to_string(),
+        site.array.clone(),
+        site.direction.as_str().to_owned(),
+        site.cause.as_str().to_owned(),
+        site.flow.count.to_string(),
+        grouped(site.flow.bytes),
+        site.stale_since.map_or_else(|| "never there".to_owned(), ToString::to_string),
+    ]
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, row: &[String; 7], widths: &[usize; 7]) -> fmt::Result {
+    let [site, array, direction, cause, count, bytes, stale] = row;
+    let [w0, w1, w2, w3, w4, w5, _] = widths;
+    writeln!(f, "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {cause:<w3$}  {count:>w4$}  {bytes:>w5$}  {stale}")
+}
+
+impl Report {
+    fn write_totals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Traffic { to_device, to_host, between_devices, avoided } = self.traffic;
+        let lines = [
+            ("to devices", to_device),
+            ("to the host", to_host),
+            ("between devices", between_devices),
+            ("avoided at launches", avoided),
+            ("a launcher that copies every argument in and out", self.conservative()),
+        ];
+        writeln!(f)?;
+        let width = lines.iter().map(|(_, flow)| grouped(flow.bytes).len()).max().unwrap_or(0);
+        for (name, flow) in lines {
+            let copies = if flow.count == 1 { "copy" } else { "copies" };
+            writeln!(f, "{:>width$} bytes in {:>4} {copies:<6}  {name}", grouped(flow.bytes), flow.count)?;
+        }
+        Ok(())
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            grouped.push('_');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn digits_come_in_threes() {
+        assert_eq!(["0", "999", "1_000", "12_345_678"], [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(String::as_str));
+    }
+}

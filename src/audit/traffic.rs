@@ -1,0 +1,170 @@
+//! Totals: how many copies, how many bytes, which way.
+
+use std::ops::{Add, AddAssign};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One kind of movement.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flow {
+    /// Planned copies: one per array, source, destination and request, however many parts or driver calls it takes.
+    pub count: u64,
+    /// Bytes, exactly.
+    pub bytes: u64,
+}
+
+impl Flow {
+    pub(crate) const fn of(bytes: u64) -> Self {
+        Self { count: 1, bytes }
+    }
+}
+
+impl AddAssign for Flow {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What an array or a device has moved so far.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Traffic {
+    /// From the host to a device.
+    pub to_device: Flow,
+    /// From a device to the host.
+    pub to_host: Flow,
+    /// From one device to another.
+    pub between_devices: Flow,
+    /// What a launcher that copies each argument in and out would have moved at the launches so far, and was not moved.
+    pub avoided: Flow,
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.to_device += other.to_device;
+        self.to_host += other.to_host;
+        self.between_devices += other.between_devices;
+        self.avoided += other.avoided;
+    }
+}
+
+impl Add for Traffic {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl Traffic {
+    pub(crate) fn moved(direction: Direction, bytes: u64) -> Self {
+        let mut traffic = Self::default();
+        *match direction {
+            Direction::ToDevice => &mut traffic.to_device,
+            Direction::ToHost => &mut traffic.to_host,
+            Direction::BetweenDevices => &mut traffic.between_devices,
+        } = Flow::of(bytes);
+        traffic
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Direction {
+    /// Host to device.
+    ToDevice,
+    /// Device to host.
+    ToHost,
+    /// Device to device.
+    BetweenDevices,
+}
+
+impl Direction {
+    /// As in the field `direction` of the tracing event.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToDevice => "to_device",
+            Self::ToHost => "to_host",
+            Self::BetweenDevices => "between_devices",
+        }
+    }
+}
+
+/// What made a copy necessary.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A kernel's argument.
+    Launch,
+    /// `host`, `host_mut`.
+    Host,
+    /// `gpu`, `gpu_mut`.
+    Gpu,
+    /// `prefetch`, `prefetch_host`.
+    Prefetch,
+    /// `assign`, `get`, `snapshot_on`, `try_clone`, `into_array`: asked for by name.
+    Explicit,
+}
+
+impl Cause {
+    /// As in the field `cause` of the tracing event.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Launch => "launch",
+            Self::Host => "host",
+            Self::Gpu => "gpu",
+            Self::Prefetch => "prefetch",
+            Self::Explicit => "explicit",
+        }
+    }
+}
+
+/// One flow that many threads add to. The two numbers are read apart: a reader beside a writer may see one without the other.
+#[derive(Debug, Default)]
+struct SharedFlow {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl SharedFlow {
+    fn add(&self, flow: Flow) {
+        if flow.count != 0 {
+            self.count.fetch_add(flow.count, Ordering::Relaxed);
+            self.bytes.fetch_add(flow.bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self) -> Flow {
+        Flow { count: self.count.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    }
+}
+
+/// A device's totals.
+#[derive(Debug, Default)]
+pub(crate) struct SharedTraffic {
+    to_device: SharedFlow,
+    to_host: SharedFlow,
+    between_devices: SharedFlow,
+    avoided: SharedFlow,
+}
+
+impl SharedTraffic {
+    pub(crate) fn add(&self, traffic: &Traffic) {
+        self.to_device.add(traffic.to_device);
+        self.to_host.add(traffic.to_host);
+        self.between_devices.add(traffic.between_devices);
+        self.avoided.add(traffic.avoided);
+    }
+
+    pub(crate) fn get(&self) -> Traffic {
+        Traffic {
+            to_device: self.to_device.get(),
+            to_host: self.to_host.get(),
+            between_devices: self.between_devices.get(),
+            avoided: self.avoided.get(),
+        }
+    }
+}

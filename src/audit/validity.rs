@@ -1,0 +1,69 @@
+//! Where an array's contents can be read.
+
+use std::fmt;
+
+use crate::device::Device;
+
+/// What one place holds of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Validity {
+    /// It has no memory there.
+    Absent,
+    /// It has memory there, whose contents are all old or were never written.
+    Stale,
+    /// So many bytes there are the newest.
+    Partial {
+        /// Bytes.
+        valid_bytes: u64,
+    },
+    /// All of it is the newest there.
+    Valid,
+}
+
+impl fmt::Display for Validity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("absent"),
+            Self::Stale => f.write_str("stale"),
+            Self::Partial { valid_bytes } => write!(f, "{valid_bytes} bytes valid"),
+            Self::Valid => f.write_str("valid"),
+        }
+    }
+}
+
+/// Where an array's contents could be read at the moment of asking.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Residency {
+    host: Validity,
+    devices: Vec<(Device, Validity)>,
+}
+
+impl Residency {
+    pub(crate) fn new(host: Validity, devices: Vec<(Device, Validity)>) -> Self {
+        Self { host, devices }
+    }
+
+    /// The host's copy.
+    #[must_use]
+    pub fn host(&self) -> Validity {
+        self.host
+    }
+
+    /// A device's copy.
+    #[must_use]
+    pub fn on(&self, device: &Device) -> Validity {
+        self.devices.iter().find(|(known, _)| known == device).map_or(Validity::Absent, |(_, validity)| *validity)
+    }
+
+    /// The devices that hold or held a copy.
+    pub fn devices(&self) -> impl Iterator<Item = (&Device, Validity)> {
+        self.devices.iter().map(|(device, validity)| (device, *validity))
+    }
+}
+
+impl fmt::Display for Residency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "host {}", self.host)?;
+        self.devices.iter().try_for_each(|(device, validity)| write!(f, ", {device} {validity}"))
+    }
+}

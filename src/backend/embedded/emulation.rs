@@ -1,0 +1,131 @@
+//! What an emulated device is asked to be: its memory, its link, its order, its faults.
+
+use std::time::Duration;
+
+/// What a fresh embedded device is to be like: for tests, and to ask "what if".
+///
+/// By default it is like the plain embedded device (no limit but the machine's memory, a worker thread for each stream, transfers as fast as
+/// the machine makes them), and in addition counts its calls and checks the order of its work: see [`EmulationLog`](crate::EmulationLog).
+///
+/// ```
+/// use std::time::Duration;
+/// use resident::{Emulation, Fault, Link};
+///
+/// let small_and_slow = Emulation::new()
+///     .memory(64 << 20)                                                              // 64 MiB
+///     .link(Link { bytes_per_second: 55e9, latency: Duration::from_micros(5) });
+/// let reproducible = small_and_slow.clone().seed(7).fail(Fault::nth(12)).fail(Fault::nth(20).late());
+/// # let _ = reproducible;
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Emulation {
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) seed: Option<u64>,
+    pub(super) link: Option<Link>,
+    pub(super) poison: bool,
+    pub(super) faults: Vec<Fault>,
+}
+
+impl Emulation {
+    /// A device like the plain one, watched. Poison is on where debug assertions are.
+    pub fn new() -> Self {
+        Self { memory_bytes: None, seed: None, link: None, poison: cfg!(debug_assertions), faults: Vec::new() }
+    }
+
+    /// Bytes that the device may hold, arrays in use and freed arrays that still drain together; more is `Error::OutOfMemory`.
+    pub fn memory(self, len_bytes: u64) -> Self {
+        Self { memory_bytes: Some(len_bytes), ..self }
+    }
+
+    /// Nothing runs by itself: whoever waits or polls runs ready work, one operation at a time, in an order drawn from `seed`.
+    ///
+    /// All seeded devices made on one thread while an earlier one of that thread is alive (or a stream or event of one) share one queue of
+    /// ready work, one random state, into which each one's seed is mixed, and one modelled clock. So a program that makes its devices on one
+    /// thread and waits on that thread runs the same way each time, whatever other threads do with devices of their own.
+    ///
+    /// Work for which nobody ever waits does not run, and is dropped with the last handle of its devices.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// What transfers between this device and the host, or another device, cost. With a seed this is modelled time, which events read;
+    /// without one, each transfer takes at least so long for real. Between two devices the slower link counts.
+    pub fn link(self, link: Link) -> Self {
+        Self { link: Some(link), ..self }
+    }
+
+    /// Whether fresh, freed and stale memory is filled with a pattern (all bits set: NaN, or -1), so that a read of it shows.
+    /// The default is `cfg!(debug_assertions)`.
+    pub fn poison(self, poison: bool) -> Self {
+        Self { poison, ..self }
+    }
+
+    /// Lets a call fail. May be called several times.
+    pub fn fail(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+}
+
+impl Default for Emulation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A modelled link between a device and the host: a transfer of n bytes takes `latency` + n / `bytes_per_second`.
+///
+/// ```
+/// let pcie = resident::Link { bytes_per_second: 25e9, latency: std::time::Duration::from_micros(8) };
+/// assert_eq!(pcie.transfer_time(25_000), std::time::Duration::from_micros(9));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Link {
+    /// Bytes per second. What is not a number above zero means that length costs nothing.
+    pub bytes_per_second: f64,
+    /// What each transfer costs, however short.
+    pub latency: Duration,
+}
+
+impl Link {
+    /// How long a transfer of `len_bytes` takes, to the nearest nanosecond; at most 584 years.
+    #[must_use]
+    pub fn transfer_time(self, len_bytes: u64) -> Duration {
+        let length_ns = len_bytes as f64 / self.bytes_per_second * 1e9;
+        // Casting saturates, and takes what is not a number as 0.
+        let length_ns = if self.bytes_per_second > 0.0 { length_ns.round() as u64 } else { 0 };
+        self.latency.saturating_add(Duration::from_nanos(length_ns))
+    }
+}
+
+/// A call of an emulated device that is to fail, once.
+///
+/// Calls are counted from 1 on each device, in the order in which they are made; what counts is what [`CallKind`](crate::CallKind) lists. A fault
+/// makes its call fail at once, with nothing queued. A [`late`](Fault::late) one lets the call succeed and the work fail when it runs;
+/// only copies, fills and launches can: a late fault that meets another kind of call has no effect.
+///
+/// ```
+/// use resident::{Emulation, Fault};
+///
+/// let emulation = Emulation::new().fail(Fault::nth(3)).fail(Fault::nth(5).late());
+/// # let _ = emulation;
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Fault {
+    pub(super) call: u64,
+    pub(super) late: bool,
+}
+
+impl Fault {
+    /// The `call`-th call, counted from 1, is refused. There is no call 0.
+    pub fn nth(call: u64) -> Self {
+        Self { call, late: false }
+    }
+
+    /// The call succeeds, and its work fails when it runs.
+    pub fn late(self) -> Self {
+        Self { late: true, ..self }
+    }
+}

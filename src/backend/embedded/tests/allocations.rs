@@ -1,0 +1,83 @@
+//! No heap allocation per launch in the steady state, counted on the submitting thread and on the worker.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use super::scene::{allocate, body, finish, launch, queue_of};
+use crate::backend::Access;
+use crate::backend::embedded::EmbeddedDevice;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is the system allocator's, which keeps the contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, len_bytes: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.realloc(memory, layout, len_bytes) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
+    const BATCH: usize = 32;
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let on_worker = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&on_worker);
+    let count = body("count", move |_| seen.store(ALLOCATIONS.get(), Ordering::SeqCst));
+    let arrays: Vec<_> = (0..4).map(|_| (allocate(&queue, 64).unwrap(), 64, Access::Overwrite)).collect();
+    let submit_batch = || {
+        for _ in 0..BATCH {
+            queue.submit(launch(&count, &arrays)).unwrap();
+        }
+    };
+    // The worker swaps two line buffers. Behind a gate a whole batch gathers in one, then in the other: both are as long as they will be.
+    for _ in 0..4 {
+        let ((enter, entered), (open, opened)) = (mpsc::channel(), mpsc::channel::<()>());
+        let ends = Mutex::new((enter, opened));
+        let gate = body("gate", move |_| {
+            let (enter, opened) = &*ends.lock().unwrap();
+            enter.send(()).unwrap();
+            let _dropped = opened.recv();
+        });
+        queue.submit(launch(&gate, &[])).unwrap();
+        entered.recv().unwrap();
+        submit_batch();
+        drop(open);
+        finish(&queue);
+    }
+    let (here, there) = (ALLOCATIONS.get(), on_worker.load(Ordering::SeqCst));
+    for _ in 0..50 {
+        submit_batch();
+        finish(&queue);
+    }
+    assert_eq!((ALLOCATIONS.get() - here, on_worker.load(Ordering::SeqCst) - there), (0, 0));
+    drop(Box::new(here));
+    assert_eq!(ALLOCATIONS.get() - here, 1, "allocations are counted");
+}

@@ -1,0 +1,129 @@
+//! Order in worker mode: within a queue, across events, and none where none was asked for.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::scene::{Cells, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload};
+use crate::backend::embedded::{EmbeddedDevice, Emulation};
+use crate::backend::{Access, Backend, Position, Queue};
+
+const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
+
+#[test]
+fn work_of_one_queue_runs_in_the_order_of_submission() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    for number in 0..ROUNDS {
+        let ran = Arc::clone(&ran);
+        let position = queue.submit(launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[])).unwrap();
+        assert_eq!(position, Position(number as u64 + 1));
+    }
+    assert_eq!(queue.tail(), Position(ROUNDS as u64));
+    finish(&queue);
+    assert_eq!(queue.completed(), queue.tail());
+    assert_eq!(*ran.lock().unwrap(), (0..ROUNDS).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_slow_queue_does_not_hold_up_another() {
+    let device = EmbeddedDevice::plain();
+    let (slow, quick) = (queue_of(&device), device.new_queue().unwrap());
+    let (open, gate) = gate();
+    let held = slow.submit(launch(&gate, &[])).unwrap();
+    let address = allocate(&quick, 4).unwrap();
+    quick.submit(upload(&Cells::new([1, 2, 3, 4]), address, 4)).unwrap();
+    quick.submit(launch(&increment(), &[(address, 4, Access::ReadWrite)])).unwrap();
+    assert_eq!(contents(&quick, address, 4), [2, 3, 4, 5]);
+    assert!(!slow.poll(held).unwrap());
+    drop(open);
+    finish(&slow);
+    assert!(slow.poll(held).unwrap());
+}
+
+#[test]
+fn work_behind_an_event_sees_what_came_before_it() {
+    let device = EmbeddedDevice::plain();
+    let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
+    let address = allocate(&queues[0], 64).unwrap();
+    queues[0].submit(fill(address, super::scene::contiguous(0, 64), &[0])).unwrap();
+    let increment = increment();
+    for round in 0..ROUNDS {
+        let (before, after) = (&queues[round % 3], &queues[(round + 1) % 3]);
+        before.submit(launch(&increment, &[(address, 64, Access::ReadWrite)])).unwrap();
+        after.wait(before.record(false).unwrap().as_ref()).unwrap();
+    }
+    assert_eq!(contents(&queues[ROUNDS % 3], address, 64), vec![(ROUNDS % 256) as u8; 64]);
+}
+
+#[test]
+fn an_event_is_complete_once_everything_before_it_is() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let early = queue.record(false).unwrap();
+    assert!(early.is_complete().unwrap(), "nothing was before it");
+    let (open, gate) = gate();
+    queue.submit(launch(&gate, &[])).unwrap();
+    let late = queue.record(false).unwrap();
+    assert!(!late.is_complete().unwrap());
+    assert_eq!((late.queue(), late.position()), (queue.id(), queue.tail()));
+    drop(open);
+    late.synchronize().unwrap();
+    assert!(late.is_complete().unwrap());
+}
+
+#[test]
+fn the_last_handle_dropped_lets_queued_work_finish() {
+    let device = EmbeddedDevice::plain();
+    let (open, gate) = gate();
+    let (told, done) = mpsc::channel();
+    let queue = device.new_queue().unwrap();
+    queue.submit(launch(&gate, &[])).unwrap();
+    let told = Mutex::new(told);
+    queue.submit(launch(&body("tell", move |_| told.lock().unwrap().send(thread::current().id()).unwrap()), &[])).unwrap();
+    drop((queue, device));
+    drop(open);
+    let worker = done.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
+    assert_ne!(worker, thread::current().id());
+    // The body's captures go with the work, and the thread ends: the channel closes.
+    assert!(done.recv_timeout(Duration::from_secs(60)).is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn many_threads_may_submit_to_one_queue() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let address = allocate(&queue, 1).unwrap();
+    queue.submit(fill(address, super::scene::contiguous(0, 1), &[0])).unwrap();
+    let increment = increment();
+    let (queue_of_all, body_of_all) = (&queue, &increment);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    queue_of_all.submit(launch(body_of_all, &[(address, 1, Access::ReadWrite)])).unwrap();
+                }
+                finish(queue_of_all);
+            });
+        }
+    });
+    assert_eq!(queue.tail(), Position(4 * ROUNDS as u64 + 1));
+    assert_eq!(contents(&queue, address, 1), [(4 * ROUNDS % 256) as u8]);
+}
+
+#[test]
+fn worker_and_seeded_queues_may_wait_for_each_other() {
+    let (workers, seeded) = (EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new().seed(1)));
+    let (first, second, third) = (queue_of(&seeded), queue_of(&workers), seeded.new_queue().unwrap());
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let note = |number: u32| {
+        let ran = Arc::clone(&ran);
+        launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[])
+    };
+    first.submit(note(1)).unwrap();
+    second.wait(first.record(false).unwrap().as_ref()).unwrap();
+    second.submit(note(2)).unwrap();
+    third.wait(second.record(false).unwrap().as_ref()).unwrap();
+    third.submit(note(3)).unwrap();
+    finish(&third);
+    assert_eq!(*ran.lock().unwrap(), [1, 2, 3]);
+}

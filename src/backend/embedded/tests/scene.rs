@@ -1,0 +1,219 @@
+//! What the tests are made with: host memory, bodies as closures, and queues of a device with shorthand for their calls.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, mpsc};
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
+use crate::backend::{
+    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, CopyPart, CopyWork, Dependencies, FillWork, Footprint,
+    HostMemory, Label, LaunchWork, Memory, Position, Queue, Work,
+};
+use crate::grid::Grid;
+
+/// Host memory that several may look at.
+pub(super) struct Cells(Box<[UnsafeCell<u8>]>);
+
+// SAFETY: tests read cells only after the work that writes them has completed.
+unsafe impl Sync for Cells {}
+
+// SAFETY: a boxed slice of initialised bytes, which stays put while the value lives.
+unsafe impl HostMemory for Cells {
+    fn base(&self) -> *mut u8 {
+        self.0.as_ptr().cast_mut().cast()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn is_page_locked(&self) -> bool {
+        false
+    }
+}
+
+impl Cells {
+    pub(super) fn new(bytes: impl IntoIterator<Item = u8>) -> Arc<Self> {
+        Arc::new(Self(bytes.into_iter().map(UnsafeCell::new).collect()))
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        // SAFETY: no work is in flight on these cells when a test looks at them.
+        self.0.iter().map(|cell| unsafe { *cell.get() }).collect()
+    }
+}
+
+impl fmt::Debug for Cells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cells({})", self.0.len())
+    }
+}
+
+/// An array in a body: as many bytes as the launch's words say.
+pub(super) struct View {
+    start: *mut u8,
+    len_bytes: usize,
+}
+
+impl View {
+    pub(super) fn get(&self, index: usize) -> u8 {
+        assert!(index < self.len_bytes, "a body of a test reads in range");
+        // SAFETY: in range of the argument, whose length in bytes is the word that goes with it (`launch`).
+        unsafe { self.start.wrapping_add(index).read() }
+    }
+
+    pub(super) fn set(&self, index: usize, value: u8) {
+        assert!(index < self.len_bytes, "a body of a test writes in range");
+        // SAFETY: as in `get`.
+        unsafe { self.start.wrapping_add(index).write(value) };
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len_bytes
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.start.addr()
+    }
+}
+
+/// A closure as a body.
+struct Closure<F> {
+    name: Arc<str>,
+    run: F,
+}
+
+impl<F> fmt::Debug for Closure<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Closure({})", self.name)
+    }
+}
+
+// SAFETY: views stay within the lengths in `words`, which `launch` took from the footprints.
+unsafe impl<F: Fn(&[View]) + Send + Sync> Body for Closure<F> {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    unsafe fn run(&self, _grid: Grid, words: &[u64], pointers: &[*mut u8]) {
+        let views = pointers.iter().zip(words).map(|(start, len)| View { start: *start, len_bytes: *len as usize });
+        (self.run)(&views.collect::<SmallVec<[View; 4]>>());
+    }
+}
+
+pub(super) fn body(name: &str, run: impl Fn(&[View]) + Send + Sync + 'static) -> Arc<dyn Body> {
+    Arc::new(Closure { name: name.into(), run })
+}
+
+pub(super) fn label(text: &str) -> Label {
+    Label { text: text.into(), site: None }
+}
+
+pub(super) fn contiguous(offset_bytes: u64, run_bytes: u64) -> Footprint {
+    Footprint { offset_bytes, run_bytes, axes: SmallVec::new() }
+}
+
+pub(super) fn flat(run_bytes: u64, source_offset_bytes: u64, destination_offset_bytes: u64) -> CopyPart {
+    CopyPart { run_bytes, source_offset_bytes, destination_offset_bytes, axes: SmallVec::new() }
+}
+
+pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyPart) -> Work {
+    let label = label(name);
+    Work::Copy(Box::new(CopyWork { source, destination, source_device: None, parts: smallvec![part], depends: Dependencies::new(), label }))
+}
+
+pub(super) fn upload(source: &Arc<Cells>, destination: Address, len_bytes: u64) -> Work {
+    copy("upload", Memory::Host(Arc::<Cells>::clone(source)), Memory::Device(destination), flat(len_bytes, 0, 0))
+}
+
+pub(super) fn download(source: Address, destination: &Arc<Cells>, len_bytes: u64) -> Work {
+    copy("download", Memory::Device(source), Memory::Host(Arc::<Cells>::clone(destination)), flat(len_bytes, 0, 0))
+}
+
+pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Work {
+    let (parts, pattern) = (smallvec![footprint], SmallVec::from_slice(pattern));
+    Work::Fill(Box::new(FillWork { address, parts, pattern, poison: false, depends: Dependencies::new(), label: label("fill") }))
+}
+
+/// A launch over whole arrays: address, length in bytes, access.
+#[track_caller]
+pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) -> Work {
+    let argument = |&(address, len_bytes, access): &(Address, u64, Access)| ArrayArgument {
+        address,
+        origin_bytes: 0,
+        footprint: contiguous(0, len_bytes),
+        access,
+    };
+    let arguments = Arguments { words: arrays.iter().map(|array| array.1).collect(), arrays: arrays.iter().map(argument).collect() };
+    let (body, depends, site) = (Arc::clone(body), Dependencies::new(), Location::caller());
+    Work::Launch(LaunchWork { body, grid: Grid::new(1, 1), arguments, depends, site })
+}
+
+/// The same work, behind work whose failure spoils what it reads.
+pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> Work {
+    let depends: Dependencies = on.iter().map(|(queue, position)| (queue.id(), *position)).collect();
+    match &mut work {
+        Work::Copy(copy) => copy.depends = depends,
+        Work::Fill(fill) => fill.depends = depends,
+        Work::Launch(launch) => launch.depends = depends,
+    }
+    work
+}
+
+/// A body that ends when the sender is dropped.
+pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn Body>) {
+    let (open, gate) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    let wait = move |_: &[View]| {
+        let _dropped = gate.lock().expect("a gate is passed by one body at a time").recv();
+    };
+    (open, body("gate", wait))
+}
+
+/// The body of every test that only wants bytes changed: each byte plus one.
+pub(super) fn increment() -> Arc<dyn Body> {
+    body("increment", |views| (0..views[0].len()).for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1))))
+}
+
+pub(super) fn queue_of(device: &Arc<EmbeddedDevice>) -> Arc<dyn Queue> {
+    device.default_queue().expect("a default queue is always there")
+}
+
+pub(super) fn finish(queue: &Arc<dyn Queue>) {
+    queue.synchronize_to(queue.tail()).expect("waiting is allowed here");
+}
+
+/// What is in device memory, as seen behind all work of the queue.
+pub(super) fn contents(queue: &Arc<dyn Queue>, address: Address, len_bytes: u64) -> Vec<u8> {
+    let cells = Cells::new(vec![0; len_bytes as usize]);
+    queue.submit(download(address, &cells, len_bytes)).expect("a download is accepted");
+    finish(queue);
+    cells.bytes()
+}
+
+pub(super) fn log_of(device: &Arc<EmbeddedDevice>) -> EmulationLog {
+    device.log().expect("an emulated device keeps a log")
+}
+
+pub(super) fn allocate(queue: &Arc<dyn Queue>, len_bytes: u64) -> Result<Address, BackendError> {
+    queue.allocate(len_bytes, &label("memory"))
+}
+
+/// A small generator for tests that try many cases.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15))
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}

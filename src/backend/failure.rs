@@ -1,0 +1,114 @@
+//! Failures: of calls, returned at once, and of queued work, found later under its position.
+//!
+//! Late failures of all backends are kept in one table. [`epoch`] rises with each, so that whoever caches "all is well" compares one
+//! number. Entries are kept for the life of the process: a position is never used again, and failures are rare.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Position, QueueId};
+
+/// Why a backend call was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum BackendErrorKind {
+    /// No room: bytes asked for, bytes free.
+    OutOfMemory { requested: u64, free: u64 },
+    /// The call would wait, and the thread runs a kernel body.
+    InsideKernel,
+    /// A fault that a test asked for.
+    Injected,
+    /// The device is gone.
+    DeviceLost,
+    /// The event has no time stamp, or none yet.
+    NoTiming,
+    /// Anything else that the driver says, with its code.
+    Driver { code: i64 },
+}
+
+/// A backend call that was refused: nothing was queued.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct BackendError {
+    pub(crate) kind: BackendErrorKind,
+    /// The call, in the backend's own words (`allocate`, `cuMemcpyHtoDAsync`).
+    pub(crate) call: &'static str,
+    /// What the backend adds: values seen, limits.
+    pub(crate) detail: String,
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.call)?;
+        match &self.kind {
+            BackendErrorKind::OutOfMemory { requested, free } => write!(f, "{requested} bytes asked for, {free} free")?,
+            BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
+            BackendErrorKind::Injected => write!(f, "a fault asked for by the emulation")?,
+            BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
+            BackendErrorKind::NoTiming => write!(f, "the event carries no time")?,
+            BackendErrorKind::Driver { code } => write!(f, "driver error {code}")?,
+        }
+        if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }
+    }
+}
+
+/// What kind of queued work failed first; dependants carry their root's kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FailureKind {
+    /// A copy or fill: its destination has no meaning, its source is untouched.
+    Copy,
+    /// A kernel body: what it was to write has no meaning.
+    Body,
+    /// The whole device.
+    Device,
+}
+
+/// One failure of queued work.
+#[derive(Clone, Debug)]
+pub(crate) struct FailureRecord {
+    pub(crate) kind: FailureKind,
+    /// What failed first: `kernel "blur"`, `copy of "photo" to cpu:0`.
+    pub(crate) operation: String,
+    /// The user's line that queued it.
+    pub(crate) site: Option<&'static Location<'static>>,
+    /// Why: the panic's message, the driver's text.
+    pub(crate) cause: String,
+    /// True where this work did not fail itself but read what a failed piece of work was to write.
+    pub(crate) inherited: bool,
+}
+
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+static TABLE: Mutex<Option<HashMap<(QueueId, Position), Arc<FailureRecord>>>> = Mutex::new(None);
+
+/// How many pieces of queued work have failed so far in this process.
+#[inline]
+pub(crate) fn epoch() -> u64 {
+    EPOCH.load(Ordering::Acquire)
+}
+
+/// Enters a failure. Called by a backend before it marks the position as completed.
+pub(crate) fn enter(queue: QueueId, position: Position, record: Arc<FailureRecord>) {
+    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    table.get_or_insert_with(HashMap::new).insert((queue, position), record);
+    EPOCH.fetch_add(1, Ordering::Release);
+}
+
+/// The failure of the work at `position`, if it failed.
+pub(crate) fn of(queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
+    if epoch() == 0 {
+        return None;
+    }
+    let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    table.as_ref()?.get(&(queue, position)).cloned()
+}
+
+/// The first failure in `queue` above `after` and up to `upto`.
+pub(crate) fn first_between(queue: QueueId, after: Position, upto: Position) -> Option<(Position, Arc<FailureRecord>)> {
+    if epoch() == 0 {
+        return None;
+    }
+    let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let in_range = |(key, _): &(&(QueueId, Position), _)| key.0 == queue && key.1 > after && key.1 <= upto;
+    table.as_ref()?.iter().filter(in_range).min_by_key(|(key, _)| key.1).map(|(key, record)| (key.1, Arc::clone(record)))
+}

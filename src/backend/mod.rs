@@ -1,0 +1,151 @@
+//! What a device must be able to do, and nothing about when or why.
+//!
+//! Two traits: [`Backend`] is one device, [`Queue`] is one of its in-order streams. Everything above speaks to devices through them, with
+//! plain data: addresses, footprints in bytes, positions. A backend obeys; it takes no decision about coherence or order, and the
+//! checks that it makes on its own (see `embedded`) are there to find bugs of the layers above, never to be relied on.
+//!
+//! Contract, stated once for all backends:
+//!
+//! * Work of one queue runs in the order of submission, one piece after the other. Queues are ordered against each other by events alone.
+//! * `submit` and its like draw the position and queue the work in one step, under the queue's own lock; positions start at 1 and rise by one.
+//! * `Err` from a call means that nothing was queued. Work that was queued and fails is reported through [`failure`] under its position,
+//!   and counts as completed: order is kept whatever fails.
+//! * Work that names a dependency (queue, position) which failed does not run; it fails with the same root cause.
+//! * Memory is named by [`Address`]; whoever frees an address orders the free behind all uses. Host memory is kept alive by the work itself.
+//! * No call waits for another thread of this process that may hold a lock of this library, `synchronize_to`, `trim` and an `allocate` that finds
+//!   no room aside, which are called with no lock held.
+
+pub(crate) mod embedded;
+pub(crate) mod failure;
+pub(crate) mod work;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub(crate) use work::{
+    Access, Arguments, ArrayArgument, Body, Bytes, CopyPart, CopyWork, Dependencies, FillWork, Footprint, HostMemory, Label, LaunchWork,
+    Memory, Work,
+};
+
+/// Which family a device belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// The embedded device: memory and streams of this process.
+    Cpu,
+    /// An NVIDIA GPU through the CUDA driver.
+    Cuda,
+    /// An AMD GPU through HIP.
+    Hip,
+}
+
+/// A place in a queue: the n-th piece of work submitted to it. 0 is "before everything", and is always completed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(crate) struct Position(pub(crate) u64);
+
+impl Position {
+    /// Before any work: complete from the start.
+    pub(crate) const START: Self = Self(0);
+}
+
+/// A queue's number, unique in the process and never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct QueueId(pub(crate) u64);
+
+impl QueueId {
+    /// The next number, for whichever backend makes a queue.
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A device address: the device's own number space, never dereferenced on the host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Address(pub(crate) u64);
+
+/// What a device's driver says of its memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// All memory of the device.
+    pub total: u64,
+    /// What can be allocated now.
+    pub free: u64,
+}
+
+/// What this library holds on a device, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryUsage {
+    /// Held by live arrays.
+    pub in_use: u64,
+    /// Kept for reuse, or freed but still draining behind work in flight.
+    pub pooled: u64,
+}
+
+/// One device.
+pub(crate) trait Backend: Debug + Send + Sync + 'static {
+    fn kind(&self) -> DeviceKind;
+    /// Number within its kind.
+    fn ordinal(&self) -> usize;
+    fn name(&self) -> String;
+    /// What the driver reports.
+    fn capacity(&self) -> Result<Capacity, BackendError>;
+    /// Bytes handed out by `allocate` and not yet given to `free` are in use; freed bytes still draining or kept are pooled.
+    fn memory(&self) -> MemoryUsage;
+    /// The queue of the device's default stream, made once by whoever makes the device. Not a call that an emulation counts or fails.
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// Makes another in-order queue.
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// Gives back what is kept for reuse, waiting for queued frees first. Called when an allocation found no room.
+    fn trim(&self) -> Result<(), BackendError>;
+    /// The byte pattern with which the layers above fill copies that became stale, if this device wants that.
+    fn poison(&self) -> Option<u8>;
+    /// Whether copies between this device and `peer` run directly; otherwise they are staged through the host.
+    fn reaches(&self, peer: &dyn Backend) -> bool;
+    /// The concrete backend, for the backend's own public face (`Device::emulation`).
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// One in-order queue of a device. Dropping the last handle lets queued work finish; it never waits.
+pub(crate) trait Queue: Debug + Send + Sync + 'static {
+    fn id(&self) -> QueueId;
+    /// Takes memory, usable by work submitted to this queue from now on, and by other queues that wait for an event recorded here
+    /// afterwards. `len_bytes` is above zero. Its contents are initialised (zeros or the poison pattern) but unspecified.
+    fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
+    /// Gives memory back behind everything queued here so far.
+    fn free(&self, address: Address) -> Result<Position, BackendError>;
+    /// Queues work.
+    fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Queues an event: complete when everything before it is.
+    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;
+    /// Later work of this queue starts after `event`, which may be of another queue or device of the same kind.
+    fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;
+    /// The position drawn last.
+    fn tail(&self) -> Position;
+    /// Everything up to here is known to have completed. Cheap; a lower bound for backends which must ask the driver.
+    fn completed(&self) -> Position;
+    /// Blocks until everything up to `position` has completed, well or not. For seeded devices this runs ready work.
+    /// Fails without waiting (`BackendErrorKind::InsideKernel`) on a thread that runs a kernel body.
+    fn synchronize_to(&self, position: Position) -> Result<(), BackendError>;
+    /// Like `completed`, but asks the driver; for seeded devices a poll runs one piece of ready work.
+    fn poll(&self, position: Position) -> Result<bool, BackendError>;
+    /// Wakes `waker` once everything queued so far has completed.
+    fn notify(&self, waker: Waker) -> Result<(), BackendError>;
+}
+
+/// A recorded event.
+pub(crate) trait RawEvent: Debug + Send + Sync + 'static {
+    fn queue(&self) -> QueueId;
+    /// Its position in that queue.
+    fn position(&self) -> Position;
+    fn is_complete(&self) -> Result<bool, BackendError>;
+    fn synchronize(&self) -> Result<(), BackendError>;
+    /// Device time between two events recorded with timing; an error if either was not, or is not complete.
+    fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError>;
+    fn as_any(&self) -> &dyn Any;
+}

@@ -1,0 +1,147 @@
+//! What can be queued: copies, fills and launches, as plain data in bytes.
+
+use std::fmt::Debug;
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Address, Position, QueueId};
+use crate::grid::Grid;
+
+/// A value's bytes, as a fill pattern.
+pub(crate) type Bytes = SmallVec<[u8; 16]>;
+
+/// Work whose failure spoils what this work reads.
+pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
+
+/// Which bytes of one allocation: `run_bytes` bytes at `offset_bytes`, repeated along `axes` (count, stride in bytes), slowest first.
+/// No two repetitions overlap. Strides are above zero.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Footprint {
+    pub(crate) offset_bytes: u64,
+    pub(crate) run_bytes: u64,
+    pub(crate) axes: SmallVec<[(u64, u64); 3]>,
+}
+
+/// Ordinary or page-locked host memory that work may touch; the work keeps it alive.
+///
+/// # Safety
+///
+/// Implementors promise that `base()` points to `len_bytes()` initialised bytes which stay put and allocated while the value lives.
+/// Who may touch which bytes when is kept by the order of work: see DESIGN.md, "Why it is sound".
+pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
+    fn base(&self) -> *mut u8;
+    fn len_bytes(&self) -> usize;
+    /// Page-locked memory can be read and written by a device at any time; ordinary memory needs the driver's help.
+    fn is_page_locked(&self) -> bool;
+}
+
+/// One end of a copy.
+#[derive(Clone, Debug)]
+pub(crate) enum Memory {
+    Host(Arc<dyn HostMemory>),
+    /// Memory of the device whose queue gets the work, or, as source of a copy between devices, of `QueueId`'s device.
+    Device(Address),
+}
+
+/// One box of a copy: equal counts and runs at both ends, strides of their own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct CopyPart {
+    pub(crate) run_bytes: u64,
+    pub(crate) source_offset_bytes: u64,
+    pub(crate) destination_offset_bytes: u64,
+    /// (count, source stride, destination stride) in bytes, slowest first.
+    pub(crate) axes: SmallVec<[(u64, u64, u64); 3]>,
+}
+
+/// What a piece of work is called in errors, hazards and logs.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    /// `upload of "photo"`, `kernel "blur"`.
+    pub(crate) text: Arc<str>,
+    pub(crate) site: Option<&'static Location<'static>>,
+}
+
+/// A copy of any number of boxes between two memories.
+#[derive(Debug)]
+pub(crate) struct CopyWork {
+    pub(crate) source: Memory,
+    pub(crate) destination: Memory,
+    /// Set when `source` is memory of another device, which `Backend::reaches`.
+    pub(crate) source_device: Option<Arc<dyn super::Backend>>,
+    pub(crate) parts: SmallVec<[CopyPart; 1]>,
+    pub(crate) depends: Dependencies,
+    pub(crate) label: Label,
+}
+
+/// Repeats a pattern over boxes of device memory.
+#[derive(Debug)]
+pub(crate) struct FillWork {
+    pub(crate) address: Address,
+    /// Each run is a multiple of the pattern's length.
+    pub(crate) parts: SmallVec<[Footprint; 1]>,
+    pub(crate) pattern: Bytes,
+    /// True for the poison of stale copies: not contents, so nothing fails that reads behind it.
+    pub(crate) poison: bool,
+    pub(crate) depends: Dependencies,
+    pub(crate) label: Label,
+}
+
+/// How a launch uses an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    Read,
+    ReadWrite,
+    Overwrite,
+}
+
+/// One array of a launch: memory, the bytes of it that the body may touch, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrayArgument {
+    pub(crate) address: Address,
+    /// Byte offset of the element with index 0, 0, ...
+    pub(crate) origin_bytes: u64,
+    pub(crate) footprint: Footprint,
+    pub(crate) access: Access,
+}
+
+/// Arguments of one launch as the signature packed them: `words` holds scalars, shapes and strides in parameter order, `arrays` the memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arguments {
+    pub(crate) words: SmallVec<[u64; 32]>,
+    pub(crate) arrays: SmallVec<[ArrayArgument; 6]>,
+}
+
+/// A kernel's body on the host, with its types erased.
+///
+/// # Safety
+///
+/// `run` gets one pointer per array, in order, to the element with index 0, 0, ... of memory that is initialised, lives for the call, and which
+/// nobody else writes (reads of it) or touches (writes) during the call. An implementor reads `words` as the same signature packed them and
+/// touches nothing outside the declared footprints.
+pub(crate) unsafe trait Body: Send + Sync + Debug {
+    fn name(&self) -> &Arc<str>;
+    /// # Safety
+    ///
+    /// As the trait says; the caller is a backend that resolved `pointers` from the arguments it was submitted with.
+    unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
+}
+
+/// A kernel launch.
+#[derive(Debug)]
+pub(crate) struct LaunchWork {
+    pub(crate) body: Arc<dyn Body>,
+    pub(crate) grid: Grid,
+    pub(crate) arguments: Arguments,
+    pub(crate) depends: Dependencies,
+    pub(crate) site: &'static Location<'static>,
+}
+
+/// Anything that can be queued.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Copy(Box<CopyWork>),
+    Fill(Box<FillWork>),
+    Launch(LaunchWork),
+}

@@ -1,0 +1,202 @@
+//! A naive model: for each cell the true value, where it stands, and the actual bytes at each place.
+
+use super::super::{Access, Coherence, ConstantId, Content, Costs, Holders, LossId, Piece, Place, PlaceSet, Region, Source, Undefined};
+use super::cells::{Cell, cells};
+
+/// Distances: the host is farther than other devices, and those are ordered, but not by slot.
+pub(super) struct Distances {
+    /// Gaps up to this number of elements are bridged.
+    pub(super) bridged_max: u64,
+}
+
+impl Costs for Distances {
+    fn cost(&self, from: Place) -> u32 {
+        if from == Place::HOST { 100 } else { 50 - from.index() as u32 }
+    }
+
+    fn bridges(&self, gap_elements: u64) -> bool {
+        gap_elements <= self.bridged_max
+    }
+}
+
+#[derive(Clone)]
+struct ModelCell {
+    at: Cell,
+    truth: Result<u64, Undefined>,
+    constant: Option<ConstantId>,
+    valid: Vec<bool>,
+    memory: Vec<u64>,
+}
+
+/// The model of one array.
+#[derive(Clone)]
+pub(super) struct Model {
+    cells: Vec<ModelCell>,
+    places: usize,
+    stamp: u64,
+}
+
+fn constant_value(id: ConstantId) -> u64 {
+    1_000_000 + u64::from(id.0)
+}
+
+fn place(index: usize) -> Place {
+    Place::slot(index).expect("a slot below 64")
+}
+
+impl Model {
+    /// An array that was never written.
+    pub(super) fn undefined(shape: &[u64], places: usize) -> Self {
+        let cell = |at| ModelCell { at, truth: Err(Undefined::Never), constant: None, valid: vec![false; places], memory: vec![0; places] };
+        Self { cells: cells(&Region::whole(shape)).into_iter().map(cell).collect(), places, stamp: 1 }
+    }
+
+    fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    fn inside<'a>(&'a mut self, region: &'a Region) -> impl Iterator<Item = &'a mut ModelCell> {
+        self.cells.iter_mut().filter(|cell| region.contains_point(&cell.at))
+    }
+
+    /// New contents at a place; all other memory becomes different garbage.
+    pub(super) fn write(&mut self, at: Place, region: &Region) {
+        let stamp = self.next_stamp();
+        for cell in self.inside(region) {
+            cell.truth = Ok(stamp);
+            cell.constant = None;
+            for (index, (valid, memory)) in cell.valid.iter_mut().zip(&mut cell.memory).enumerate() {
+                *valid = index == at.index();
+                *memory = if *valid { stamp } else { 1_000 * stamp + index as u64 };
+            }
+        }
+    }
+
+    /// A constant that stands nowhere.
+    pub(super) fn write_constant(&mut self, region: &Region, id: ConstantId) {
+        let stamp = self.next_stamp();
+        for cell in self.inside(region) {
+            cell.truth = Ok(constant_value(id));
+            cell.constant = Some(id);
+            cell.valid.fill(false);
+            cell.memory.fill(1_000 * stamp);
+        }
+    }
+
+    /// The copy at a place turns into garbage.
+    pub(super) fn withdraw(&mut self, at: Place, region: &Region, loss: LossId) {
+        let stamp = self.next_stamp();
+        for cell in self.inside(region) {
+            let was_valid = std::mem::take(&mut cell.valid[at.index()]);
+            cell.memory[at.index()] = 1_000 * stamp;
+            if was_valid && cell.constant.is_none() && !cell.valid.contains(&true) {
+                cell.truth = Err(Undefined::Lost(loss));
+            }
+        }
+    }
+
+    /// Checks a plan or refusal, makes its copies, and the access. Returns false if it was refused.
+    pub(super) fn access(
+        &mut self,
+        state: &Coherence,
+        at: Place,
+        region: &Region,
+        access: Access,
+        costs: &Distances,
+        pieces: &mut Vec<Piece>,
+    ) -> bool {
+        let undefined = self.inside(region).filter_map(|cell| cell.truth.err()).collect::<Vec<_>>();
+        let result = state.plan(at, region, access, costs, pieces);
+        if access == Access::Overwrite {
+            assert!(result.is_ok() && pieces.is_empty());
+        } else if undefined.is_empty() {
+            assert_eq!(result, Ok(()));
+            self.copy(at, region, costs, pieces);
+        } else {
+            let refusal = result.expect_err("part of the region is undefined");
+            assert!(pieces.is_empty() && region.contains(&refusal.region) && !refusal.region.is_empty());
+            assert!(self.inside(&refusal.region).all(|cell| cell.truth == Err(refusal.undefined)));
+            let lost = undefined.iter().any(|why| matches!(why, Undefined::Lost(_)));
+            assert_eq!(matches!(refusal.undefined, Undefined::Lost(_)), lost, "losses come first");
+            return false;
+        }
+        if access != Access::Read {
+            self.write(at, region);
+        }
+        true
+    }
+
+    /// Makes the copies of a plan on bytes: what is needed and not valid here, once; nothing that is valid here.
+    fn copy(&mut self, at: Place, region: &Region, costs: &Distances, pieces: &[Piece]) {
+        for piece in pieces {
+            let mut padding = 0;
+            for cell in self.inside(&piece.region) {
+                let source = match piece.source {
+                    Source::Constant(id) => {
+                        assert_eq!(cell.constant, Some(id));
+                        constant_value(id)
+                    }
+                    Source::Place(from) => cell.memory[from.index()],
+                };
+                if cell.valid[at.index()] {
+                    padding += 1;
+                    assert_eq!(source, cell.memory[at.index()], "padding changes a valid element");
+                    continue;
+                }
+                assert!(region.contains_point(&cell.at), "{:?} is not wanted", cell.at);
+                assert_eq!(piece.source, nearest(cell, costs));
+                cell.memory[at.index()] = source;
+                cell.valid[at.index()] = true;
+            }
+            assert_eq!(piece.padding, padding, "an element is copied twice, or was valid");
+            assert!(padding == 0 || at != Place::HOST && costs.bridged_max > 0);
+        }
+        for cell in self.inside(region) {
+            assert!(cell.valid[at.index()], "{:?} was not copied", cell.at);
+            assert_eq!(Ok(cell.memory[at.index()]), cell.truth);
+        }
+    }
+
+    /// Checks that the state says of each cell what the model knows.
+    pub(super) fn check(&self, state: &Coherence) {
+        state.contents().assert_sound();
+        let mut seen = 0;
+        state.newest(&Region::whole(state.shape()), |part, content| {
+            for cell in self.cells.iter().filter(|cell| part.contains_point(&cell.at)) {
+                assert_eq!(content, self.content(cell), "at {:?}", cell.at);
+                seen += 1;
+            }
+        });
+        assert_eq!(seen, self.cells.len());
+    }
+
+    /// Checks the questions that a state answers about a region and a place.
+    pub(super) fn check_answers(&mut self, state: &Coherence, at: Place, region: &Region) {
+        let valid = |cell: &ModelCell| cell.valid[at.index()];
+        assert_eq!(state.valid_elements(at), self.cells.iter().filter(|cell| valid(cell)).count() as u64);
+        assert_eq!(state.undefined_elements(), self.cells.iter().filter(|cell| cell.truth.is_err()).count() as u64);
+        assert_eq!(state.is_valid(at, region), self.inside(region).all(|cell| valid(cell)));
+        let only = |cell: &ModelCell| valid(cell) && cell.constant.is_none() && cell.valid.iter().filter(|valid| **valid).count() == 1;
+        assert_eq!(state.would_lose(at, region), self.inside(region).any(|cell| only(cell)));
+    }
+
+    fn content(&self, cell: &ModelCell) -> Content {
+        let holders = (0..self.places).filter(|index| cell.valid[*index]);
+        let places = holders.fold(PlaceSet::empty(), |places, index| places.with(place(index)));
+        match (cell.truth, cell.constant) {
+            (Err(undefined), _) => Content::Undefined(undefined),
+            (Ok(_), Some(value)) => Content::Constant { value, filled: places },
+            (Ok(_), None) => Content::Stored(Holders::from_places(places).expect("a defined cell is valid somewhere")),
+        }
+    }
+}
+
+/// The source that a cell must come from: its constant, or the nearest place.
+fn nearest(cell: &ModelCell, costs: &Distances) -> Source {
+    let holders = (0..cell.valid.len()).filter(|index| cell.valid[*index]).map(place);
+    match cell.constant {
+        Some(id) => Source::Constant(id),
+        None => Source::Place(holders.min_by_key(|from| costs.cost(*from)).expect("a defined cell is valid somewhere")),
+    }
+}

@@ -1,0 +1,141 @@
+//! Every sequence of operations to a depth, over a host and two devices, on the whole array and three overlapping
+//! boxes, against the model.
+//!
+//! Sequences that lead to the same state, box by box and slot by slot, have the same continuations: the state is
+//! continued once, from the shortest sequence. Stale memory differs between such sequences, but it is garbage in
+//! any case: the model writes a fresh value into it, which no check accepts.
+
+use std::collections::HashSet;
+
+use super::super::{Access, Coherence, ConstantId, LossId, Piece, Place, Region, Span};
+use super::model::{Distances, Model};
+
+const PLACES: usize = 3;
+const NO_BRIDGES: Distances = Distances { bridged_max: 0 };
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Access(Place, Region, Access),
+    Constant(Region, ConstantId),
+    Withdraw(Place, Region, LossId),
+}
+
+fn places() -> impl Iterator<Item = Place> {
+    (0..PLACES).filter_map(Place::slot)
+}
+
+fn accesses(regions: &[Region]) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for (place, region) in places().flat_map(|place| regions.iter().map(move |region| (place, *region))) {
+        for access in [Access::Read, Access::ReadWrite, Access::Overwrite] {
+            operations.push(Operation::Access(place, region, access));
+        }
+    }
+    operations
+}
+
+fn all_operations(regions: &[Region]) -> Vec<Operation> {
+    let constants = regions.iter().map(|region| Operation::Constant(*region, ConstantId(1)));
+    let withdrawals = places().flat_map(|place| regions.iter().map(move |region| Operation::Withdraw(place, *region, LossId(7))));
+    accesses(regions).into_iter().chain(constants).chain(withdrawals).collect()
+}
+
+/// Does it to state and model, with all checks.
+fn perform(state: &mut Coherence, model: &mut Model, operation: Operation, pieces: &mut Vec<Piece>) {
+    match operation {
+        Operation::Access(place, region, access) => {
+            if !model.access(state, place, &region, access, &NO_BRIDGES, pieces) {
+                return;
+            }
+            state.apply(place, &region, access);
+        }
+        Operation::Constant(region, value) => {
+            state.write_constant(&region, value);
+            model.write_constant(&region, value);
+        }
+        Operation::Withdraw(place, region, loss) => {
+            state.withdraw(place, &region, loss);
+            model.withdraw(place, &region, loss);
+        }
+    }
+    model.check(state);
+}
+
+/// The number of different states that sequences of fewer than `depth` operations lead to.
+fn sweep(start: (Coherence, Model), operations: &[Operation], depth: usize) -> usize {
+    let mut seen = HashSet::from([start.0.contents().form()]);
+    let mut level = vec![start];
+    let mut pieces = Vec::new();
+    for remaining in (0..depth).rev() {
+        let mut next_level = Vec::new();
+        for (state, model) in &level {
+            for operation in operations {
+                let (mut state, mut model) = (state.clone(), model.clone());
+                perform(&mut state, &mut model, *operation, &mut pieces);
+                if remaining > 0 && seen.insert(state.contents().form()) {
+                    next_level.push((state, model));
+                }
+            }
+        }
+        level = next_level;
+    }
+    seen.len()
+}
+
+fn starts(shape: &[u64]) -> [(Coherence, Model); 3] {
+    let whole = Region::whole(shape);
+    let undefined = Model::undefined(shape, PLACES);
+    let (mut constant, mut stored) = (undefined.clone(), undefined.clone());
+    constant.write_constant(&whole, ConstantId(1));
+    stored.write(Place::HOST, &whole);
+    [
+        (Coherence::stored(shape, Place::HOST), stored),
+        (Coherence::constant(shape, ConstantId(1)), constant),
+        (Coherence::undefined(shape), undefined),
+    ]
+}
+
+/// The whole array, two boxes that overlap, and a strided one that overlaps both.
+fn line() -> ([u64; 1], Vec<Region>) {
+    let spans = [Span::full(6), Span::new(0, 4, 1), Span::new(2, 6, 1), Span::new(1, 6, 2)];
+    ([6], spans.iter().map(|span| Region::new(&[*span])).collect())
+}
+
+/// The whole array, an interior that touches one side, a row, and a strided box, all overlapping.
+fn square() -> ([u64; 2], Vec<Region>) {
+    let spans = [
+        [Span::full(3), Span::full(3)],
+        [Span::new(0, 2, 1), Span::new(1, 3, 1)],
+        [Span::single(1), Span::full(3)],
+        [Span::full(3), Span::new(0, 3, 2)],
+    ];
+    ([3, 3], spans.iter().map(|spans| Region::new(spans)).collect())
+}
+
+#[test]
+fn accesses_on_a_line_to_depth_five() {
+    let (shape, regions) = line();
+    for start in starts(&shape) {
+        assert!(sweep(start, &accesses(&regions), 5) > 1000);
+    }
+}
+
+#[test]
+fn accesses_on_a_square_to_depth_four() {
+    let (shape, regions) = square();
+    for start in starts(&shape) {
+        assert!(sweep(start, &accesses(&regions), 4) > 1000);
+    }
+}
+
+#[test]
+fn all_operations_to_a_smaller_depth() {
+    let (shape, regions) = line();
+    for start in starts(&shape) {
+        assert!(sweep(start, &all_operations(&regions), 4) > 1000);
+    }
+    let (shape, regions) = square();
+    for start in starts(&shape) {
+        assert!(sweep(start, &all_operations(&regions), 3) > 100);
+    }
+}

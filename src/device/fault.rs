@@ -1,0 +1,56 @@
+//! From what a backend says to what a user reads.
+
+use std::sync::Arc;
+
+use super::Device;
+use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+use crate::error::{Error, Shortage, Text};
+
+/// A refused call: nothing was queued.
+pub(crate) fn call_error(device: &Device, object: &str, operation: &str, refusal: &BackendError) -> Error {
+    match refusal.kind {
+        BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
+            array: Text::new(object),
+            device: Text::new(device.name()),
+            shortage: Arc::new(Shortage { requested, free, in_use: device.memory().in_use }),
+        },
+        _ => backend_error(&device.name(), operation, refusal),
+    }
+}
+
+pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendError) -> Error {
+    match refusal.kind {
+        BackendErrorKind::InsideKernel => {
+            Error::InsideKernel { operation: Text::new(operation), waits_for: Text::new(format!("work queued on {device}")) }
+        }
+        BackendErrorKind::DeviceLost => {
+            Error::DeviceLost { device: Text::new(device), operation: Text::new(operation), cause: Text::new(refusal.to_string()) }
+        }
+        _ => Error::Backend {
+            device: Text::new(device),
+            operation: Text::new(operation),
+            cause: Text::new(format!("{refusal}; nothing was queued, the call can be repeated")),
+        },
+    }
+}
+
+/// Queued work that failed.
+pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
+    let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
+    let consequence = match record.kind {
+        FailureKind::Copy => "its source is unchanged, the next read copies again",
+        FailureKind::Body => "what it was to write is lost until it is written again",
+        FailureKind::Device => {
+            return Error::DeviceLost {
+                device: Text::new(device.name()),
+                operation: Text::new(format!("{}{site}", record.operation)),
+                cause: Text::new(record.cause.as_str()),
+            };
+        }
+    };
+    Error::Backend {
+        device: Text::new(device.name()),
+        operation: Text::new(format!("{}{site}", record.operation)),
+        cause: Text::new(format!("{}; {consequence}", record.cause)),
+    }
+}

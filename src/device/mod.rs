@@ -1,0 +1,256 @@
+//! Devices, their streams and events: handles over a backend, and the bookkeeping that keeps their order cheap.
+
+mod current;
+mod event;
+mod fault;
+mod orphan;
+mod stream;
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use smallvec::SmallVec;
+
+use crate::audit::{SharedTraffic, Traffic};
+use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
+use crate::backend::{Backend, Capacity, DeviceKind, MemoryUsage, Position};
+use crate::error::{Error, Result};
+use crate::sync::Mutex;
+
+pub use current::Entered;
+pub use event::Event;
+pub(crate) use fault::{call_error, late_error};
+pub use stream::{AutoSynchronize, Stream};
+pub(crate) use stream::StreamCore;
+
+/// A device: memory of its own and streams of work. Cheap to clone; equal if it is the same device.
+///
+/// ```
+/// use resident::Device;
+///
+/// let device = Device::cpu();
+/// let _here = device.enter();
+/// assert_eq!(Device::current()?, device);
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Device(Arc<DeviceShared>);
+
+pub(crate) struct DeviceShared {
+    backend: Arc<dyn Backend>,
+    /// Unique in the process.
+    number: u64,
+    default: Arc<StreamCore>,
+    /// Streams made by `new_stream`, for `synchronize`.
+    streams: Mutex<Vec<Weak<StreamCore>>>,
+    stream_count: AtomicU32,
+    /// Where streams of other devices last touched this device's memory.
+    visits: Mutex<SmallVec<[(Arc<StreamCore>, Position); 2]>>,
+    orphans: Mutex<Vec<orphan::Orphan>>,
+    traffic: SharedTraffic,
+}
+
+impl Device {
+    /// The embedded device: memory and asynchronous streams of this process. Always there.
+    #[must_use]
+    pub fn cpu() -> Self {
+        static CPU: OnceLock<Device> = OnceLock::new();
+        CPU.get_or_init(|| {
+            Self::over(EmbeddedDevice::cpu()).unwrap_or_else(|refusal| unreachable!("the embedded device refused a queue: {refusal}"))
+        })
+        .clone()
+    }
+
+    /// A fresh embedded device for tests and what-if: see [`Emulation`].
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let small = Device::emulated(Emulation::new().memory(1 << 10));
+    /// let _here = small.enter();
+    /// let array = SmartArray::<f64, _>::ones(1000);
+    /// assert!(matches!(array.gpu(), Err(resident::Error::OutOfMemory { .. })));
+    /// ```
+    #[must_use]
+    pub fn emulated(emulation: Emulation) -> Self {
+        Self::over(EmbeddedDevice::emulated(emulation)).unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
+    }
+
+    /// Every device that can be used now, the embedded one last. Emulated devices belong to whoever made them and are not listed.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        vec![Self::cpu()]
+    }
+
+    fn over(backend: Arc<dyn Backend>) -> Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let queue =
+            backend.default_queue().map_err(|refusal| fault::backend_error(&backend.name(), "making its default stream", &refusal))?;
+        let shared = DeviceShared {
+            default: Arc::new(StreamCore::new(queue, 0)),
+            backend,
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            streams: Mutex::new(Vec::new()),
+            stream_count: AtomicU32::new(1),
+            visits: Mutex::new(SmallVec::new()),
+            orphans: Mutex::new(Vec::new()),
+            traffic: SharedTraffic::default(),
+        };
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// Its family.
+    #[must_use]
+    pub fn kind(&self) -> DeviceKind {
+        self.0.backend.kind()
+    }
+
+    /// Its number within its family.
+    #[must_use]
+    pub fn ordinal(&self) -> usize {
+        self.0.backend.ordinal()
+    }
+
+    /// Its name, as in `cpu:0`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.0.backend.name()
+    }
+
+    /// Its default stream: the library's own, tied to no legacy default.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        Stream::of(self.clone(), None)
+    }
+
+    /// Makes another stream. Order between streams is kept wherever they use the same bytes, and nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`] if the driver makes no stream.
+    pub fn new_stream(&self) -> Result<Stream> {
+        let queue = self.0.backend.new_queue().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
+        let core = Arc::new(StreamCore::new(queue, self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
+        let mut streams = self.0.streams.lock();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(&core));
+        drop(streams);
+        Ok(Stream::of(self.clone(), Some(core)))
+    }
+
+    /// Waits for all work that touches this device's memory, on whatever stream it is queued.
+    ///
+    /// # Errors
+    ///
+    /// The first failure of that work which no earlier `synchronize` returned; [`Error::InsideKernel`] inside a kernel body.
+    pub fn synchronize(&self) -> Result<()> {
+        self.settle_orphans();
+        let mut first = self.0.default.synchronize(self);
+        let streams: Vec<Arc<StreamCore>> = self.0.streams.lock().iter().filter_map(Weak::upgrade).collect();
+        for stream in streams {
+            first = first.and(stream.synchronize(self));
+        }
+        let visits = std::mem::take(&mut *self.0.visits.lock());
+        for (stream, position) in visits {
+            first = first.and(stream.synchronize_to(self, position));
+        }
+        first
+    }
+
+    /// What has been moved to, from and between devices on behalf of arrays on this device.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.0.traffic.get()
+    }
+
+    /// What this library holds there, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUsage {
+        self.settle_orphans();
+        self.0.backend.memory()
+    }
+
+    /// What the driver reports, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`] if the driver does not answer.
+    pub fn capacity(&self) -> Result<Capacity> {
+        self.0.backend.capacity().map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
+    }
+
+    /// What was called on an emulated device, and what was unordered. `None` for every other device.
+    #[must_use]
+    pub fn emulation(&self) -> Option<EmulationLog> {
+        self.0.backend.as_any().downcast_ref::<EmbeddedDevice>()?.log()
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.0.backend
+    }
+
+
+    pub(crate) fn default_core(&self) -> &Arc<StreamCore> {
+        &self.0.default
+    }
+
+    pub(crate) fn count(&self, traffic: &Traffic) {
+        self.0.traffic.add(traffic);
+    }
+
+    /// Remembers that a stream of another device touches this device's memory up to `position`.
+    pub(crate) fn visited_by(&self, stream: &Arc<StreamCore>, position: Position) {
+        let mut visits = self.0.visits.lock();
+        visits.retain(|(visitor, upto)| visitor.queue().completed() < *upto);
+        match visits.iter_mut().find(|(visitor, _)| visitor.id() == stream.id()) {
+            Some((_, upto)) => *upto = (*upto).max(position),
+            None => visits.push((Arc::clone(stream), position)),
+        }
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.number == other.0.number
+    }
+}
+
+impl Eq for Device {}
+
+impl PartialEq<&Self> for Device {
+    fn eq(&self, other: &&Self) -> bool {
+        self == *other
+    }
+}
+
+impl PartialEq<Device> for &Device {
+    fn eq(&self, other: &Device) -> bool {
+        *self == other
+    }
+}
+
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.number.hash(state);
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.name())
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl Error {
+    pub(crate) fn no_device(wanted: impl Into<Box<str>>, reason: impl Into<Box<str>>) -> Self {
+        Self::NoDevice { wanted: crate::error::Text::new(wanted), reason: crate::error::Text::new(reason) }
+    }
+}

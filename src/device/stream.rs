@@ -1,0 +1,303 @@
+//! Streams: in-order queues of work, and who has waited for whom.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::event::Event;
+use super::{Device, call_error, late_error};
+use crate::backend::{BackendError, Position, Queue, QueueId, RawEvent, failure};
+use crate::error::Result;
+use crate::order::At;
+use crate::sync::Mutex;
+
+/// A stream's number, unique in the process.
+pub(crate) type StreamId = QueueId;
+
+/// Recorded events that are kept for later waits. Losing an old one only makes a later wait cover more.
+const EVENTS_KEPT: usize = 32;
+
+/// A stream: work that runs in the order in which it was queued. Cheap to clone; equal if it is the same stream.
+///
+/// Order between uses of the same bytes is kept whatever streams they are on; streams are there to let independent work overlap.
+#[derive(Clone)]
+pub struct Stream {
+    device: Device,
+    /// `None` for the device's default stream, whose core the device holds.
+    own: Option<Arc<StreamCore>>,
+}
+
+/// What a stream is without its device; the device holds its default one.
+pub(crate) struct StreamCore {
+    queue: Arc<dyn Queue>,
+    number: u32,
+    log: Mutex<StreamLog>,
+}
+
+/// Events recorded here, waits done here, failures told.
+#[derive(Default)]
+struct StreamLog {
+    recorded: VecDeque<Arc<dyn RawEvent>>,
+    /// Other streams, and up to where this stream's later work is ordered behind them.
+    waited: SmallVec<[(StreamId, Position); 4]>,
+    /// Failures up to here were returned by a `synchronize`.
+    told_upto: Position,
+    /// Failures above that which another call returned already.
+    told: SmallVec<[Position; 2]>,
+}
+
+impl Stream {
+    pub(super) fn of(device: Device, own: Option<Arc<StreamCore>>) -> Self {
+        Self { device, own }
+    }
+
+    /// Its device.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device.clone()
+    }
+
+    /// Waits for everything queued so far.
+    ///
+    /// # Errors
+    ///
+    /// The first failure of that work which no earlier call returned; [`Error::InsideKernel`](crate::Error::InsideKernel) inside a kernel body.
+    pub fn synchronize(&self) -> Result<()> {
+        self.core().synchronize(&self.device)
+    }
+
+    /// Whether everything queued so far has completed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer.
+    pub fn is_idle(&self) -> Result<bool> {
+        let queue = self.core().queue();
+        queue.poll(queue.tail()).map_err(|refusal| call_error(&self.device, "this", "asking whether a stream is idle", &refusal))
+    }
+
+    /// Records an event behind everything queued so far. It carries a time stamp.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`](crate::Error::Backend) if the driver records none.
+    pub fn record(&self) -> Result<Event> {
+        let raw = self.core().queue().record(true).map_err(|refusal| call_error(&self.device, "this", "recording an event", &refusal))?;
+        self.core().log.lock().keep(Arc::clone(&raw));
+        Ok(Event::new(raw, self.clone()))
+    }
+
+    /// Lets work queued here from now on start after `event`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`](crate::Error::Backend) if the driver refuses.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.wait_raw(event.stream(), event.raw()).map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
+    }
+
+    /// Synchronises this stream when the guard drops, also while unwinding. A failure found there stays for the next `synchronize`.
+    pub fn auto_synchronize(&self) -> AutoSynchronize<'_> {
+        AutoSynchronize { stream: self }
+    }
+
+    #[inline]
+    pub(crate) fn core(&self) -> &Arc<StreamCore> {
+        self.own.as_ref().unwrap_or_else(|| self.device.default_core())
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> StreamId {
+        self.core().id()
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> &dyn Queue {
+        self.core().queue()
+    }
+
+    #[inline]
+    pub(crate) fn device_ref(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.core().number
+    }
+
+    /// Orders later work of this stream behind `at` of `other`. Costs nothing where that is known already.
+    pub(crate) fn order_after(&self, other: &Self, at: At) -> Result<(), BackendError> {
+        if self.id() == other.id() || other.core().is_done(at) || self.core().has_waited(other.id(), at) {
+            return Ok(());
+        }
+        let event = other.core().event_covering(at)?;
+        self.wait_raw(other, &event)
+    }
+
+    /// Takes an event now, so that a later wait for work queued so far covers nothing more. A failure is made good by the wait itself.
+    pub(crate) fn record_in_time(&self) {
+        if let Ok(event) = self.queue().record(false) {
+            self.core().log.lock().keep(event);
+        }
+    }
+
+    fn wait_raw(&self, other: &Self, event: &Arc<dyn RawEvent>) -> Result<(), BackendError> {
+        if self.device.kind() == other.device.kind() {
+            self.queue().wait(&**event)?;
+        } else {
+            // No driver waits for another family's events; the host does.
+            event.synchronize()?;
+        }
+        self.core().log.lock().has_waited_for(other.id(), event.position());
+        Ok(())
+    }
+}
+
+impl StreamCore {
+    pub(super) fn new(queue: Arc<dyn Queue>, number: u32) -> Self {
+        Self { queue, number, log: Mutex::new(StreamLog::default()) }
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> &dyn Queue {
+        &*self.queue
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> StreamId {
+        self.queue.id()
+    }
+
+    /// Whether that use is known to be over.
+    #[inline]
+    pub(crate) fn is_done(&self, at: At) -> bool {
+        match at {
+            At::Position(position) => self.queue.completed() >= position,
+            At::Open => self.queue.completed() >= self.queue.tail(),
+        }
+    }
+
+    /// Blocks until that use is over.
+    pub(crate) fn wait_until_done(&self, at: At) -> Result<(), BackendError> {
+        match at {
+            At::Position(position) => self.queue.synchronize_to(position),
+            At::Open => self.queue.synchronize_to(self.queue.tail()),
+        }
+    }
+
+    fn has_waited(&self, other: StreamId, at: At) -> bool {
+        let At::Position(position) = at else { return false };
+        self.log.lock().waited.iter().any(|(stream, upto)| *stream == other && *upto >= position)
+    }
+
+    /// The earliest event known to cover `at`, or one taken now: later than need be, but right.
+    fn event_covering(&self, at: At) -> Result<Arc<dyn RawEvent>, BackendError> {
+        if let At::Position(position) = at {
+            let log = self.log.lock();
+            if let Some(event) = log.recorded.iter().find(|event| event.position() >= position) {
+                return Ok(Arc::clone(event));
+            }
+        }
+        let event = self.queue.record(false)?;
+        self.log.lock().keep(Arc::clone(&event));
+        Ok(event)
+    }
+
+    pub(super) fn synchronize(&self, device: &Device) -> Result<()> {
+        self.synchronize_to(device, self.queue.tail())
+    }
+
+    /// Waits, then returns the first failure up to `position` that nobody was told of.
+    pub(super) fn synchronize_to(&self, device: &Device, position: Position) -> Result<()> {
+        self.queue.synchronize_to(position).map_err(|refusal| call_error(device, "this", "synchronising", &refusal))?;
+        let mut log = self.log.lock();
+        while let Some((failed, record)) = failure::first_between(self.id(), log.told_upto, position) {
+            log.told_upto = failed;
+            if !record.inherited && !log.told.contains(&failed) {
+                return Err(late_error(device, &record));
+            }
+        }
+        Ok(())
+    }
+
+    /// A failure that some other call has just returned is not returned again by `synchronize`.
+    pub(crate) fn tell(&self, position: Position) {
+        let mut log = self.log.lock();
+        if position > log.told_upto && !log.told.contains(&position) {
+            log.told.push(position);
+        }
+    }
+}
+
+impl StreamLog {
+    fn keep(&mut self, event: Arc<dyn RawEvent>) {
+        if self.recorded.len() == EVENTS_KEPT {
+            self.recorded.pop_front();
+        }
+        // Events of one queue come here in order but for races between threads, which the search tolerates.
+        self.recorded.push_back(event);
+    }
+
+    fn has_waited_for(&mut self, other: StreamId, position: Position) {
+        match self.waited.iter_mut().find(|(stream, _)| *stream == other) {
+            Some((_, upto)) => *upto = (*upto).max(position),
+            None => self.waited.push((other, position)),
+        }
+    }
+}
+
+/// Synchronises its stream when it is dropped: see [`Stream::auto_synchronize`].
+#[derive(Debug)]
+#[must_use = "the stream is synchronised when this guard drops"]
+pub struct AutoSynchronize<'a> {
+    stream: &'a Stream,
+}
+
+impl Drop for AutoSynchronize<'_> {
+    fn drop(&mut self) {
+        let queue = self.stream.queue();
+        // Inside a kernel body nothing can be waited for; the failure of work is told by the next `synchronize`.
+        let _ = queue.synchronize_to(queue.tail());
+    }
+}
+
+impl PartialEq for Stream {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Stream {}
+
+impl PartialEq<&Self> for Stream {
+    fn eq(&self, other: &&Self) -> bool {
+        self == *other
+    }
+}
+
+impl PartialEq<Stream> for &Stream {
+    fn eq(&self, other: &Stream) -> bool {
+        *self == other
+    }
+}
+
+impl Hash for Stream {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id().hash(state);
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({} stream {})", self.device, self.number())
+    }
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} stream {}", self.device, self.number())
+    }
+}

@@ -1,0 +1,250 @@
+//! The one error of this crate.
+
+mod text;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use text::Text;
+
+/// The result of everything here that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What stood against an allocation, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Shortage {
+    /// Asked for.
+    pub requested: u64,
+    /// Free on the device after queued frees were waited for and kept memory was given back.
+    pub free: u64,
+    /// Held by live arrays of this library.
+    pub in_use: u64,
+}
+
+/// Why an operation was not done.
+///
+/// `Err` means that nothing was queued and that every array holds what it held. Messages name the object, the values seen and expected, and the
+/// next step. Match on the variant; the fields are texts that read as `str`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A device that was asked for cannot be used.
+    #[non_exhaustive]
+    NoDevice {
+        /// What was asked for, and where.
+        wanted: Text,
+        /// What was looked for, what was found, what to do.
+        reason: Text,
+    },
+    /// A device, or the host, has no room.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// The array that needed it.
+        array: Text,
+        /// Where.
+        device: Text,
+        /// The bytes.
+        shortage: Arc<Shortage>,
+    },
+    /// Elements that were never written were to be read.
+    #[non_exhaustive]
+    Uninitialised {
+        /// The array.
+        array: Text,
+        /// What wanted to read.
+        operation: Text,
+        /// The first part without contents.
+        part: Text,
+    },
+    /// A side was declared changed that was not the newest: the other side's update would be lost.
+    #[non_exhaustive]
+    LostUpdate {
+        /// The array.
+        array: Text,
+        /// The side that was declared changed.
+        changed: Text,
+        /// Where the newest contents are.
+        newest: Text,
+    },
+    /// Elements were to be read whose newest contents a failure took.
+    Lost {
+        /// The array.
+        array: Text,
+        /// The operation that failed.
+        operation: Text,
+        /// The line that queued it.
+        site: Text,
+        /// Why it failed.
+        cause: Text,
+    },
+    /// A device died.
+    #[non_exhaustive]
+    DeviceLost {
+        /// The device.
+        device: Text,
+        /// What it was to do.
+        operation: Text,
+        /// What its driver says.
+        cause: Text,
+    },
+    /// A kernel has no body that this device can run.
+    #[non_exhaustive]
+    NoKernelBody {
+        /// The kernel.
+        kernel: Text,
+        /// The device.
+        device: Text,
+        /// The method of `Kernel` that gives it one.
+        method: Text,
+    },
+    /// A kernel's `require` does not hold.
+    #[non_exhaustive]
+    Requirement {
+        /// The kernel.
+        kernel: Text,
+        /// The text of the `require`.
+        requirement: Text,
+        /// The arguments: scalars with values, arrays with shapes.
+        arguments: Text,
+    },
+    /// A flat parameter was given a part whose memory has gaps.
+    #[non_exhaustive]
+    NotContiguous {
+        /// The array.
+        array: Text,
+        /// The kernel and parameter.
+        parameter: Text,
+        /// Shape and strides in elements.
+        layout: Text,
+    },
+    /// Flat parameters of one launch were given arrays of different axis orders.
+    #[non_exhaustive]
+    LayoutMismatch {
+        /// The kernel.
+        kernel: Text,
+        /// One array and its order.
+        first: Text,
+        /// Another, and its order.
+        second: Text,
+    },
+    /// Shapes do not fit together.
+    #[non_exhaustive]
+    Shape {
+        /// What was to be done.
+        operation: Text,
+        /// The shape expected, and of what.
+        expected: Text,
+        /// The shape seen, and of what.
+        seen: Text,
+    },
+    /// A grid that no device can launch.
+    #[non_exhaustive]
+    Grid {
+        /// The kernel.
+        kernel: Text,
+        /// Blocks and threads.
+        grid: Text,
+        /// What is wrong with them.
+        fault: Text,
+    },
+    /// A call inside a kernel body would have to wait.
+    #[non_exhaustive]
+    InsideKernel {
+        /// The call.
+        operation: Text,
+        /// What it would wait for.
+        waits_for: Text,
+    },
+    /// One array would have to live on more devices than it can.
+    #[non_exhaustive]
+    TooManyDevices {
+        /// The array.
+        array: Text,
+        /// The device that found no place.
+        device: Text,
+    },
+    /// A backend refused a call or failed at queued work for a reason of its own.
+    #[non_exhaustive]
+    Backend {
+        /// The device.
+        device: Text,
+        /// What was to be done.
+        operation: Text,
+        /// What the backend says.
+        cause: Text,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDevice { wanted, reason } => write!(f, "no device for {wanted}: {reason}"),
+            Self::OutOfMemory { array, device, shortage } => {
+                let Shortage { requested, free, in_use } = **shortage;
+                write!(
+                    f,
+                    "out of memory: {array} needs {requested} bytes on {device}, where {free} are free and {in_use} are held by live arrays; \
+                     drop arrays that are not needed there, or work on parts"
+                )
+            }
+            Self::Uninitialised { array, operation, part } => write!(
+                f,
+                "uninitialised: {operation} reads {part} of {array}, which was never written; write it first, or use an overwriting access \
+                 (`Out`, `host_overwrite`, `gpu_overwrite`) if this call is to write it"
+            ),
+            Self::LostUpdate { array, changed, newest } => write!(
+                f,
+                "lost update: {array} was declared changed on {changed}, but its newest contents are on {newest} and would be lost; \
+                 read them to that side first (`host_mut`, `gpu_mut`), or discard them with `host_overwrite` or `gpu_overwrite`"
+            ),
+            Self::Lost { array, operation, site, cause } => write!(
+                f,
+                "lost: the newest contents of {array} were to be written by {operation} at {site}, which failed: {cause}; \
+                 write them again with an overwriting access"
+            ),
+            Self::DeviceLost { device, operation, cause } => write!(
+                f,
+                "device lost: {device} died at {operation}: {cause}; arrays whose newest contents are on the host stay usable, \
+                 go on there or on another device"
+            ),
+            Self::NoKernelBody { kernel, device, method } => {
+                write!(f, "no kernel body: kernel {kernel} has none for {device}; give it one with {method}")
+            }
+            Self::Requirement { kernel, requirement, arguments } => {
+                write!(f, "requirement: kernel {kernel} requires that {requirement}, and was given {arguments}; nothing was moved")
+            }
+            Self::NotContiguous { array, parameter, layout } => write!(
+                f,
+                "not contiguous: {parameter} is flat and needs unbroken memory, but {array} has {layout}; \
+                 make the parameter sized (`In<T, Ix2>`), or pass a part without gaps"
+            ),
+            Self::LayoutMismatch { kernel, first, second } => write!(
+                f,
+                "layout mismatch: flat arguments of kernel {kernel} correspond by position in memory, but {first} and {second}; \
+                 give both one axis order, or make the parameters sized (`In<T, Ix2>`)"
+            ),
+            Self::Shape { operation, expected, seen } => write!(f, "shape: {operation} expects {expected}, and was given {seen}"),
+            Self::Grid { kernel, grid, fault } => {
+                write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}; use `Grid::cover` or numbers above zero")
+            }
+            Self::InsideKernel { operation, waits_for } => write!(
+                f,
+                "inside a kernel body: {operation} would wait for {waits_for}, which may wait for this very body; \
+                 do it before the launch or after it"
+            ),
+            Self::TooManyDevices { array, device } => write!(
+                f,
+                "too many devices: {array} lives on 63 devices already, the most for one array, and has no place for {device}; \
+                 use a copy of it (`try_clone`) for more devices"
+            ),
+            Self::Backend { device, operation, cause } => {
+                write!(f, "{device} failed at {operation}: {cause}; contents are unchanged, the call can be repeated")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+const _: () = assert!(size_of::<Error>() <= 24, "an error is at most three machine words");

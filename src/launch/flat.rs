@@ -1,0 +1,83 @@
+//! Flat arguments: unbroken memory, and one axis order for all of a launch, since their elements correspond by position.
+
+use smallvec::SmallVec;
+
+use super::argument::{Bound, BoundArray};
+use crate::error::{Error, Result, Text};
+use crate::storage::Strided;
+
+/// The axes longer than 1 as they lie in memory, slowest first, and whether each runs backwards.
+type AxisOrder = SmallVec<[(usize, bool); 6]>;
+
+/// Checks all flat arguments of a launch.
+pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
+    let mut first: Option<(usize, &BoundArray<'_>)> = None;
+    for (number, argument) in bound.iter().enumerate() {
+        let Bound::Array(array) = argument else { continue };
+        if !array.is_flat {
+            continue;
+        }
+        if !is_unbroken(&array.view) {
+            return Err(not_contiguous(kernel, number, array));
+        }
+        match first {
+            None if has_order(&array.view) => first = Some((number, array)),
+            Some((other_number, other)) if has_order(&array.view) && !same_order(&other.view, &array.view) => {
+                return Err(mismatch(kernel, (other_number, other), (number, array)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn order(view: &Strided<'_>) -> AxisOrder {
+    let mut axes: SmallVec<[(usize, isize); 6]> = (0..view.shape.len()).map(|axis| (axis, view.strides[axis])).collect();
+    axes.retain(|(axis, _)| view.shape[*axis] != 1);
+    axes.sort_by_key(|(_, stride)| std::cmp::Reverse(stride.unsigned_abs()));
+    axes.into_iter().map(|(axis, stride)| (axis, stride < 0)).collect()
+}
+
+/// Elements fill their memory without gaps, in whatever order.
+fn is_unbroken(view: &Strided<'_>) -> bool {
+    if view.len() <= 1 {
+        return true;
+    }
+    let mut expected = 1;
+    order(view).iter().rev().all(|(axis, _)| {
+        let fits = view.strides[*axis].unsigned_abs() == expected;
+        expected *= view.shape[*axis];
+        fits
+    })
+}
+
+/// A line that runs upwards goes with any order; so does a single element.
+fn has_order(view: &Strided<'_>) -> bool {
+    let order = order(view);
+    view.len() > 1 && (order.len() > 1 || order.iter().any(|(_, backwards)| *backwards))
+}
+
+/// Rows first, or columns first, or the very same axes in the same directions.
+fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
+    let (one, other) = (order(one), order(other));
+    let upwards = |order: &AxisOrder| order.iter().all(|(_, backwards)| !backwards);
+    let rows_first = |order: &AxisOrder| upwards(order) && order.is_sorted_by_key(|(axis, _)| *axis);
+    let columns_first = |order: &AxisOrder| upwards(order) && order.is_sorted_by_key(|(axis, _)| std::cmp::Reverse(*axis));
+    one == other || (rows_first(&one) && rows_first(&other)) || (columns_first(&one) && columns_first(&other))
+}
+
+fn not_contiguous(kernel: &str, number: usize, array: &BoundArray<'_>) -> Error {
+    Error::NotContiguous {
+        array: Text::new(array.storage.named()),
+        parameter: Text::new(format!("parameter {number} of kernel \"{kernel}\"")),
+        layout: Text::new(format!("shape {:?} and strides {:?}", array.view.shape, array.view.strides)),
+    }
+}
+
+fn mismatch(kernel: &str, first: (usize, &BoundArray<'_>), second: (usize, &BoundArray<'_>)) -> Error {
+    let words = |(number, array): (usize, &BoundArray<'_>)| {
+        let (shape, strides) = (array.view.shape, array.view.strides);
+        format!("parameter {number} was given {} with shape {shape:?} and strides {strides:?}", array.storage.named())
+    };
+    Error::LayoutMismatch { kernel: Text::new(format!("\"{kernel}\"")), first: Text::new(words(first)), second: Text::new(words(second)) }
+}

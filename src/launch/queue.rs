@@ -1,0 +1,152 @@
+//! A launch with its types erased: acquire each argument, queue the body, mark what it used.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::argument::{Bound, BoundArray};
+use crate::audit::{self, Cause, Flow, Traffic};
+use crate::backend::{self, Arguments, ArrayArgument, Body, Dependencies, LaunchWork, Work};
+use crate::coherence::Access;
+use crate::device::{Stream, call_error};
+use crate::error::Result;
+use crate::grid::Grid;
+use crate::order::At;
+use crate::transfer::{self, Acquired, Request};
+
+/// What is to be launched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Launch<'a> {
+    pub(super) body: &'a Arc<dyn Body>,
+    pub(super) title: &'a str,
+    pub(super) grid: Grid,
+    pub(super) bound: &'a [Bound<'a>],
+    pub(super) site: &'static Location<'static>,
+}
+
+impl<'a> Launch<'a> {
+    fn arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> {
+        self.bound.iter().filter_map(|bound| match bound {
+            Bound::Array(array) => Some(array),
+            Bound::Scalar { .. } => None,
+        })
+    }
+
+    fn request(&self, array: &'a BoundArray<'a>) -> Request<'a> {
+        Request { storage: array.storage, selection: &array.selection, cause: Cause::Launch, operation: self.title, site: self.site }
+    }
+}
+
+/// Queues a launch on a stream.
+pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
+    if launch.grid.is_empty_cover() {
+        return Ok(());
+    }
+    let mut depends = Dependencies::new();
+    let mut acquired: SmallVec<[Acquired; 6]> = SmallVec::new();
+    for array in launch.arrays() {
+        acquired.push(transfer::acquire_on(&launch.request(array), stream, array.access, &mut depends)?);
+    }
+    let work = LaunchWork {
+        body: Arc::clone(launch.body),
+        grid: launch.grid,
+        arguments: arguments(launch, &acquired),
+        depends,
+        site: launch.site,
+    };
+    let device = stream.device_ref();
+    let position = stream
+        .queue()
+        .submit(Work::Launch(work))
+        .map_err(|refusal| call_error(device, "its arguments", &format!("queueing {} at {}", launch.title, launch.site), &refusal))?;
+    mark(launch, stream, &acquired, At::Position(position));
+    Ok(())
+}
+
+/// Enters the launch in its arguments, and takes one event for all of them where others than this stream may have to wait.
+fn mark(launch: &Launch<'_>, stream: &Stream, acquired: &[Acquired], at: At) {
+    let mut avoided = Flow::default();
+    let mut is_worth_an_event = false;
+    for (array, acquired) in launch.arrays().zip(acquired) {
+        let bytes = array.selection.len_bytes(array.storage.space());
+        let spared = if bytes == 0 { Flow::default() } else { spared(bytes, acquired.copied_bytes) };
+        is_worth_an_event |= transfer::mark_launched(&launch.request(array), stream, acquired.place, array.access, at, spared);
+        avoided += spared;
+    }
+    stream.device_ref().count(&Traffic { avoided, ..Traffic::default() });
+    audit::avoided(avoided);
+    if is_worth_an_event {
+        stream.record_in_time();
+    }
+}
+
+/// What a launcher that copies each argument in and out would have moved for one argument, less what was moved.
+fn spared(bytes: u64, copied_bytes: u64) -> Flow {
+    let mut spared = Flow::of(bytes);
+    spared += Flow { count: u64::from(copied_bytes == 0), bytes: bytes.saturating_sub(copied_bytes) };
+    spared
+}
+
+fn arguments(launch: &Launch<'_>, acquired: &[Acquired]) -> Arguments {
+    let mut arguments = Arguments::default();
+    launch.bound.iter().for_each(|bound| bound.pack(&mut arguments.words));
+    for (array, acquired) in launch.arrays().zip(acquired) {
+        arguments.arrays.push(argument(array, acquired));
+    }
+    arguments
+}
+
+fn argument(array: &BoundArray<'_>, acquired: &Acquired) -> ArrayArgument {
+    let space = array.storage.space();
+    ArrayArgument {
+        address: acquired.address,
+        origin_bytes: origin_bytes(array),
+        footprint: array.footprint(space),
+        access: access(array.access),
+    }
+}
+
+/// Where the body's pointer stands: a sized view at its first element, a flat one at the lowest in memory.
+fn origin_bytes(array: &BoundArray<'_>) -> u64 {
+    let element = array.storage.space().element_bytes() as u64;
+    element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }
+}
+
+fn access(access: Access) -> backend::Access {
+    match access {
+        Access::Read => backend::Access::Read,
+        Access::ReadWrite => backend::Access::ReadWrite,
+        Access::Overwrite => backend::Access::Overwrite,
+    }
+}
+
+/// Runs the body on the host copies.
+pub(super) fn call(launch: &Launch<'_>) -> Result<()> {
+    if launch.grid.is_empty_cover() {
+        return Ok(());
+    }
+    for array in launch.arrays() {
+        transfer::acquire_host(&Request { cause: Cause::Host, ..launch.request(array) }, array.access)?;
+    }
+    for array in launch.arrays().filter(|array| array.access != Access::Read) {
+        transfer::mark_host_written(&launch.request(array), array.access);
+    }
+    let mut words = SmallVec::new();
+    launch.bound.iter().for_each(|bound| bound.pack(&mut words));
+    let pointers: SmallVec<[*mut u8; 6]> =
+        launch.arrays().map(|array| array.storage.host_base().wrapping_add(origin_bytes(array) as usize)).collect();
+    // SAFETY: the words are those of this kernel's arguments, in its order. Each part was acquired on the host: initialised memory that nothing
+    // queued writes (reads) or touches (writes); the borrows in the arguments keep everybody else out until the body returns.
+    unsafe { launch.body.run(launch.grid, &words, &pointers) };
+    Ok(())
+}
+
+/// The arguments as a message shows them.
+pub(super) fn in_words(bound: &[Bound<'_>]) -> String {
+    let words = bound.iter().map(|bound| match bound {
+        Bound::Scalar { words, show } => show(words),
+        Bound::Array(array) => format!("{} of shape {:?}", array.storage.named(), array.view.shape),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,212 @@
+//! A kernel's signature: a tuple of scalars, `In`, `InOut` and `Out`.
+
+use std::marker::PhantomData;
+
+use ndarray::{ArrayView, ArrayViewMut, Dimension};
+
+use super::argument::{Bound, BoundArray, for_each_arity};
+use super::body::Unpacker;
+use crate::coherence::Access;
+use crate::element::Element;
+use crate::storage::Strided;
+
+/// A parameter without a dimension: unbroken memory, in memory order.
+#[derive(Clone, Copy, Debug)]
+pub enum Flat {}
+
+/// An array that the kernel reads. With a dimension (`In<f32, Ix2>`) it is sized: the host body gets an ndarray view, of any layout; without one it is
+/// flat: `&[T]` in memory order, of unbroken memory only.
+#[derive(Debug)]
+pub struct In<T, D = Flat>(PhantomData<fn() -> (T, D)>);
+
+/// An array that the kernel reads and writes. Sized or flat as [`In`].
+#[derive(Debug)]
+pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
+
+/// An array that the kernel writes all of, without reading it: it is not brought to the device. Sized or flat as [`In`].
+#[derive(Debug)]
+pub struct Out<T, D = Flat>(PhantomData<fn() -> (T, D)>);
+
+/// What a `require` sees of an array.
+#[derive(Clone, Copy, Debug)]
+pub struct Described<'a> {
+    view: Strided<'a>,
+}
+
+impl<'a> Described<'a> {
+    /// Elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.view.len() as usize
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements along each axis.
+    #[must_use]
+    pub fn shape(&self) -> &'a [usize] {
+        self.view.shape
+    }
+
+    /// Elements from one to the next along each axis.
+    #[must_use]
+    pub fn strides(&self) -> &'a [isize] {
+        self.view.strides
+    }
+}
+
+/// One parameter of a kernel: any [`Element`] by value, [`In`], [`InOut`] or [`Out`]. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of a kernel",
+    note = "parameters are elements (`f32`, `u32`, ...), `In<T>`, `In<T, Ix2>`, `InOut` and `Out`"
+)]
+pub trait Parameter: sealed::Sealed + 'static {
+    /// What the host body gets.
+    type Host<'a>;
+    /// What a `require` sees.
+    type Described<'a>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn describe<'a>(bound: &Bound<'a>) -> Self::Described<'a>;
+
+    /// # Safety
+    ///
+    /// `unpacker` stands at words that `Bound::pack` wrote for this parameter, and its pointers are those of the launch, as `Body::run` promises.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
+}
+
+/// A tuple of 1 to 16 [`Parameter`]s. Sealed.
+pub trait Signature: sealed::SealedTuple + 'static {
+    /// The tuple that the host body gets.
+    type Host<'a>;
+    /// The tuple that a `require` sees.
+    type Described<'a>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a>;
+
+    /// # Safety
+    ///
+    /// As [`Parameter::unpack`], for all parameters in order.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
+}
+
+pub(super) mod sealed {
+    pub trait Sealed {}
+    pub trait SealedTuple {}
+}
+
+impl<E: Element> sealed::Sealed for E {}
+
+impl<E: Element> Parameter for E {
+    type Host<'a> = E;
+    type Described<'a> = E;
+
+    #[allow(private_interfaces)]
+    fn describe<'a>(bound: &Bound<'a>) -> E {
+        match bound {
+            Bound::Scalar { words, .. } => super::argument::value_of(words),
+            Bound::Array(_) => E::zeroed(),
+        }
+    }
+
+    #[allow(private_interfaces)]
+    unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> E {
+        unpacker.scalar()
+    }
+}
+
+/// What an array parameter sees of its argument. A scalar in its place cannot be: `Argument` is not implemented for it.
+fn described<'a>(bound: &Bound<'a>) -> Described<'a> {
+    match bound {
+        Bound::Array(BoundArray { view, .. }) => Described { view: *view },
+        Bound::Scalar { .. } => Described { view: Strided { shape: &[], strides: &[], offset: 0 } },
+    }
+}
+
+/// How an array parameter uses its argument.
+pub(super) trait Intent {
+    const ACCESS: Access;
+}
+
+macro_rules! array_parameter {
+    ($parameter:ident, $access:expr, $flat:ty, $sized:ident, $slice:ident, $view:ident) => {
+        impl<T: Element, D> Intent for $parameter<T, D> {
+            const ACCESS: Access = $access;
+        }
+
+        impl<T: Element, D> sealed::Sealed for $parameter<T, D> {}
+
+        impl<T: Element> Parameter for $parameter<T, Flat> {
+            type Host<'a> = $flat;
+            type Described<'a> = Described<'a>;
+
+            #[allow(private_interfaces)]
+            fn describe<'a>(bound: &Bound<'a>) -> Described<'a> {
+                described(bound)
+            }
+
+            #[allow(private_interfaces)]
+            unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $flat {
+                // SAFETY: as the caller promises; the argument was bound as flat, with this access.
+                unsafe { unpacker.$slice::<T>() }
+            }
+        }
+
+        impl<T: Element, D: Dimension + 'static> Parameter for $parameter<T, D> {
+            type Host<'a> = $sized<'a, T, D>;
+            type Described<'a> = Described<'a>;
+
+            #[allow(private_interfaces)]
+            fn describe<'a>(bound: &Bound<'a>) -> Described<'a> {
+                described(bound)
+            }
+
+            #[allow(private_interfaces)]
+            unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $sized<'a, T, D> {
+                // SAFETY: as the caller promises; the argument was bound as sized, with this access and these dimensions.
+                unsafe { unpacker.$view::<T, D>() }
+            }
+        }
+    };
+}
+
+array_parameter!(In, Access::Read, &'a [T], ArrayView, slice, view);
+array_parameter!(InOut, Access::ReadWrite, &'a mut [T], ArrayViewMut, slice_mut, view_mut);
+array_parameter!(Out, Access::Overwrite, &'a mut [T], ArrayViewMut, slice_mut, view_mut);
+
+macro_rules! signature {
+    ($($parameter:ident $argument:ident $index:tt),+) => {
+        impl<$($parameter: Parameter),+> sealed::SealedTuple for ($($parameter,)+) {}
+
+        impl<$($parameter: Parameter),+> Signature for ($($parameter,)+) {
+            type Host<'a> = ($($parameter::Host<'a>,)+);
+            type Described<'a> = ($($parameter::Described<'a>,)+);
+
+            #[allow(private_interfaces)]
+            fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a> {
+                ($($parameter::describe(&bound[$index]),)+)
+            }
+
+            #[allow(private_interfaces)]
+            unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a> {
+                ($(
+                    // SAFETY: parameters are unpacked in the order in which they were packed, as the caller promises.
+                    unsafe { $parameter::unpack(unpacker) },
+                )+)
+            }
+        }
+    };
+}
+
+for_each_arity!(signature);

@@ -1,0 +1,225 @@
+//! One array's contents, wherever they are: its memory on the host and on devices, what is valid where, and who uses it.
+//!
+//! The state lives here, with the allocation: views hold none of their own. `transfer` alone changes it; this module keeps it consistent and
+//! publishes what the fast paths read.
+
+mod host;
+mod space;
+mod state;
+mod strided;
+
+use std::any::type_name;
+use std::fmt;
+use std::panic::Location;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, Weak};
+
+use smallvec::SmallVec;
+
+use crate::audit::registry::{self, Entry, Listed};
+use crate::backend::{Bytes, HostMemory, Label, failure};
+use crate::coherence::{Coherence, ConstantId, Place};
+use crate::device::Device;
+use crate::element::Element;
+use crate::sync::{Condvar, Mutex};
+
+pub(crate) use host::HostBuffer;
+pub(crate) use space::{Selection, Space};
+pub(crate) use state::{Slot, State};
+pub(crate) use strided::{Ranges, Strided, copies_between};
+
+/// The whole array is valid on the host and nothing queued writes it there.
+const HOST_READY: u32 = 1;
+
+/// Readers whose stream and address the fast path of `gpu_on` knows.
+const KNOWN_READERS: usize = 2;
+
+/// Everything about one array but its type and its dimensions.
+pub(crate) struct Storage {
+    hot: AtomicU32,
+    /// The host memory's start, once there is one. Written before `HOST_READY` is set for the first time, and never again.
+    host_base: AtomicPtr<u8>,
+    known: [KnownReader; KNOWN_READERS],
+    /// Late failures that were taken in when the known readers were entered.
+    known_epoch: AtomicU64,
+    state: Mutex<State>,
+    /// Signalled when a claim is given back.
+    pub(crate) moved: Condvar,
+    space: Space,
+    shape: SmallVec<[usize; 3]>,
+    type_name: &'static str,
+    /// Makes memory for so many elements; knows their type.
+    make_host: fn(usize) -> Option<HostBuffer>,
+    made_at: &'static Location<'static>,
+    /// A lock of its own, taken last: messages ask for the name with any other held.
+    name: Mutex<Option<Arc<str>>>,
+    number: u64,
+}
+
+/// A stream that is entered as an open reader of the whole valid copy of its device, and where that copy is.
+#[derive(Default)]
+struct KnownReader {
+    /// The stream's number, 0 for none. Set last, with release; reset only under `&mut` of every view of the array.
+    stream: AtomicU64,
+    address: AtomicU64,
+}
+
+/// What an array starts as.
+pub(crate) enum Origin {
+    /// Never written.
+    Uninitialised,
+    /// A constant: the bytes of one element.
+    Constant(Bytes),
+    /// Memory of the host.
+    Host(HostBuffer),
+}
+
+impl Storage {
+    pub(crate) fn new<T: Element>(space: Space, shape: &[usize], origin: Origin, made_at: &'static Location<'static>) -> Arc<Self> {
+        let extents = space.extents();
+        let host_base = AtomicPtr::new(match &origin {
+            Origin::Host(buffer) => buffer.base(),
+            _ => null_mut(),
+        });
+        let mut state = match origin {
+            Origin::Uninitialised => State::new(Coherence::undefined(extents)),
+            Origin::Constant(value) => State::constant(Coherence::constant(extents, ConstantId(0)), value),
+            Origin::Host(buffer) => State::on_host(Coherence::stored(extents, Place::HOST), buffer),
+        };
+        let hot = AtomicU32::new(if state.is_host_ready() { HOST_READY } else { 0 });
+        let storage = Arc::new(Self {
+            hot,
+            host_base,
+            known: Default::default(),
+            known_epoch: AtomicU64::new(0),
+            state: Mutex::new(state),
+            moved: Condvar::new(),
+            space,
+            shape: SmallVec::from_slice(shape),
+            type_name: type_name::<T>(),
+            make_host: HostBuffer::zeroed::<T>,
+            made_at,
+            name: Mutex::new(None),
+            number: registry::number(),
+        });
+        let listed: Weak<Self> = Arc::downgrade(&storage);
+        registry::enter(storage.number, listed);
+        storage
+    }
+
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// The host memory's start, if the whole array can be read there right now.
+    #[inline]
+    pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
+        // Acquire: what made the host valid happened before, the first write of `host_base` included.
+        (self.hot.load(Ordering::Acquire) & HOST_READY != 0).then(|| self.host_base.load(Ordering::Relaxed))
+    }
+
+    /// The host memory's start; null before there is any.
+    pub(crate) fn host_base(&self) -> *mut u8 {
+        self.host_base.load(Ordering::Acquire)
+    }
+
+    /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no room.
+    pub(crate) fn allocate_host(&self, state: &mut State) -> bool {
+        if state.host.is_some() {
+            return true;
+        }
+        let made = usize::try_from(self.space.len()).ok().and_then(self.make_host);
+        let Some(buffer) = made else { return false };
+        self.host_base.store(buffer.base(), Ordering::Release);
+        state.host = Some(Arc::new(buffer));
+        true
+    }
+
+    /// Tells the fast paths what they may assume. Called with the lock held, after every change of `state`.
+    pub(crate) fn publish(&self, state: &mut State) {
+        let hot = if state.is_host_ready() { HOST_READY } else { 0 };
+        if self.hot.load(Ordering::Relaxed) != hot {
+            self.hot.store(hot, Ordering::Release);
+        }
+    }
+
+    /// The device address of the whole array, if `stream` is entered as its reader already.
+    #[inline]
+    pub(crate) fn known_to(&self, stream: u64) -> Option<u64> {
+        let known = self.known.iter().find(|known| known.stream.load(Ordering::Acquire) == stream)?;
+        let is_sound = self.known_epoch.load(Ordering::Relaxed) == failure::epoch();
+        is_sound.then(|| known.address.load(Ordering::Relaxed))
+    }
+
+    /// Enters a reader for the fast path, where there is room. Called with the lock held.
+    pub(crate) fn know(&self, state: &State, stream: u64, address: u64) {
+        self.known_epoch.store(state.seen_failures(), Ordering::Relaxed);
+        let free = self.known.iter().find(|known| [0, stream].contains(&known.stream.load(Ordering::Relaxed)));
+        if let Some(known) = free {
+            known.address.store(address, Ordering::Relaxed);
+            known.stream.store(stream, Ordering::Release);
+        }
+    }
+
+    /// Forgets all known readers: the array is about to change. Called with the lock held.
+    pub(crate) fn forget_known(&self) {
+        for known in &self.known {
+            if known.stream.load(Ordering::Relaxed) != 0 {
+                known.stream.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    /// Its name, or its type, shape and the line that made it.
+    pub(crate) fn name(&self) -> Arc<str> {
+        let mut name = self.name.lock();
+        Arc::clone(name.get_or_insert_with(|| format!("{}{:?} made at {}", short_type(self.type_name), self.shape, self.made_at).into()))
+    }
+
+    /// The name for messages: quoted if it was given.
+    pub(crate) fn named(&self) -> String {
+        let name = self.name();
+        if name.contains(" made at ") { name.to_string() } else { format!("\"{name}\"") }
+    }
+
+    pub(crate) fn set_name(&self, name: &str) {
+        *self.name.lock() = Some(Arc::from(name));
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn label(&self, operation: &str, site: &'static Location<'static>) -> Label {
+        Label { text: format!("{operation} {}", self.named()).into(), site: Some(site) }
+    }
+}
+
+/// A type without its path: `f32`, `Complex<f64>`.
+pub(crate) fn short_type(name: &str) -> String {
+    let mut short = String::new();
+    for word in name.split_inclusive(|character: char| !(character.is_alphanumeric() || character == '_' || character == ':')) {
+        short.push_str(word.rsplit("::").next().unwrap_or(word));
+    }
+    short
+}
+
+impl Listed for Storage {
+    fn entry(&self) -> Entry {
+        let state = self.state.lock();
+        let mut places = vec![("host".to_owned(), state.validity(&self.space, Place::HOST))];
+        places.extend(state.devices().map(|(place, device)| (Device::name(device), state.validity(&self.space, place))));
+        Entry::new(self.name(), self.shape.to_vec(), short_type(self.type_name), self.space.len_bytes(), places)
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("name", &self.name()).finish_non_exhaustive()
+    }
+}

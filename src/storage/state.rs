@@ -1,0 +1,349 @@
+//! What is valid where, and who uses it: the part of an array that changes, behind its lock.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{HostBuffer, Selection, Space};
+use crate::audit::{Traffic, Validity};
+use crate::backend::{Address, BackendError, Bytes, FailureRecord, failure};
+use crate::coherence::{Coherence, ConstantId, Content, LossId, Place, Region};
+use crate::device::{Device, Stream};
+use crate::order::{At, Mark, StreamKey, Uses};
+
+/// More streams than this are looked through for idle ones before another is kept.
+const STREAMS_KEPT: usize = 8;
+
+/// The changing part of an array.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) coherence: Coherence,
+    pub(crate) host: Option<Arc<HostBuffer>>,
+    pub(crate) host_uses: Uses,
+    /// Late failures were last looked for at this epoch.
+    seen_failures: u64,
+    pub(crate) slots: SmallVec<[Slot; 1]>,
+    /// The streams that marks name by their number here.
+    streams: SmallVec<[Option<Stream>; 2]>,
+    pub(crate) traffic: Traffic,
+    pub(crate) host_stale_since: Option<&'static Location<'static>>,
+    /// Some access was handed out as a guard, behind which foreign work may be queued.
+    pub(crate) handed_out: bool,
+    rare: Option<Box<Rare>>,
+}
+
+/// What most arrays never have.
+#[derive(Debug, Default)]
+struct Rare {
+    /// Values of constants that are not all zero bytes; constant n is entry n - 1.
+    constants: Vec<Bytes>,
+    losses: Vec<Arc<FailureRecord>>,
+    claims: Vec<(Place, Selection)>,
+}
+
+/// One device's copy.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) device: Device,
+    pub(crate) address: Option<Address>,
+    pub(crate) uses: Uses,
+    pub(crate) stale_since: Option<&'static Location<'static>>,
+}
+
+impl State {
+    pub(super) fn new(coherence: Coherence) -> Self {
+        Self {
+            coherence,
+            host: None,
+            host_uses: Uses::default(),
+            seen_failures: 0,
+            slots: SmallVec::new(),
+            streams: SmallVec::new(),
+            traffic: Traffic::default(),
+            host_stale_since: None,
+            handed_out: false,
+            rare: None,
+        }
+    }
+
+    pub(super) fn on_host(coherence: Coherence, buffer: HostBuffer) -> Self {
+        Self { host: Some(Arc::new(buffer)), ..Self::new(coherence) }
+    }
+
+    pub(super) fn constant(coherence: Coherence, value: Bytes) -> Self {
+        let mut state = Self::new(coherence);
+        let id = state.constant_id(value);
+        if id != ConstantId(0) {
+            let shape: SmallVec<[u64; 6]> = SmallVec::from_slice(state.coherence.shape());
+            state.coherence = Coherence::constant(&shape, id);
+        }
+        state
+    }
+
+    /// A number for a constant. All zero bytes are number 0 and kept nowhere.
+    pub(crate) fn constant_id(&mut self, value: Bytes) -> ConstantId {
+        if value.iter().all(|byte| *byte == 0) {
+            return ConstantId(0);
+        }
+        let constants = &mut self.rare().constants;
+        let index = constants.iter().position(|known| *known == value).unwrap_or_else(|| {
+            constants.push(value);
+            constants.len() - 1
+        });
+        ConstantId(u32::try_from(index + 1).unwrap_or(u32::MAX))
+    }
+
+    /// The bytes of a constant; zeros for number 0, `element_bytes` of them.
+    pub(crate) fn constant_value(&self, id: ConstantId, element_bytes: usize) -> Bytes {
+        let given = id.0.checked_sub(1).and_then(|index| self.rare.as_ref()?.constants.get(index as usize));
+        given.cloned().unwrap_or_else(|| Bytes::from_elem(0, element_bytes))
+    }
+
+    /// Drops values that no element has any more, once there are many.
+    pub(crate) fn forget_constants(&mut self, space: &Space) {
+        let Some(rare) = self.rare.as_mut().filter(|rare| rare.constants.len() > 64) else { return };
+        let mut used = vec![false; rare.constants.len()];
+        self.coherence.newest(&space.whole(), |_, content| {
+            if let Content::Constant { value: ConstantId(number @ 1..), .. } = content {
+                used[number as usize - 1] = true;
+            }
+        });
+        let last = used.iter().rposition(|used| *used).map_or(0, |last| last + 1);
+        rare.constants.truncate(last);
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    pub(crate) fn is_host_ready(&mut self) -> bool {
+        self.host.is_some() && self.host_uses.is_idle() && self.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
+    }
+
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (Place, &Device)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| Some((Place::slot(index + 1)?, &slot.device)))
+    }
+
+    /// The place of a device in this array, given at first use. `None` if all 63 are taken.
+    pub(crate) fn place_of(&mut self, device: &Device) -> Option<Place> {
+        if let Some(place) = self.find_place(device) {
+            return Some(place);
+        }
+        let free = self.slots.iter().position(|slot| slot.address.is_none() && slot.uses.is_idle());
+        let slot = Slot { device: device.clone(), address: None, uses: Uses::default(), stale_since: None };
+        match Place::slot(self.slots.len() + 1) {
+            Some(place) => {
+                self.slots.push(slot);
+                Some(place)
+            }
+            None => {
+                let index = free?;
+                self.slots[index] = slot;
+                Place::slot(index + 1)
+            }
+        }
+    }
+
+    pub(crate) fn find_place(&self, device: &Device) -> Option<Place> {
+        let index = self.slots.iter().position(|slot| slot.device == *device)?;
+        Place::slot(index + 1)
+    }
+
+    /// The slot of a device's place. The host has none: do not ask.
+    pub(crate) fn slot(&self, place: Place) -> &Slot {
+        &self.slots[place.index() - 1]
+    }
+
+    pub(crate) fn slot_mut(&mut self, place: Place) -> &mut Slot {
+        &mut self.slots[place.index() - 1]
+    }
+
+    pub(crate) fn uses(&self, place: Place) -> &Uses {
+        if place == Place::HOST { &self.host_uses } else { &self.slot(place).uses }
+    }
+
+    pub(crate) fn uses_mut(&mut self, place: Place) -> &mut Uses {
+        if place == Place::HOST { &mut self.host_uses } else { &mut self.slot_mut(place).uses }
+    }
+
+    /// The number of a stream in this array's marks.
+    pub(crate) fn key_of(&mut self, stream: &Stream) -> StreamKey {
+        let index = self.streams.iter().position(|known| known.as_ref().is_some_and(|known| known == stream));
+        let index = index.unwrap_or_else(|| self.keep(stream));
+        StreamKey(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    fn keep(&mut self, stream: &Stream) -> usize {
+        if self.streams.len() >= STREAMS_KEPT {
+            self.forget_idle_streams();
+        }
+        let free = self.streams.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.streams.push(None);
+            self.streams.len() - 1
+        });
+        self.streams[free] = Some(stream.clone());
+        free
+    }
+
+    fn forget_idle_streams(&mut self) {
+        let shape: SmallVec<[u64; 6]> = SmallVec::from_slice(self.coherence.shape());
+        let whole = Region::whole(&shape);
+        let mut used: SmallVec<[bool; 16]> = SmallVec::from_elem(false, self.streams.len());
+        for place in (0..=self.slots.len()).filter_map(Place::slot) {
+            let streams = &self.streams;
+            let uses = if place == Place::HOST { &mut self.host_uses } else { &mut self.slots[place.index() - 1].uses };
+            uses.settle(&shape, &whole, |mark| is_over(streams, mark));
+            uses.before(&whole, crate::order::Touch::Write, |mark| used[mark.stream.0 as usize] = true);
+        }
+        for (stream, used) in self.streams.iter_mut().zip(used) {
+            if !used {
+                *stream = None;
+            }
+        }
+    }
+
+    pub(crate) fn stream(&self, key: StreamKey) -> Option<&Stream> {
+        self.streams.get(key.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn find_stream(&self, id: u64) -> Option<&Stream> {
+        self.streams.iter().flatten().find(|stream| stream.id().0 == id)
+    }
+
+    /// Others than one stream may have to wait for uses of this array: they are worth an event in time.
+    pub(crate) fn is_worth_events(&self) -> bool {
+        self.handed_out || self.streams.len() > 1
+    }
+
+    /// Whether a use is over, and well: then nobody has to wait for it or to look at it again.
+    pub(crate) fn is_over(&self, mark: Mark) -> bool {
+        is_over(&self.streams, mark)
+    }
+
+    /// Forgets uses of the host's copy that are over.
+    pub(crate) fn settle_host(&mut self, space: &Space, selection: &Selection) {
+        let Self { host_uses, streams, .. } = self;
+        selection.for_each(space, |region| host_uses.settle(space.extents(), region, |mark| is_over(streams, mark)));
+    }
+
+    /// Takes in late failures: a copy that a failed piece of work was to write is withdrawn, region by region.
+    pub(crate) fn reconcile(&mut self, space: &Space) {
+        let epoch = failure::epoch();
+        if epoch == self.seen_failures {
+            return;
+        }
+        self.seen_failures = epoch;
+        for place in (0..=self.slots.len()).filter_map(Place::slot) {
+            for (region, record) in self.failed_at(place, space) {
+                let loss = self.loss_id(record);
+                self.coherence.withdraw(place, &region, loss);
+                self.uses_mut(place).forget_writer(space.extents(), &region);
+            }
+        }
+    }
+
+    /// Whether work has failed since failures were last taken in.
+    pub(crate) fn needs_reconciling(&self) -> bool {
+        failure::epoch() != self.seen_failures
+    }
+
+    /// The epoch of failures up to which this state is reconciled.
+    pub(crate) fn seen_failures(&self) -> u64 {
+        self.seen_failures
+    }
+
+    fn failed_at(&self, place: Place, space: &Space) -> Vec<(Region, Arc<FailureRecord>)> {
+        let mut failed = Vec::new();
+        self.uses(place).writers(&space.whole(), |region, mark| {
+            if let (Some(stream), At::Position(position)) = (self.stream(mark.stream), mark.at)
+                && let Some(record) = failure::of(stream.id(), position)
+            {
+                failed.push((*region, record));
+            }
+        });
+        failed
+    }
+
+    fn loss_id(&mut self, record: Arc<FailureRecord>) -> LossId {
+        let losses = &mut self.rare().losses;
+        let index = losses.iter().position(|known| Arc::ptr_eq(known, &record)).unwrap_or_else(|| {
+            losses.push(record);
+            losses.len() - 1
+        });
+        LossId(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn loss(&self, id: LossId) -> Option<&Arc<FailureRecord>> {
+        self.rare.as_ref()?.losses.get(id.0 as usize)
+    }
+
+    /// Whether somebody is bringing any of these elements to that place right now.
+    pub(crate) fn is_claimed(&self, place: Place, selection: &Selection) -> bool {
+        let claims = self.rare.iter().flat_map(|rare| &rare.claims);
+        claims.into_iter().any(|(claimed, other)| *claimed == place && other.overlaps(selection))
+    }
+
+    pub(crate) fn claim(&mut self, place: Place, selection: &Selection) {
+        self.rare().claims.push((place, selection.clone()));
+    }
+
+    pub(crate) fn unclaim(&mut self, place: Place, selection: &Selection) {
+        let claims = &mut self.rare().claims;
+        if let Some(index) = claims.iter().position(|(claimed, other)| *claimed == place && other == selection) {
+            claims.swap_remove(index);
+        }
+    }
+
+    /// What of a part can be read at this place.
+    pub(crate) fn validity_of(&self, space: &Space, selection: &Selection, place: Place) -> Validity {
+        if matches!(selection, Selection::Whole) || space.is_empty() {
+            return self.validity(space, place);
+        }
+        if self.validity(space, place) == Validity::Absent {
+            return Validity::Absent;
+        }
+        let (mut valid, mut len) = (0, 0);
+        selection.for_each(space, |region| {
+            len += region.len();
+            self.coherence.newest(region, |part, content| valid += if content.is_valid(place) { part.len() } else { 0 });
+        });
+        match valid {
+            _ if valid == len => Validity::Valid,
+            0 => Validity::Stale,
+            _ => Validity::Partial { valid_bytes: valid * space.element_bytes() as u64 },
+        }
+    }
+
+    /// What of this place can be read.
+    pub(crate) fn validity(&self, space: &Space, place: Place) -> Validity {
+        let has_memory = if place == Place::HOST { self.host.is_some() } else { self.slot(place).address.is_some() };
+        if !has_memory && !space.is_empty() {
+            return Validity::Absent;
+        }
+        match self.coherence.valid_elements(place) {
+            valid if valid == space.len() => Validity::Valid,
+            0 => Validity::Stale,
+            valid => Validity::Partial { valid_bytes: valid * space.element_bytes() as u64 },
+        }
+    }
+
+    /// Orders `stream` behind marks of this array; what failed already or may still fail is left to the caller's dependencies.
+    pub(crate) fn order(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
+        for mark in marks {
+            if let Some(other) = self.stream(mark.stream) {
+                stream.order_after(other, mark.at)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_over(streams: &[Option<Stream>], mark: Mark) -> bool {
+    let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else { return true };
+    match mark.at {
+        At::Open => false,
+        // Completion first, then the failure: a failure is entered before its position counts as complete.
+        At::Position(position) => stream.core().is_done(mark.at) && failure::of(stream.id(), position).is_none(),
+    }
+}

@@ -1,0 +1,232 @@
+//! Copying one array's contents to another, each part where it is newest.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::constant::newest_device;
+use super::{Request, acquire_host, acquire_on, fill, mark, mark_host_written};
+use crate::audit::{Cause, Direction};
+use crate::backend::{Address, CopyPart, CopyWork, Dependencies, Memory, Work};
+use crate::coherence::{Access, Content, Holders, Place, Region};
+use crate::device::Stream;
+use crate::error::Result;
+use crate::order::{At, Touch};
+use crate::storage::{Ranges, Selection, State, Storage, Strided, copies_between};
+
+/// Where the destination is to be newest afterwards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    /// Where nothing has to be moved between host and device.
+    WhereNewest,
+    /// On a device's copy of the source if there is one, else on the host: for clones.
+    WhereItLives,
+    /// On that stream's device.
+    On(&'a Stream),
+}
+
+/// One end: an array and a view of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End<'a> {
+    pub(crate) storage: &'a Storage,
+    pub(crate) view: Strided<'a>,
+}
+
+/// A box of both ends with one content, and the copy between them.
+struct Passage {
+    source: Selection,
+    destination: Selection,
+    parts: SmallVec<[CopyPart; 1]>,
+}
+
+/// Copies `source` to `destination`, which have one shape.
+pub(crate) fn assign(destination: End<'_>, source: End<'_>, target: Target<'_>, site: &'static Location<'static>) -> Result<()> {
+    let contents = newest(source, "assign", site, true)?;
+    transplant(destination, source, &contents, target, "assign", site)
+}
+
+/// Copies what `source` has to `destination`, each part where it lives; parts without contents stay so.
+pub(crate) fn clone_into(destination: End<'_>, source: End<'_>, site: &'static Location<'static>) -> Result<()> {
+    let contents = newest(source, "try_clone", site, false)?;
+    transplant(destination, source, &contents, Target::WhereItLives, "try_clone", site)
+}
+
+fn request<'a>(storage: &'a Storage, selection: &'a Selection, operation: &'a str, site: &'static Location<'static>) -> Request<'a> {
+    Request { storage, selection, cause: Cause::Explicit, operation, site }
+}
+
+/// What the source holds, part by part. Undefined parts are an error if all is needed, and never where they were lost.
+fn newest(source: End<'_>, operation: &str, site: &'static Location<'static>, all: bool) -> Result<Vec<(Region, Content)>> {
+    let space = source.storage.space();
+    let selection = space.select(source.view.shape, source.view.strides, source.view.offset);
+    let mut state = source.storage.lock();
+    state.reconcile(space);
+    let mut contents = Vec::new();
+    selection.for_each(space, |region| state.coherence.newest(region, |part, content| contents.push((*part, content))));
+    let is_refused = |content: &Content| match content {
+        Content::Undefined(crate::coherence::Undefined::Never) => all,
+        Content::Undefined(crate::coherence::Undefined::Lost(_)) => true,
+        _ => false,
+    };
+    if contents.iter().any(|(_, content)| is_refused(content)) {
+        request(source.storage, &selection, operation, site).plan(&state, Place::HOST, Access::Read)?;
+    }
+    Ok(contents)
+}
+
+fn transplant(
+    destination: End<'_>,
+    source: End<'_>,
+    contents: &[(Region, Content)],
+    target: Target<'_>,
+    operation: &str,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    if source.storage.space().is_empty() {
+        return Ok(());
+    }
+    for (region, content) in contents {
+        for ranges in source.view.narrowed(source.storage.space(), region) {
+            let passage = passage(destination, source, &ranges);
+            let from = request(source.storage, &passage.source, operation, site);
+            let to = request(destination.storage, &passage.destination, operation, site);
+            match content {
+                Content::Undefined(_) => {}
+                Content::Constant { value, .. } => carry_constant(&to, &from, *value, target)?,
+                Content::Stored(holders) => carry(&to, &from, *holders, target, &passage.parts)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
+    let (faced, against) = source.view.facing(&destination.view, ranges);
+    let (shape, from_strides, from_offset) = source.view.part(ranges);
+    let (_, to_strides, to_offset) = destination.view.part(&faced);
+    let element_bytes = source.storage.space().element_bytes() as u64;
+    Passage {
+        source: source.storage.space().select(&shape, &from_strides, from_offset),
+        destination: destination.storage.space().select(&shape, &to_strides, to_offset),
+        parts: copies_between(&shape, (&from_strides, from_offset), (&to_strides, to_offset), &against, element_bytes),
+    }
+}
+
+fn carry_constant(to: &Request<'_>, from: &Request<'_>, value: crate::coherence::ConstantId, target: Target<'_>) -> Result<()> {
+    let bytes = from.storage.lock().constant_value(value, from.storage.space().element_bytes());
+    fill(to, bytes);
+    if let Target::On(stream) = target {
+        acquire_on(to, stream, Access::Read, &mut Dependencies::new())?;
+    }
+    Ok(())
+}
+
+/// Copies contents that are stored somewhere.
+fn carry(to: &Request<'_>, from: &Request<'_>, holders: Holders, target: Target<'_>, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
+    match stage(to, from, holders, target) {
+        None => carry_on_host(to, from, parts),
+        Some(stream) => carry_on_device(to, from, holders, &stream, parts),
+    }
+}
+
+/// The stream that does the copy; `None` for the host.
+fn stage(to: &Request<'_>, from: &Request<'_>, holders: Holders, target: Target<'_>) -> Option<Stream> {
+    let device_holder = {
+        let state = from.storage.lock();
+        holders.places().iter().find(|place| *place != Place::HOST).map(|place| state.slot(place).device.clone())
+    };
+    match target {
+        Target::On(stream) => Some(stream.clone()),
+        Target::WhereItLives => device_holder.map(|device| device.stream()),
+        Target::WhereNewest => {
+            let home = {
+                let state = to.storage.lock();
+                newest_device(to, &state).map(|place| state.slot(place).device.clone())
+            };
+            match (home, device_holder) {
+                (Some(home), Some(holder)) if home.backend().reaches(&**holder.backend()) => Some(home.stream()),
+                (None, Some(holder)) if !holders.contains(Place::HOST) => Some(holder.stream()),
+                _ if holders.contains(Place::HOST) => None,
+                (_, holder) => holder.map(|holder| holder.stream()),
+            }
+        }
+    }
+}
+
+fn carry_on_host(to: &Request<'_>, from: &Request<'_>, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
+    acquire_host(from, Access::Read)?;
+    acquire_host(to, Access::Overwrite)?;
+    mark_host_written(to, Access::Overwrite);
+    for part in parts {
+        // SAFETY: both arrays have host memory of their space's size and the part lies within both by construction of `copies_between`. The source
+        // is valid on the host and read by shared borrow; the destination is borrowed exclusively and nothing queued touches it, as the two
+        // acquisitions saw to. Both can be one array only through disjoint parts.
+        unsafe { super::bytes::copy_part(from.storage.host_base(), to.storage.host_base(), part) };
+    }
+    Ok(())
+}
+
+fn carry_on_device(to: &Request<'_>, from: &Request<'_>, holders: Holders, stream: &Stream, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
+    let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let mut depends = Dependencies::new();
+    let neighbour = neighbour(from, holders, stream);
+    let place = match neighbour {
+        Some(place) => place,
+        None => acquire_on(from, stream, Access::Read, &mut depends)?.place,
+    };
+    let position = {
+        let mut state = from.storage.lock();
+        if neighbour.is_some() {
+            depends = read_selection_behind(from, &state, stream, place)?;
+        }
+        let source = state.slot(place).device.clone();
+        let work = CopyWork {
+            source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+            destination: Memory::Device(target.address),
+            source_device: neighbour.map(|_| Arc::clone(source.backend())),
+            parts: parts.clone(),
+            depends,
+            label: to.storage.label("assignment to", to.site),
+        };
+        let position =
+            stream.queue().submit(Work::Copy(Box::new(work))).map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
+        from.mark_use(&mut state, place, Touch::Read, stream, At::Position(position));
+        if neighbour.is_some() {
+            source.visited_by(stream.core(), position);
+        }
+        position
+    };
+    if let Some(place) = neighbour {
+        count_neighbour(to, from, place, stream, target.place);
+    }
+    mark(to, stream, target.place, Access::Overwrite, At::Position(position));
+    if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
+        stream.record_in_time();
+    }
+    Ok(())
+}
+
+/// The device that the contents are copied from directly, if `stream`'s own does not hold them.
+fn neighbour(from: &Request<'_>, holders: Holders, stream: &Stream) -> Option<Place> {
+    let state = from.storage.lock();
+    let own = state.find_place(stream.device_ref());
+    if own.is_some_and(|own| holders.contains(own)) {
+        return None;
+    }
+    let reaches = |place: &Place| stream.device_ref().backend().reaches(&**state.slot(*place).device.backend());
+    holders.places().iter().filter(|place| *place != Place::HOST).find(reaches)
+}
+
+fn read_selection_behind(from: &Request<'_>, state: &State, stream: &Stream, place: Place) -> Result<Dependencies> {
+    let mut regions: SmallVec<[Region; 1]> = SmallVec::new();
+    from.selection.for_each(from.storage.space(), |region| regions.push(*region));
+    from.read_behind(state, stream, place, &regions)
+}
+
+/// A copy from device to device belongs to the array that it is written to.
+fn count_neighbour(to: &Request<'_>, from: &Request<'_>, place: Place, stream: &Stream, destination: Place) {
+    let source = from.storage.lock().slot(place).device.clone();
+    let bytes = to.selection.len_bytes(to.storage.space());
+    to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, stream, destination);
+}

@@ -1,0 +1,164 @@
+//! Writing without copying: constants, and single elements.
+
+use smallvec::SmallVec;
+
+use super::{Request, acquire_host, acquire_on, mark, mark_host_written};
+use crate::backend::{Bytes, CopyWork, Dependencies, FillWork, HostMemory, Memory, Work};
+use crate::coherence::{Access, Content, Place};
+use crate::device::{self, Stream};
+use crate::error::Result;
+use crate::order::At;
+use crate::storage::{HostBuffer, State};
+
+/// Makes the selection a constant: each place fills its own copy when it first needs it.
+pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
+    let storage = request.storage;
+    if request.is_empty() {
+        return;
+    }
+    let mut state = storage.lock();
+    storage.forget_known();
+    let spoiled = request.stale_elsewhere_than_none(&state);
+    state.host_stale_since = Some(request.site);
+    for slot in &mut state.slots {
+        slot.stale_since = Some(request.site);
+    }
+    state.forget_constants(storage.space());
+    let id = state.constant_id(value);
+    request.selection.for_each(storage.space(), |region| state.coherence.write_constant(region, id));
+    request.poison(&mut state, spoiled);
+    storage.publish(&mut state);
+}
+
+/// Writes the selection's one element where its newest contents are, or on the host if they are nowhere.
+pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
+    let Some(stream) = home(request) else {
+        acquire_host(request, Access::Overwrite)?;
+        mark_host_written(request, Access::Overwrite);
+        write_on_host(request, &value);
+        return Ok(());
+    };
+    let mut depends = Dependencies::new();
+    let acquired = acquire_on(request, &stream, Access::Overwrite, &mut depends)?;
+    let space = request.storage.space();
+    let mut parts = SmallVec::new();
+    request.selection.for_each(space, |region| parts.push(space.footprint(region)));
+    let label = request.storage.label("set of", request.site);
+    let work = FillWork { address: acquired.address, parts, pattern: value, poison: false, depends, label };
+    let position = stream
+        .queue()
+        .submit(Work::Fill(Box::new(work)))
+        .map_err(|refusal| request.refused(stream.device_ref(), "writing an element of", &refusal))?;
+    mark(request, &stream, acquired.place, Access::Overwrite, At::Position(position));
+    Ok(())
+}
+
+/// Where the selection is newest if that is a device: the stream to work on.
+fn home(request: &Request<'_>) -> Option<Stream> {
+    let state = request.storage.lock();
+    let place = newest_device(request, &state)?;
+    Some(state.slot(place).device.stream())
+}
+
+/// The device that holds the newest contents of the selection's first part, if the host does not.
+pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Place> {
+    let mut found = None;
+    request.selection.for_each(request.storage.space(), |region| {
+        state.coherence.newest(region, |_, content| {
+            if let (None, Content::Stored(holders)) = (found, content)
+                && !holders.contains(Place::HOST)
+            {
+                found = holders.places().iter().next();
+            }
+        });
+    });
+    found
+}
+
+fn write_on_host(request: &Request<'_>, value: &[u8]) {
+    let space = request.storage.space();
+    request.selection.for_each(space, |region| {
+        // SAFETY: `acquire_host` gave the array memory of `space.len_bytes()` bytes and waited for whatever was queued on these elements; the
+        // caller's exclusive borrow of the part keeps everybody else out.
+        unsafe { super::bytes::fill_footprint(request.storage.host_base(), &space.footprint(region), value) };
+    });
+}
+
+/// Reads the selection's one element from where it is newest, and changes no residency.
+pub(crate) fn peek(request: &Request<'_>) -> Result<Bytes> {
+    let storage = request.storage;
+    let element_bytes = storage.space().element_bytes();
+    if request.is_empty() {
+        return Ok(Bytes::from_elem(0, element_bytes));
+    }
+    let (place, region) = {
+        let mut state = storage.lock();
+        state.reconcile(storage.space());
+        if request.is_valid(&state, Place::HOST) {
+            drop(state);
+            return peek_on_host(request);
+        }
+        let pieces = request.plan(&state, Place::HOST, Access::Read)?;
+        match pieces.first().map(|piece| (piece.source, piece.region)) {
+            Some((crate::coherence::Source::Place(place), region)) => (place, region),
+            Some((crate::coherence::Source::Constant(value), _)) => return Ok(state.constant_value(value, element_bytes)),
+            None => return Ok(Bytes::from_elem(0, element_bytes)),
+        }
+    };
+    peek_on_device(request, place, &region)
+}
+
+fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
+    acquire_host(request, Access::Read)?;
+    let (storage, mut value) = (request.storage, Bytes::from_elem(0, request.storage.space().element_bytes()));
+    request.selection.for_each(storage.space(), |region| {
+        let part = storage.space().from_packed(region, 0).reversed();
+        // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited for its writers, and the caller's borrow keeps
+        // others from writing it; `value` has room for one element.
+        unsafe { super::bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
+    });
+    Ok(value)
+}
+
+fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence::Region) -> Result<Bytes> {
+    let storage = request.storage;
+    let element_bytes = storage.space().element_bytes();
+    let staging = std::sync::Arc::new(HostBuffer::zeroed::<u8>(element_bytes).ok_or_else(|| super::host_full(storage))?);
+    let regions = SmallVec::from_iter([*region]);
+    let (stream, position) = {
+        let mut state = storage.lock();
+        let stream = request.download_stream(&state, place, &regions);
+        let depends = request.read_behind(&state, &stream, place, &regions)?;
+        let work = CopyWork {
+            source: Memory::Device(state.slot(place).address.unwrap_or(crate::backend::Address(0))),
+            destination: Memory::Host(staging.clone()),
+            source_device: None,
+            parts: SmallVec::from_iter([storage.space().from_packed(region, 0).reversed()]),
+            depends,
+            label: storage.label("get of", request.site),
+        };
+        let position = request.submit_read(&mut state, &stream, place, &regions, Work::Copy(Box::new(work)))?;
+        request.count(&mut state, crate::audit::Direction::ToHost, element_bytes as u64, stream.device_ref(), &stream, Place::HOST);
+        (stream, position)
+    };
+    request.wait_for_host(SmallVec::from_iter([(stream.clone(), position)]))?;
+    request.outcome_of(&stream, position)?;
+    let mut value = Bytes::from_elem(0, element_bytes);
+    // SAFETY: `staging` holds `element_bytes` initialised bytes; the one copy that writes them is complete.
+    unsafe { std::ptr::copy_nonoverlapping(staging.base(), value.as_mut_ptr(), element_bytes) };
+    Ok(value)
+}
+
+impl Request<'_> {
+    /// The failure of a copy to memory outside the array: by itself, or because what it was to read is lost.
+    pub(crate) fn outcome_of(&self, stream: &Stream, position: crate::backend::Position) -> Result<()> {
+        let Some(record) = crate::backend::failure::of(stream.id(), position) else { return Ok(()) };
+        if record.inherited {
+            let mut state = self.storage.lock();
+            state.reconcile(self.storage.space());
+            self.plan(&state, Place::HOST, Access::Read)?;
+        }
+        stream.core().tell(position);
+        Err(device::late_error(stream.device_ref(), &record))
+    }
+}

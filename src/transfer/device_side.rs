@@ -1,0 +1,170 @@
+//! Accesses on a device: acquire, and the marks that follow.
+
+use super::{Marks, Request};
+use crate::audit::Flow;
+use crate::backend::{Address, Dependencies, Position, embedded};
+use crate::coherence::{Access, Piece, Place};
+use crate::device::Stream;
+use crate::error::Result;
+use crate::order::{At, Touch};
+use crate::storage::State;
+
+/// What an acquired part is to its stream.
+#[derive(Debug)]
+pub(crate) struct Acquired {
+    pub(crate) place: Place,
+    /// Of the whole array's copy. 0 where the array has no bytes.
+    pub(crate) address: Address,
+    /// Bytes that were copied to get there.
+    pub(crate) copied_bytes: u64,
+}
+
+impl Access {
+    pub(crate) fn touch(self) -> Touch {
+        match self {
+            Self::Read => Touch::Read,
+            Self::ReadWrite | Self::Overwrite => Touch::Write,
+        }
+    }
+}
+
+/// Brings a part to `stream`'s device as `access` needs it, and orders `stream` behind what it must come after. What is to be read and may still
+/// fail is added to `depends`.
+pub(crate) fn acquire_on(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
+    let storage = request.storage;
+    if request.is_empty() {
+        return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
+    }
+    let mut copied_bytes = 0;
+    let mut state = storage.lock();
+    let (place, address) = loop {
+        state.reconcile(storage.space());
+        let place = state.place_of(stream.device_ref()).ok_or_else(|| request.no_place(stream.device_ref()))?;
+        let needs_copies = access != Access::Overwrite && !request.is_valid(&state, place);
+        match state.slot(place).address {
+            Some(address) if !needs_copies => break (place, address),
+            _ => {}
+        }
+        if state.is_claimed(place, request.selection) {
+            if embedded::in_body() {
+                return Err(request.inside_kernel("another thread that is moving the same elements"));
+            }
+            state = storage.moved.wait(state);
+            continue;
+        }
+        let pieces = if needs_copies { request.plan(&state, place, access)? } else { Vec::new() };
+        if let Some(pending) = host_pending(request, &state, &pieces) {
+            drop(state);
+            request.wait_for_host(pending)?;
+            state = storage.lock();
+            continue;
+        }
+        state.claim(place, request.selection);
+        drop(state);
+        let outcome = request.fetch(stream, place, &pieces);
+        state = storage.lock();
+        state.unclaim(place, request.selection);
+        storage.publish(&mut state);
+        storage.moved.notify_all();
+        copied_bytes += outcome?;
+    };
+    order(request, &state, stream, place, access)?;
+    if access != Access::Overwrite {
+        request.dependencies(&state, place, depends);
+    }
+    Ok(Acquired { place, address, copied_bytes })
+}
+
+/// Work that still writes host memory which the pieces would be read from.
+fn host_pending(request: &Request<'_>, state: &State, pieces: &[Piece]) -> Option<super::Queued> {
+    let from_host = pieces.iter().any(|piece| piece.source == crate::coherence::Source::Place(Place::HOST));
+    if !from_host {
+        return None;
+    }
+    let marks = request.marks_before(state, Place::HOST, Touch::Read, None);
+    (!marks.is_empty()).then(|| queued(state, &marks))
+}
+
+pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
+    let position = |stream: &Stream, at| match at {
+        At::Position(position) => position,
+        At::Open => stream.queue().tail(),
+    };
+    marks.iter().filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), position(stream, mark.at)))).collect()
+}
+
+fn order(request: &Request<'_>, state: &State, stream: &Stream, place: Place, access: Access) -> Result<()> {
+    let marks = request.marks_before(state, place, access.touch(), Some(stream));
+    state.order(stream, &marks).map_err(|refusal| request.refused(stream.device_ref(), "ordering uses of", &refusal))
+}
+
+/// Enters a use that was queued at `at`, and its effect.
+pub(crate) fn mark(request: &Request<'_>, stream: &Stream, place: Place, access: Access, at: At) {
+    if request.is_empty() {
+        return;
+    }
+    let mut state = request.storage.lock();
+    enter(request, &mut state, stream, place, access, at);
+}
+
+/// As `mark`, for an argument of a launch: counts what was not copied for it, and says whether others may have to wait for the use.
+pub(crate) fn mark_launched(request: &Request<'_>, stream: &Stream, place: Place, access: Access, at: At, spared: Flow) -> bool {
+    if request.is_empty() {
+        return false;
+    }
+    let mut state = request.storage.lock();
+    state.traffic.avoided += spared;
+    enter(request, &mut state, stream, place, access, at);
+    state.is_worth_events()
+}
+
+pub(super) fn enter(request: &Request<'_>, state: &mut State, stream: &Stream, place: Place, access: Access, at: At) {
+    request.mark_use(state, place, access.touch(), stream, at);
+    if access.touch() == Touch::Write {
+        request.storage.forget_known();
+        request.become_newest(state, place, access);
+    }
+    request.storage.publish(state);
+}
+
+impl Request<'_> {
+    /// `place` is about to hold the newest contents of the selection, alone.
+    pub(super) fn become_newest(&self, state: &mut State, place: Place, access: Access) {
+        let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(place));
+        if already {
+            return;
+        }
+        let spoiled = self.stale_elsewhere(state, place);
+        self.note_stale(state, place);
+        self.apply(state, place, access);
+        self.poison(state, spoiled);
+    }
+}
+
+/// Enters a read that was handed out as a guard and may last: the array remembers it for the fast path if it is of the whole.
+pub(crate) fn mark_open_read(request: &Request<'_>, stream: &Stream, place: Place, address: Address) {
+    let mut state = request.storage.lock();
+    // The guard asks the array for its stream, also where there is nothing to read.
+    state.key_of(stream);
+    if request.is_empty() {
+        return;
+    }
+    state.handed_out = true;
+    request.mark_use(&mut state, place, Touch::Read, stream, At::Open);
+    let all_valid = state.coherence.uniform().is_some_and(|content| content.is_valid(place));
+    if all_valid && matches!(request.selection, crate::storage::Selection::Whole) {
+        request.storage.know(&state, stream.id().0, address.0);
+    }
+}
+
+/// The guard of a write was dropped: foreign work comes no later than what is queued on its stream by now.
+pub(crate) fn close_write(request: &Request<'_>, stream: &Stream, place: Place) {
+    if request.is_empty() {
+        return;
+    }
+    let mut state = request.storage.lock();
+    let key = state.key_of(stream);
+    let tail: Position = stream.queue().tail();
+    let space = request.storage.space();
+    request.selection.for_each(space, |region| state.uses_mut(place).close(space.extents(), region, key, tail));
+}

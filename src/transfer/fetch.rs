@@ -1,0 +1,234 @@
+//! Copies towards a device: each source's pieces become one piece of work.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::host_side::allocate;
+use super::{Marks, Request};
+use crate::audit::Direction;
+use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FillWork, HostMemory, Memory, Position, Work};
+use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
+use crate::device::Stream;
+use crate::error::Result;
+use crate::order::{At, Mark, Touch};
+use crate::storage::{HostBuffer, State};
+
+/// The regions that one source gives.
+type Regions = SmallVec<[Region; 1]>;
+
+impl Request<'_> {
+    /// Gives the device memory for the array if it has none, and queues the copies of `pieces` to it on `stream`. The part is claimed. Returns the
+    /// bytes copied from other places.
+    pub(super) fn fetch(&self, stream: &Stream, place: Place, pieces: &[Piece]) -> Result<u64> {
+        self.allocate(stream, place)?;
+        let mut copied_bytes = 0;
+        for (source, regions) in by_source(pieces) {
+            copied_bytes += match source {
+                Source::Constant(value) => self.fill_from_constant(stream, place, value, &regions)?,
+                Source::Place(Place::HOST) => self.upload(stream, place, &regions)?,
+                Source::Place(from) => self.copy_from_device(stream, place, from, &regions)?,
+            };
+        }
+        Ok(copied_bytes)
+    }
+
+    fn allocate(&self, stream: &Stream, place: Place) -> Result<()> {
+        if self.storage.lock().slot(place).address.is_some() {
+            return Ok(());
+        }
+        let device = stream.device_ref();
+        device.settle_orphans();
+        let label = self.storage.label("memory for", self.site);
+        let address = stream
+            .queue()
+            .allocate(self.storage.space().len_bytes(), &label)
+            .map_err(|refusal| self.refused(device, "allocating", &refusal))?;
+        let mut state = self.storage.lock();
+        if state.slot(place).address.is_some() {
+            // Another part of the same array got there first.
+            drop(state);
+            device.free_later(stream, address);
+            return Ok(());
+        }
+        state.slot_mut(place).address = Some(address);
+        // Other streams may use the memory only behind its allocation.
+        let at = At::Position(stream.queue().tail());
+        let mark = Mark { stream: state.key_of(stream), at };
+        let space = self.storage.space();
+        state.slot_mut(place).uses.mark(space.extents(), &space.whole(), Touch::Write, mark);
+        Ok(())
+    }
+
+    /// From the host: the bytes are packed into staging memory now, so that the caller may change them as soon as this returns.
+    fn upload(&self, stream: &Stream, place: Place, regions: &Regions) -> Result<u64> {
+        let (staging, parts, bytes) = self.stage(regions)?;
+        let mut state = self.storage.lock();
+        let address = state.slot(place).address.unwrap_or(Address(0));
+        let work = CopyWork {
+            source: Memory::Host(Arc::new(staging)),
+            destination: Memory::Device(address),
+            source_device: None,
+            parts,
+            depends: Dependencies::new(),
+            label: self.storage.label("upload of", self.site),
+        };
+        let position = self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
+        self.count(&mut state, Direction::ToDevice, bytes, stream.device_ref(), stream, place);
+        self.note_queued(&mut state, stream, place, regions, position);
+        Ok(bytes)
+    }
+
+    /// Packs regions of the host's copy, which is valid there and which nothing writes.
+    fn stage(&self, regions: &Regions) -> Result<(HostBuffer, SmallVec<[CopyPart; 1]>, u64)> {
+        let space = self.storage.space();
+        let bytes: u64 = regions.iter().map(|region| space.region_bytes(region)).sum();
+        let len = usize::try_from(bytes).map_err(|_| super::host_full(self.storage))?;
+        let staging = HostBuffer::zeroed::<u8>(len).ok_or_else(|| super::host_full(self.storage))?;
+        let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
+        let mut packed = 0;
+        for region in regions {
+            let part = space.from_packed(region, packed);
+            // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes, and the part lies within both by construction of
+            // `Space::from_packed`. The region is valid on the host, `acquire_on` has waited for what was queued to write it, nothing queued may
+            // write valid elements, and the caller's borrow of the part keeps the host's own writers out.
+            unsafe { super::bytes::copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
+            packed += space.region_bytes(region);
+            parts.push(part);
+        }
+        Ok((staging, parts, bytes))
+    }
+
+    fn copy_from_device(&self, stream: &Stream, place: Place, from: Place, regions: &Regions) -> Result<u64> {
+        let space = self.storage.space();
+        let mut state = self.storage.lock();
+        let source = state.slot(from).device.clone();
+        if !stream.device_ref().backend().reaches(&**source.backend()) {
+            drop(state);
+            return self.copy_through_host(stream, place, from, regions);
+        }
+        let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
+        let depends = self.read_behind(&state, stream, from, regions)?;
+        let work = CopyWork {
+            source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
+            destination: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+            source_device: Some(Arc::clone(source.backend())),
+            parts: regions.iter().map(|region| space.same_place(region)).collect(),
+            depends,
+            label: self.storage.label("copy between devices of", self.site),
+        };
+        let position = self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
+        source.visited_by(stream.core(), position);
+        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        for region in regions {
+            state.uses_mut(from).mark(space.extents(), region, Touch::Read, mark);
+        }
+        self.count(&mut state, Direction::BetweenDevices, bytes, &source, stream, place);
+        self.note_queued(&mut state, stream, place, regions, position);
+        Ok(bytes)
+    }
+
+    /// Between devices that do not reach each other: down to the host's copy, which becomes valid on the way, and up again.
+    fn copy_through_host(&self, stream: &Stream, place: Place, from: Place, regions: &Regions) -> Result<u64> {
+        allocate(self)?;
+        let queued = self.download(from, regions)?;
+        self.wait_for_host(queued)?;
+        self.upload(stream, place, regions)
+    }
+
+    /// Fills from a constant: no transfer, and nothing is counted.
+    fn fill_from_constant(&self, stream: &Stream, place: Place, value: ConstantId, regions: &Regions) -> Result<u64> {
+        let space = self.storage.space();
+        let mut state = self.storage.lock();
+        let work = FillWork {
+            address: state.slot(place).address.unwrap_or(Address(0)),
+            parts: regions.iter().map(|region| space.footprint(region)).collect(),
+            pattern: state.constant_value(value, space.element_bytes()),
+            poison: false,
+            depends: Dependencies::new(),
+            label: self.storage.label("fill of", self.site),
+        };
+        let position = self.queue_write(&mut state, stream, place, regions, Work::Fill(Box::new(work)))?;
+        self.note_queued(&mut state, stream, place, regions, position);
+        Ok(0)
+    }
+
+    /// Queues work on `stream` that writes `regions` at `place`, behind all uses of those bytes.
+    pub(super) fn queue_write(&self, state: &mut State, stream: &Stream, place: Place, regions: &Regions, work: Work) -> Result<Position> {
+        let mut marks = Marks::new();
+        for region in regions {
+            collect(state, place, region, Touch::Write, stream, &mut marks);
+        }
+        state.order(stream, &marks).map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))?;
+        stream.queue().submit(work).map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))
+    }
+
+    /// Queues work on `stream` that reads `regions` at `from`; it was ordered by `read_behind`.
+    pub(super) fn submit_read(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, work: Work) -> Result<Position> {
+        let position = stream.queue().submit(work).map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))?;
+        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        for region in regions {
+            state.uses_mut(from).mark(self.storage.space().extents(), region, Touch::Read, mark);
+        }
+        Ok(position)
+    }
+
+    /// Orders `stream` behind the writers of `regions` at `from`, and returns those that may still fail.
+    pub(super) fn read_behind(&self, state: &State, stream: &Stream, from: Place, regions: &Regions) -> Result<Dependencies> {
+        let mut marks = Marks::new();
+        let mut depends = Dependencies::new();
+        for region in regions {
+            collect(state, from, region, Touch::Read, stream, &mut marks);
+            state.uses(from).writers(region, |_, mark| {
+                if let (Some(writer), At::Position(position)) = (state.stream(mark.stream), mark.at)
+                    && !state.is_over(mark)
+                    && !depends.contains(&(writer.id(), position))
+                {
+                    depends.push((writer.id(), position));
+                }
+            });
+        }
+        state.order(stream, &marks).map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))?;
+        Ok(depends)
+    }
+
+    /// The copy to `place` is queued: it is valid there from now on, for whoever comes behind `position`.
+    fn note_queued(&self, state: &mut State, stream: &Stream, place: Place, regions: &Regions, position: Position) {
+        let space = self.storage.space();
+        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        for region in regions {
+            state.uses_mut(place).mark(space.extents(), region, Touch::Write, mark);
+            state.coherence.apply(place, region, Access::Read);
+        }
+        self.storage.publish(state);
+        if self.is_ahead() || state.is_worth_events() {
+            stream.record_in_time();
+        }
+    }
+
+    /// Asked for ahead of its use: others will wait for it, and should not wait for what is queued behind it.
+    pub(super) fn is_ahead(&self) -> bool {
+        matches!(self.cause, crate::audit::Cause::Prefetch | crate::audit::Cause::Explicit)
+    }
+}
+
+fn collect(state: &State, place: Place, region: &Region, touch: Touch, stream: &Stream, marks: &mut Marks) {
+    state.uses(place).before(region, touch, |mark| {
+        let own = state.stream(mark.stream) == Some(stream);
+        if !own && !marks.contains(&mark) && !state.is_over(mark) {
+            marks.push(mark);
+        }
+    });
+}
+
+/// The regions of each source, in the order in which sources first appear.
+pub(super) fn by_source(pieces: &[Piece]) -> SmallVec<[(Source, Regions); 1]> {
+    let mut sources: SmallVec<[(Source, Regions); 1]> = SmallVec::new();
+    for piece in pieces {
+        match sources.iter_mut().find(|(source, _)| *source == piece.source) {
+            Some((_, regions)) => regions.push(piece.region),
+            None => sources.push((piece.source, SmallVec::from_slice(&[piece.region]))),
+        }
+    }
+    sources
+}

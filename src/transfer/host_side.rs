@@ -1,0 +1,204 @@
+//! Accesses on the host.
+
+use std::sync::Arc;
+
+use super::device_side::queued;
+use super::fetch::by_source;
+use super::{Queued, Request};
+use crate::audit::Direction;
+use crate::backend::{Address, CopyWork, FailureRecord, Memory, Position, Work, embedded, failure};
+use crate::coherence::{Access, Piece, Place, Region, Source};
+use crate::device::{self, Stream};
+use crate::error::Result;
+use crate::order::{At, Mark, Touch};
+use crate::storage::State;
+use smallvec::SmallVec;
+
+/// Brings a part to the host as `access` needs it and waits until it is there and nothing queued touches it in a way that would conflict.
+pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
+    allocate(request)?;
+    loop {
+        let own = bring(request, access)?;
+        let pending = {
+            let mut state = request.storage.lock();
+            let marks = request.marks_before(&state, Place::HOST, access.touch(), None);
+            if marks.is_empty() {
+                state.settle_host(request.storage.space(), request.selection);
+                request.storage.publish(&mut state);
+                let is_there = access == Access::Overwrite || request.is_valid(&state, Place::HOST);
+                // A copy that was queued here may have failed in between: then the elements are stale again.
+                if is_there && !state.needs_reconciling() {
+                    return Ok(());
+                }
+            }
+            queued(&state, &marks)
+        };
+        request.wait_for_host(pending)?;
+        if let Some((stream, record)) = first_own_failure(&own) {
+            request.storage.lock().reconcile(request.storage.space());
+            return Err(device::late_error(stream.device_ref(), &record));
+        }
+    }
+}
+
+/// Queues what a prefetch to the host needs, and returns at once.
+pub(crate) fn prefetch_host(request: &Request<'_>) -> Result<()> {
+    allocate(request)?;
+    bring(request, Access::Read).map(drop)
+}
+
+pub(super) fn allocate(request: &Request<'_>) -> Result<()> {
+    let storage = request.storage;
+    if request.is_empty() || storage.allocate_host(&mut storage.lock()) { Ok(()) } else { Err(super::host_full(storage)) }
+}
+
+/// A copy of this very call that failed by itself. What inherits a failure of its source is told by the next plan.
+fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
+    own.iter().find_map(|(stream, position)| {
+        let record = failure::of(stream.id(), *position).filter(|record| !record.inherited)?;
+        stream.core().tell(*position);
+        Some((stream, record))
+    })
+}
+
+/// Queues the copies that an access on the host needs. Copies that another thread is queueing are waited for.
+fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
+    let storage = request.storage;
+    if request.is_empty() {
+        return Ok(Queued::new());
+    }
+    let mut state = storage.lock();
+    loop {
+        state.reconcile(storage.space());
+        if access == Access::Overwrite || request.is_valid(&state, Place::HOST) {
+            return Ok(Queued::new());
+        }
+        if state.is_claimed(Place::HOST, request.selection) {
+            if embedded::in_body() {
+                return Err(request.inside_kernel("another thread that is moving the same elements"));
+            }
+            state = storage.moved.wait(state);
+            continue;
+        }
+        let pieces = request.plan(&state, Place::HOST, Access::Read)?;
+        let filled = pieces.iter().any(|piece| matches!(piece.source, Source::Constant(_)));
+        if filled {
+            // The host writes these itself: nothing queued may touch them any more.
+            let marks = request.marks_before(&state, Place::HOST, Touch::Write, None);
+            if !marks.is_empty() {
+                let pending = queued(&state, &marks);
+                drop(state);
+                request.wait_for_host(pending)?;
+                state = storage.lock();
+                continue;
+            }
+        }
+        state.claim(Place::HOST, request.selection);
+        drop(state);
+        let outcome = request.fetch_to_host(&pieces);
+        state = storage.lock();
+        state.unclaim(Place::HOST, request.selection);
+        storage.publish(&mut state);
+        storage.moved.notify_all();
+        return outcome;
+    }
+}
+
+impl Request<'_> {
+    fn fetch_to_host(&self, pieces: &[Piece]) -> Result<Queued> {
+        let mut all = Queued::new();
+        for (source, regions) in by_source(pieces) {
+            match source {
+                Source::Constant(value) => self.fill_on_host(value, &regions),
+                Source::Place(from) => all.extend(self.download(from, &regions)?),
+            }
+        }
+        Ok(all)
+    }
+
+    fn fill_on_host(&self, value: crate::coherence::ConstantId, regions: &SmallVec<[Region; 1]>) {
+        let space = self.storage.space();
+        let pattern = self.storage.lock().constant_value(value, space.element_bytes());
+        for region in regions {
+            // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes and the footprint lies within. The elements are not valid
+            // on the host, so no view of them exists; `bring` has seen that nothing queued touches them, and holds the claim on them.
+            unsafe { super::bytes::fill_footprint(self.storage.host_base(), &space.footprint(region), &pattern) };
+        }
+        let mut state = self.storage.lock();
+        for region in regions {
+            state.coherence.apply(Place::HOST, region, Access::Read);
+        }
+    }
+
+    /// Queues a copy from a device's memory to the host's. Nobody waits for it here.
+    pub(super) fn download(&self, from: Place, regions: &SmallVec<[Region; 1]>) -> Result<Queued> {
+        let space = self.storage.space();
+        let mut state = self.storage.lock();
+        let Some(host) = state.host.clone() else { return Ok(Queued::new()) };
+        let stream = self.download_stream(&state, from, regions);
+        let depends = self.read_behind(&state, &stream, from, regions)?;
+        let work = CopyWork {
+            source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
+            destination: Memory::Host(host),
+            source_device: None,
+            parts: regions.iter().map(|region| space.same_place(region)).collect(),
+            depends,
+            label: self.storage.label("download of", self.site),
+        };
+        let position = self.queue_write(&mut state, &stream, Place::HOST, regions, Work::Copy(Box::new(work)))?;
+        let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
+        self.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, Place::HOST);
+        self.note_downloaded(&mut state, &stream, from, regions, position);
+        Ok(SmallVec::from_iter([(stream, position)]))
+    }
+
+    fn note_downloaded(&self, state: &mut State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>, position: Position) {
+        let space = self.storage.space();
+        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        for region in regions {
+            state.uses_mut(from).mark(space.extents(), region, Touch::Read, mark);
+            state.host_uses.mark(space.extents(), region, Touch::Write, mark);
+            state.coherence.apply(Place::HOST, region, Access::Read);
+        }
+        self.storage.publish(state);
+        if self.is_ahead() {
+            stream.record_in_time();
+        }
+    }
+
+    /// Behind the last writer on its own stream, which costs no event; but on the default stream where nothing has to be waited for, so that the
+    /// copy does not queue behind unrelated work.
+    pub(super) fn download_stream(&self, state: &State, from: Place, regions: &SmallVec<[Region; 1]>) -> Stream {
+        let mut writer = None;
+        for region in regions {
+            state.uses(from).writers(region, |_, mark| {
+                if !state.is_over(mark) {
+                    writer = state.stream(mark.stream).filter(|stream| *stream.device_ref() == state.slot(from).device).cloned();
+                }
+            });
+        }
+        writer.unwrap_or_else(|| state.slot(from).device.stream())
+    }
+
+    /// Blocks until queued work is complete. No lock is held.
+    pub(super) fn wait_for_host(&self, queued: Queued) -> Result<()> {
+        for (stream, position) in queued {
+            stream
+                .core()
+                .wait_until_done(At::Position(position))
+                .map_err(|refusal| self.refused(stream.device_ref(), "waiting for", &refusal))?;
+        }
+        Ok(())
+    }
+}
+
+/// The host is about to write the part: it becomes the newest copy, alone.
+pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
+    if request.is_empty() {
+        return;
+    }
+    let mut state = request.storage.lock();
+    request.storage.forget_known();
+    request.become_newest(&mut state, Place::HOST, access);
+    request.storage.publish(&mut state);
+}

@@ -1,0 +1,182 @@
+//! The one module that moves: it asks `coherence` for a plan, turns it into backend calls behind what `order` says, and tells `audit`.
+//!
+//! Every access has three steps. *Acquire* brings to one place what is needed there and orders a stream (or the host) behind what it must come
+//! after. The caller then *enqueues* its own work. *Mark* enters the use and its effect. Between the steps no lock is held; nobody who could
+//! conflict can come in between, because the caller holds the Rust borrow of the part for as long as all three take.
+//!
+//! While copies for a part are being prepared, the part is *claimed* at their destination, so that of many threads that need the same bytes one
+//! moves them and the others wait. No claim is held while waiting for a device.
+
+mod assign;
+mod bytes;
+mod constant;
+mod device_side;
+mod error;
+mod fetch;
+mod host_side;
+mod release;
+mod snapshot;
+mod stale;
+
+use std::panic::Location;
+
+use smallvec::SmallVec;
+
+use crate::audit::{self, Cause, Direction, Record, Traffic};
+use crate::backend::{Dependencies, Position};
+use crate::coherence::{Access, Costs, Piece, Place};
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use crate::order::{At, Mark, Touch};
+use crate::storage::{Selection, State, Storage};
+
+pub(crate) use assign::{End, Target, assign, clone_into};
+pub(crate) use constant::{fill, peek, poke};
+pub(crate) use device_side::{Acquired, acquire_on, close_write, mark, mark_launched, mark_open_read};
+pub(crate) use error::{host_full, lost_update};
+pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host};
+pub(crate) use release::release;
+pub(crate) use snapshot::{Snapshot, snapshot};
+
+/// Who wants what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) storage: &'a Storage,
+    pub(crate) selection: &'a Selection,
+    pub(crate) cause: Cause,
+    /// As a message says it: `host`, `kernel "blur"`.
+    pub(crate) operation: &'a str,
+    pub(crate) site: &'static Location<'static>,
+}
+
+/// Marks collected under the lock, few as a rule.
+type Marks = SmallVec<[Mark; 4]>;
+
+/// Nearest first: the host's memory before another device's is left to the device's family; within one process a device's link is all there is.
+struct Nearness<'a> {
+    state: &'a State,
+    destination: Option<&'a Device>,
+}
+
+impl Costs for Nearness<'_> {
+    fn cost(&self, from: Place) -> u32 {
+        let Some(destination) = self.destination else { return u32::from(from != Place::HOST) };
+        if from == Place::HOST {
+            return 2;
+        }
+        let source = &self.state.slot(from).device;
+        if destination.backend().reaches(&**source.backend()) { 1 } else { 3 }
+    }
+}
+
+impl Request<'_> {
+    /// Nothing to read or write: such accesses never reach a device.
+    pub(super) fn is_empty(&self) -> bool {
+        self.storage.space().is_empty() || self.selection.is_empty()
+    }
+
+    /// The copies that an access at `place` needs, over all boxes of the selection.
+    fn plan(&self, state: &State, place: Place, access: Access) -> Result<Vec<Piece>> {
+        let space = self.storage.space();
+        let destination = (place != Place::HOST).then(|| &state.slot(place).device);
+        let costs = Nearness { state, destination };
+        let mut all = Vec::new();
+        let mut refusal = None;
+        self.selection.for_each(space, |region| {
+            if refusal.is_none() {
+                let mut pieces = Vec::new();
+                refusal = state.coherence.plan(place, region, access, &costs, &mut pieces).err();
+                all.append(&mut pieces);
+            }
+        });
+        match refusal {
+            None => Ok(all),
+            Some(refusal) => Err(error::undefined(self, state, &refusal)),
+        }
+    }
+
+    /// Whether the access needs no copy, without allocating.
+    fn is_valid(&self, state: &State, place: Place) -> bool {
+        match (self.selection, state.coherence.uniform()) {
+            (Selection::Whole, Some(content)) => content.is_valid(place),
+            _ => {
+                let mut valid = true;
+                self.selection.for_each(self.storage.space(), |region| valid = valid && state.coherence.is_valid(place, region));
+                valid
+            }
+        }
+    }
+
+    fn apply(&self, state: &mut State, place: Place, access: Access) {
+        self.selection.for_each(self.storage.space(), |region| state.coherence.apply(place, region, access));
+    }
+
+    /// What a touch of the selection's bytes at `place` must come after, other than uses of `stream` itself and those that are over.
+    fn marks_before(&self, state: &State, place: Place, touch: Touch, stream: Option<&Stream>) -> Marks {
+        let mut marks = Marks::new();
+        self.selection.for_each(self.storage.space(), |region| {
+            state.uses(place).before(region, touch, |mark| {
+                let own = stream.is_some_and(|stream| state.stream(mark.stream) == Some(stream));
+                if !own && !marks.contains(&mark) && !state.is_over(mark) {
+                    marks.push(mark);
+                }
+            });
+        });
+        marks
+    }
+
+    fn mark_use(&self, state: &mut State, place: Place, touch: Touch, stream: &Stream, at: At) {
+        let mark = Mark { stream: state.key_of(stream), at };
+        let space = self.storage.space();
+        self.selection.for_each(space, |region| state.uses_mut(place).mark(space.extents(), region, touch, mark));
+    }
+
+    /// Work that wrote what will be read at `place`, and is not known to be over.
+    fn dependencies(&self, state: &State, place: Place, depends: &mut Dependencies) {
+        self.selection.for_each(self.storage.space(), |region| {
+            state.uses(place).writers(region, |_, mark| {
+                if let (Some(stream), At::Position(position)) = (state.stream(mark.stream), mark.at)
+                    && !state.is_over(mark)
+                    && !depends.contains(&(stream.id(), position))
+                {
+                    depends.push((stream.id(), position));
+                }
+            });
+        });
+    }
+
+    /// Other places' copies of the selection have just become stale because of this call.
+    fn note_stale(&self, state: &mut State, newest: Place) {
+        if newest != Place::HOST {
+            state.host_stale_since = Some(self.site);
+        }
+        for (index, slot) in state.slots.iter_mut().enumerate() {
+            if Place::slot(index + 1) != Some(newest) {
+                slot.stale_since = Some(self.site);
+            }
+        }
+    }
+
+    /// Counts a queued copy and tells whoever listens.
+    fn count(&self, state: &mut State, direction: Direction, bytes: u64, device: &Device, stream: &Stream, destination: Place) {
+        let traffic = Traffic::moved(direction, bytes);
+        state.traffic += traffic;
+        device.count(&traffic);
+        if stream.device_ref() != device {
+            stream.device_ref().count(&traffic);
+        }
+        audit::record(|| Record {
+            direction,
+            bytes,
+            array: self.storage.name(),
+            device: device.name(),
+            stream: stream.number(),
+            cause: self.cause,
+            site: self.site,
+            stale_since: if destination == Place::HOST { state.host_stale_since } else { state.slot(destination).stale_since },
+        });
+    }
+}
+
+/// A position that one call queued, to be looked at once it is complete.
+pub(crate) type Queued = SmallVec<[(Stream, Position); 1]>;

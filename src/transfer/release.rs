@@ -1,0 +1,28 @@
+//! Giving device memory back behind its last use, without waiting.
+
+use super::Marks;
+use crate::backend::Address;
+use crate::device::Stream;
+use crate::order::{At, Touch};
+use crate::storage::{Slot, Space, State};
+
+/// Frees every device's copy of an array that nobody can use any more. Never waits and never fails: what a backend refuses is done later.
+pub(crate) fn release(state: &mut State, space: &Space) {
+    for slot in std::mem::take(&mut state.slots) {
+        if let Some(address) = slot.address {
+            release_slot(state, &slot, space, address);
+        }
+    }
+}
+
+fn release_slot(state: &State, slot: &Slot, space: &Space, address: Address) {
+    let mut marks = Marks::new();
+    slot.uses.before(&space.whole(), Touch::Write, |mark| {
+        if !marks.contains(&mark) && !state.is_over(mark) {
+            marks.push(mark);
+        }
+    });
+    let uses: Vec<(Stream, At)> =
+        marks.iter().filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.at))).collect();
+    slot.device.free_behind(address, uses);
+}

@@ -1,0 +1,165 @@
+//! Copies of contents to memory of their own, which change no residency.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::assign::End;
+use super::{Queued, Request, acquire_host};
+use crate::audit::{Cause, Direction};
+use crate::backend::{Address, Bytes, CopyPart, CopyWork, HostMemory, Memory, Work};
+use crate::coherence::{Access, ConstantId, Place, Region, Source};
+use crate::device::Stream;
+use crate::error::Result;
+use crate::order::Touch;
+use crate::storage::{HostBuffer, Ranges, Strided, copies_between};
+
+/// Memory that is being filled, and the work that fills it.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) buffer: Arc<HostBuffer>,
+    pub(crate) queued: Queued,
+}
+
+/// Copies a part to `buffer`, where it lies packed, its axes in order and all running upwards in memory. Device copies are queued on `stream` if it
+/// is of the device that holds the part, else on that device's own.
+pub(crate) fn snapshot(
+    end: End<'_>,
+    stream: Option<&Stream>,
+    buffer: HostBuffer,
+    operation: &str,
+    site: &'static std::panic::Location<'static>,
+) -> Result<Snapshot> {
+    let space = end.storage.space();
+    let mut snapshot = Snapshot { buffer: Arc::new(buffer), queued: Queued::new() };
+    if space.is_empty() {
+        return Ok(snapshot);
+    }
+    let selection = space.select(end.view.shape, end.view.strides, end.view.offset);
+    let request = Request { storage: end.storage, selection: &selection, cause: Cause::Explicit, operation, site };
+    for (source, region) in sources(&request)? {
+        for ranges in end.view.narrowed(space, &region) {
+            let parts = packed(end.view, &ranges, space.element_bytes() as u64);
+            let selected = crate::storage::Selection::Boxes(SmallVec::from_iter([region]));
+            let request = Request { selection: &selected, ..request };
+            match source {
+                Source::Constant(value) => snapshot.take_constant(&request, value, &parts),
+                Source::Place(Place::HOST) => snapshot.take_host(&request, &parts)?,
+                Source::Place(place) => snapshot.take_device(&request, stream, place, &region, parts)?,
+            }
+        }
+    }
+    Ok(snapshot)
+}
+
+/// Where each part is taken from: the host if it is valid there and nothing is on its way, else the nearest holder.
+fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
+    let space = request.storage.space();
+    let mut state = request.storage.lock();
+    state.reconcile(space);
+    let host_is_still = request.marks_before(&state, Place::HOST, Touch::Read, None).is_empty();
+    let mut sources = Vec::new();
+    if host_is_still {
+        request.selection.for_each(space, |region| {
+            state.coherence.newest(region, |part, content| {
+                if content.is_valid(Place::HOST) {
+                    sources.push((Source::Place(Place::HOST), *part));
+                }
+            });
+        });
+        sources.extend(request.plan(&state, Place::HOST, Access::Read)?.into_iter().map(|piece| (piece.source, piece.region)));
+        return Ok(sources);
+    }
+    // Plan as for a place that holds nothing: the pieces are all parts, from whoever is nearest; the host is asked last.
+    let nowhere = Place::slot(Place::COUNT - 1).unwrap_or(Place::HOST);
+    let mut refused = Ok(());
+    request.selection.for_each(space, |region| {
+        let mut pieces = Vec::new();
+        if let Err(refusal) = state.coherence.plan(nowhere, region, Access::Read, &HostLast, &mut pieces) {
+            refused = Err(super::error::undefined(request, &state, &refusal));
+        }
+        sources.extend(pieces.into_iter().map(|piece| (piece.source, piece.region)));
+    });
+    refused.map(|()| sources)
+}
+
+struct HostLast;
+
+impl crate::coherence::Costs for HostLast {
+    fn cost(&self, from: Place) -> u32 {
+        u32::from(from == Place::HOST)
+    }
+}
+
+/// The copies from a box of a view to a packed array of the view's shape.
+fn packed(view: Strided<'_>, ranges: &Ranges, element_bytes: u64) -> SmallVec<[CopyPart; 1]> {
+    let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
+    let mut stride = 1;
+    for len in view.shape.iter().rev() {
+        strides.push(stride);
+        stride *= *len as isize;
+    }
+    strides.reverse();
+    let whole = Strided { shape: view.shape, strides: &strides, offset: 0 };
+    let (shape, from_strides, from_offset) = view.part(ranges);
+    let (_, to_strides, to_offset) = whole.part(ranges);
+    let against: SmallVec<[bool; 4]> = SmallVec::from_elem(false, shape.len());
+    copies_between(&shape, (&from_strides, from_offset), (&to_strides, to_offset), &against, element_bytes)
+}
+
+impl Snapshot {
+    fn take_constant(&self, request: &Request<'_>, value: ConstantId, parts: &[CopyPart]) {
+        let pattern: Bytes = request.storage.lock().constant_value(value, request.storage.space().element_bytes());
+        for part in parts {
+            let footprint = crate::backend::Footprint {
+                offset_bytes: part.destination_offset_bytes,
+                run_bytes: part.run_bytes,
+                axes: part.axes.iter().map(|(count, _, stride)| (*count, *stride)).collect(),
+            };
+            // SAFETY: the part lies within the buffer by construction of `packed`, and these bytes of it are written by nobody else: the parts of a
+            // snapshot are disjoint.
+            unsafe { super::bytes::fill_footprint(self.buffer.base(), &footprint, &pattern) };
+        }
+    }
+
+    fn take_host(&self, request: &Request<'_>, parts: &[CopyPart]) -> Result<()> {
+        acquire_host(request, Access::Read)?;
+        for part in parts {
+            // SAFETY: the part lies within the host memory and within the buffer by construction of `packed`; it is valid on the host and the
+            // caller's borrow keeps writers out; nobody else writes these bytes of the buffer.
+            unsafe { super::bytes::copy_part(request.storage.host_base(), self.buffer.base(), part) };
+        }
+        Ok(())
+    }
+
+    fn take_device(
+        &mut self,
+        request: &Request<'_>,
+        stream: Option<&Stream>,
+        place: Place,
+        region: &Region,
+        parts: SmallVec<[CopyPart; 1]>,
+    ) -> Result<()> {
+        let regions = SmallVec::from_iter([*region]);
+        let mut state = request.storage.lock();
+        let own = stream.filter(|stream| *stream.device_ref() == state.slot(place).device).cloned();
+        let stream = own.unwrap_or_else(|| request.download_stream(&state, place, &regions));
+        let depends = request.read_behind(&state, &stream, place, &regions)?;
+        let buffer: Arc<dyn HostMemory> = Arc::clone(&self.buffer) as Arc<dyn HostMemory>;
+        let work = CopyWork {
+            source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+            destination: Memory::Host(buffer),
+            source_device: None,
+            parts,
+            depends,
+            label: request.storage.label("snapshot of", request.site),
+        };
+        let position = request.submit_read(&mut state, &stream, place, &regions, Work::Copy(Box::new(work)))?;
+        let bytes = request.storage.space().region_bytes(region);
+        request.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, Place::HOST);
+        drop(state);
+        stream.record_in_time();
+        self.queued.push((stream, position));
+        Ok(())
+    }
+}
