@@ -5,7 +5,8 @@ use std::time::Duration;
 /// What a fresh embedded device is to be like: for tests, and to ask "what if".
 ///
 /// By default it is like the plain embedded device (no limit but the machine's memory, a worker thread for each stream, transfers as fast as
-/// the machine makes them), and in addition counts its calls and checks the order of its work: see [`EmulationLog`](crate::EmulationLog).
+/// the machine makes them), and in addition counts its calls and checks the order of its work: see
+/// [`EmulationLog`](crate::emulation::EmulationLog).
 ///
 /// ```
 /// use std::time::Duration;
@@ -101,8 +102,9 @@ impl Link {
 
 /// A call of an emulated device that is to fail, once.
 ///
-/// Calls are counted from 1 on each device, in the order in which they are made; what counts is what [`CallKind`](crate::CallKind) lists. A fault
-/// makes its call fail at once, with nothing queued. A [`late`](Fault::late) one lets the call succeed and the work fail when it runs;
+/// Calls are counted from 1 on each device, in the order in which they are made; what counts is what
+/// [`CallKind`](crate::emulation::CallKind) lists. A fault makes its call fail at once, with nothing queued. A [`late`](Fault::late) one lets the
+/// call succeed and the work fail when it runs;
 /// only copies, fills and launches can: a late fault that meets another kind of call has no effect.
 ///
 /// ```

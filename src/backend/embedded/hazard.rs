@@ -38,7 +38,7 @@ pub struct Hazard {
 /// What can be wrong.
 ///
 /// ```
-/// use resident::{Hazard, HazardKind};
+/// use resident::emulation::{Hazard, HazardKind};
 ///
 /// fn is_race(hazard: &Hazard) -> bool {
 ///     hazard.kind == HazardKind::Unordered
@@ -60,7 +60,7 @@ pub enum HazardKind {
 /// What an operation does to the bytes.
 ///
 /// ```
-/// assert_eq!(resident::Touch::Frees.to_string(), "frees");
+/// assert_eq!(resident::emulation::Touch::Frees.to_string(), "frees");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -76,7 +76,7 @@ pub enum Touch {
 /// One operation of a hazard. Its `Display` is its name, and where it was queued.
 ///
 /// ```
-/// use resident::Hazard;
+/// use resident::emulation::Hazard;
 ///
 /// fn culprits(hazard: &Hazard) -> Vec<String> {
 ///     hazard.earlier.iter().chain([&hazard.operation]).map(ToString::to_string).collect()

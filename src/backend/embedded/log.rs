@@ -153,7 +153,7 @@ pub struct Call {
 /// The calls that are counted: each that can fail and reaches the device. Polls, and waits for what is complete already, do not.
 ///
 /// ```
-/// assert_eq!(resident::CallKind::CopyBetween.to_string(), "copy between devices");
+/// assert_eq!(resident::emulation::CallKind::CopyBetween.to_string(), "copy between devices");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -193,7 +193,7 @@ pub enum CallKind {
 /// How a call went.
 ///
 /// ```
-/// assert_eq!(resident::Outcome::Refused.to_string(), "refused");
+/// assert_eq!(resident::emulation::Outcome::Refused.to_string(), "refused");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]

@@ -2,10 +2,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
 
-use super::scene::{allocate, body, finish, launch, queue_of};
+use super::scene::{allocate, body, entered_gate, finish, launch, queue_of};
 use crate::backend::Access;
 use crate::backend::embedded::EmbeddedDevice;
 
@@ -57,15 +57,12 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
             queue.submit(launch(&count, &arrays)).unwrap();
         }
     };
-    // The worker swaps two line buffers. Behind a gate a whole batch gathers in one, then in the other: both are as long as they will be.
-    for _ in 0..4 {
-        let ((enter, entered), (open, opened)) = (mpsc::channel(), mpsc::channel::<()>());
-        let ends = Mutex::new((enter, opened));
-        let gate = body("gate", move |_| {
-            let (enter, opened) = &*ends.lock().unwrap();
-            enter.send(()).unwrap();
-            let _dropped = opened.recv();
-        });
+    // The worker swaps two line buffers whenever it takes what is there. Behind a gate a whole batch gathers in one of them, and behind a gate after
+    // one swap more in the other: both are as long as they will be.
+    for _ in 0..2 {
+        queue.submit(launch(&count, &arrays)).unwrap();
+        finish(&queue);
+        let (entered, open, gate) = entered_gate();
         queue.submit(launch(&gate, &[])).unwrap();
         entered.recv().unwrap();
         submit_batch();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::scene::{Cells, Random, allocate, contents, copy, fill, finish, flat, label, queue_of, upload};
+use super::scene::{Cells, Random, allocate, contents, copy, download, fill, finish, flat, label, queue_of, upload};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, Footprint, Memory, Queue, Work, failure};
 
@@ -164,7 +164,11 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     queue.submit(fill(address, super::scene::contiguous(4, 6), &[0, 0])).unwrap();
     queue.submit(fill(address, super::scene::contiguous(0, 3), &[0, 0])).unwrap_err();
     queue.submit(fill(address, super::scene::contiguous(0, 3), &[])).unwrap_err();
+    let target = Cells::new([0; 16]);
+    let beyond = queue.submit(download(address, &target, 9)).unwrap();
     assert_eq!(contents(&queue, address, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(target.bytes(), [0; 16]);
+    assert!(failure::of(queue.id(), beyond).is_some(), "the copy reads beyond the block");
     let record = failure::of(queue.id(), late).expect("the copy leaves the block");
     assert_eq!((record.kind, record.operation.as_str(), record.inherited), (FailureKind::Copy, "upload", false));
     assert!(failure::of(queue.id(), crate::backend::Position(late.0 + 1)).is_some(), "the fill leaves the block");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::scene::{
-    Cells, allocate, body, contiguous, copy, depending, download, fill, finish, flat, gate, increment, label, launch, log_of, queue_of,
-    upload,
+    Cells, allocate, body, contiguous, copy, depending, download, entered_gate, fill, finish, flat, gate, increment, label, launch, log_of,
+    queue_of, upload,
 };
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use crate::backend::{
@@ -174,6 +174,7 @@ fn a_use_after_a_free_is_a_hazard_and_fails() {
     for finished in [false, true] {
         let scene = scene();
         scene.one.free(scene.address).unwrap();
+        assert!(scene.one.free(scene.address).is_err(), "a second free is refused, queued or run");
         if finished {
             finish(&scene.one);
         }
@@ -206,6 +207,58 @@ fn work_out_of_range_is_a_hazard_and_fails() {
         assert!(failure::of(scene.one.id(), position).is_some());
     }
     assert!(failure::of(scene.one.id(), Position(launched.0 + 1)).is_none(), "an address inside a block is good");
+}
+
+#[test]
+fn an_origin_beyond_the_block_fails_the_launch() {
+    let scene = scene();
+    for (origin_bytes, fails) in [(64, false), (65, true)] {
+        let Work::Launch(mut work) = launch(&body("look", |_| ()), &[(scene.address, 64, Access::Read)]) else {
+            unreachable!("a launch is a launch")
+        };
+        work.arguments.arrays[0].origin_bytes = origin_bytes;
+        let position = scene.one.submit(Work::Launch(work)).unwrap();
+        finish(&scene.one);
+        assert_eq!(failure::of(scene.one.id(), position).is_some(), fails);
+    }
+}
+
+#[test]
+fn a_block_freed_under_running_work_is_not_reused() {
+    let device = EmbeddedDevice::emulated(Emulation::new());
+    let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+    let address = allocate(&one, 64).unwrap();
+    let (entered, open, held) = entered_gate();
+    one.submit(launch(&held, &[(address, 64, Access::Overwrite)])).unwrap();
+    entered.recv().unwrap();
+    two.free(address).unwrap();
+    finish(&two);
+    assert_eq!((device.memory().in_use, device.memory().pooled), (0, 0), "the body's bytes stay its own");
+    drop(open);
+    finish(&one);
+    assert_eq!(log_of(&device).hazards()[0].operation.touch, Touch::Frees);
+}
+
+#[test]
+fn work_that_has_run_is_no_rival_while_it_is_dropped() {
+    struct Successor {
+        queue: Arc<dyn Queue>,
+        address: Address,
+    }
+    impl Drop for Successor {
+        fn drop(&mut self) {
+            self.queue.submit(fill(self.address, contiguous(0, 64), &[9])).unwrap();
+        }
+    }
+    let scene = scene();
+    let successor = Successor { queue: Arc::clone(&scene.two), address: scene.address };
+    let last = body("last", move |_| assert_ne!(successor.address, Address(0)));
+    scene.one.submit(launch(&last, &[(scene.address, 64, Access::Overwrite)])).unwrap();
+    drop(last);
+    finish(&scene.one);
+    finish(&scene.two);
+    assert!(scene.kinds().is_empty(), "{:?}", scene.hazards());
+    assert_eq!(super::scene::contents(&scene.two, scene.address, 64), [9; 64]);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::scene::{Cells, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
-use crate::backend::{Access, Backend, Position, Queue};
+use crate::backend::{Access, Backend, Position};
 
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
 
@@ -87,6 +87,25 @@ fn the_last_handle_dropped_lets_queued_work_finish() {
     assert_ne!(worker, thread::current().id());
     // The body's captures go with the work, and the thread ends: the channel closes.
     assert!(done.recv_timeout(Duration::from_secs(60)).is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn a_worker_ends_with_its_queue() {
+    let device = EmbeddedDevice::plain();
+    let queue = device.new_queue().unwrap();
+    queue.submit(launch(&body("work", |_| ()), &[])).unwrap();
+    finish(&queue);
+    let address = allocate(&queue, 8).unwrap();
+    assert!(Arc::strong_count(device.core()) > 1, "the worker's lane holds the device's core");
+    drop(queue);
+    let start = Instant::now();
+    while Arc::strong_count(device.core()) > 1 && start.elapsed() < Duration::from_secs(60) {
+        thread::yield_now();
+    }
+    assert_eq!(Arc::strong_count(device.core()), 1);
+    let other = queue_of(&device);
+    other.free(address).unwrap();
+    assert_eq!(device.memory().in_use, 0);
 }
 
 #[test]

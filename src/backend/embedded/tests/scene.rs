@@ -173,6 +173,18 @@ pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn Body>) {
     (open, body("gate", wait))
 }
 
+/// As `gate`, and tells when it is entered.
+pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn Body>) {
+    let ((enter, entered), (open, opened)) = (mpsc::channel(), mpsc::channel());
+    let ends = Mutex::new((enter, opened));
+    let wait = move |_: &[View]| {
+        let ends = ends.lock().expect("a gate is passed by one body at a time");
+        let _forgotten = ends.0.send(());
+        let _dropped: Result<(), mpsc::RecvError> = ends.1.recv();
+    };
+    (entered, open, body("gate", wait))
+}
+
 /// The body of every test that only wants bytes changed: each byte plus one.
 pub(super) fn increment() -> Arc<dyn Body> {
     body("increment", |views| (0..views[0].len()).for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1))))

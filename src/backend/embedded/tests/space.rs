@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::scene::{allocate, body, contents, contiguous, fill, finish, gate, launch, queue_of};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
-use crate::backend::{Backend, BackendErrorKind, MemoryUsage, Queue};
+use crate::backend::{Backend, BackendErrorKind, MemoryUsage};
 
 fn usage(in_use: u64, pooled: u64) -> MemoryUsage {
     MemoryUsage { in_use, pooled }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::scene::{allocate, body, finish, gate, launch, queue_of};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, in_body};
-use crate::backend::{Backend, BackendErrorKind, Position, Queue, failure};
+use crate::backend::{Backend, BackendErrorKind, Position, failure};
 
 #[derive(Default)]
 struct Count(AtomicUsize);

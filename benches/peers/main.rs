@@ -1,0 +1,36 @@
+//! What coherence costs when nothing has to move, beside coaster's `SharedTensor` in the same run.
+//!
+//! `cargo bench --bench peers` prints one line per operation: its name, the medians of both in nanoseconds, and their ratio. Medians are over 101
+//! batches, the two libraries' batches in turn. Quote ratios: machines differ and are shared.
+
+mod coaster_device;
+mod footprint;
+mod gate;
+mod measure;
+mod operations;
+
+use measure::Row;
+
+#[global_allocator]
+static ALLOCATOR: footprint::Counting = footprint::Counting;
+
+fn main() {
+    // `cargo test --benches` runs this with `--test`: a look that everything still works, without measuring.
+    let is_test = std::env::args().any(|argument| argument == "--test");
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    measure::set_quick(is_test);
+    println!("{:<58} {:>12} {:>12} {:>7}", "operation, medians in ns", "resident", "coaster", "ratio");
+    for (name, operation) in operations::ALL {
+        if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
+            print_row(name, &operation());
+        }
+    }
+    footprint::print();
+}
+
+fn print_row(name: &str, row: &Row) {
+    match row.peer {
+        Some(peer) => println!("{name:<58} {:>12.1} {:>12.1} {:>7.2}", row.own, peer, row.own / peer),
+        None => println!("{name:<58} {:>12.1} {:>12} {:>7}", row.own, "-", "-"),
+    }
+}

@@ -1,0 +1,71 @@
+//! Medians of batches.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+static QUICK: AtomicBool = AtomicBool::new(false);
+
+/// Medians, in nanoseconds for one operation.
+pub struct Row {
+    pub own: f64,
+    pub peer: Option<f64>,
+}
+
+pub fn set_quick(quick: bool) {
+    QUICK.store(quick, Ordering::Relaxed);
+}
+
+fn batches() -> usize {
+    if QUICK.load(Ordering::Relaxed) { 1 } else { 101 }
+}
+
+/// How often an operation of about `expected_ns` is run in one batch: about 20 µs of work.
+pub fn turns(expected_ns: usize) -> usize {
+    if QUICK.load(Ordering::Relaxed) { 2 } else { (20_000 / expected_ns).max(16) }
+}
+
+fn time(turns: usize, operation: &mut impl FnMut()) -> f64 {
+    let start = Instant::now();
+    for _ in 0..turns {
+        operation();
+    }
+    start.elapsed().as_nanos() as f64 / turns as f64
+}
+
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// One operation alone.
+pub fn alone(expected_ns: usize, mut own: impl FnMut()) -> Row {
+    let turns = turns(expected_ns);
+    time(turns, &mut own);
+    Row { own: median((0..batches()).map(|_| time(turns, &mut own)).collect()), peer: None }
+}
+
+/// Two operations, a batch of each in turn.
+pub fn beside(expected_ns: usize, mut own: impl FnMut(), mut peer: impl FnMut()) -> Row {
+    let turns = turns(expected_ns);
+    time(turns, &mut own);
+    time(turns, &mut peer);
+    let pairs: Vec<(f64, f64)> = (0..batches()).map(|_| (time(turns, &mut own), time(turns, &mut peer))).collect();
+    Row {
+        own: median(pairs.iter().map(|(own, _)| *own).collect()),
+        peer: Some(median(pairs.iter().map(|(_, peer)| *peer).collect())),
+    }
+}
+
+/// An operation that is timed by itself: `batch` returns nanoseconds for one.
+pub fn batched(mut batch: impl FnMut() -> f64) -> Row {
+    batch();
+    Row { own: median((0..batches()).map(|_| batch()).collect()), peer: None }
+}
+
+/// The difference between two such operations, pair by pair.
+pub fn difference(mut longer: impl FnMut() -> f64, mut shorter: impl FnMut() -> f64) -> Row {
+    longer();
+    shorter();
+    Row { own: median((0..batches()).map(|_| black_box(longer()) - black_box(shorter())).collect()), peer: None }
+}

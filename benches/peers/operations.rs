@@ -1,0 +1,235 @@
+//! The operations.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::Instant;
+
+use coaster::framework::IFramework;
+use coaster::frameworks::Native;
+use coaster::tensor::SharedTensor;
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, Grid, In, InOut, Kernel, SmartArray, audit};
+
+use crate::coaster_device::Second;
+use crate::gate::Gate;
+use crate::measure::{Row, alone, batched, beside, difference, turns};
+
+type Operation = fn() -> Row;
+
+/// Names and operations, in the order in which they are printed.
+pub const ALL: &[(&str, Operation)] = &[
+    ("host(), valid", host_valid),
+    ("host(), valid, two threads on one array, each", host_valid_two_threads),
+    ("gpu_on(), stream known as a reader", gpu_known),
+    ("gpu_on(), first read on a stream", gpu_first),
+    ("flip of sides without a copy", flip),
+    ("create and drop an uninit array", create),
+    ("query among 16,384 stale boxes", query_stale),
+    ("launch bookkeeping, four arrays, above queueing bare", launch_four),
+    ("queueing bare", launch_bare),
+    ("launch bookkeeping, interior of 1,024^3", launch_interior),
+    ("launch bookkeeping, six faces of 1,024^3, all six", launch_faces),
+    ("host() inside a capture, valid", host_captured),
+];
+
+fn small() -> SmartArray<f32, Ix2> {
+    SmartArray::from(Array2::zeros((16, 16)))
+}
+
+fn host_valid() -> Row {
+    let array = small();
+    let native = Native::new();
+    let cpu = native.new_device(native.hardwares()).expect("the host");
+    let mut tensor = SharedTensor::<f32>::new(&vec![16, 16]);
+    tensor.write_only(&cpu).expect("room");
+    beside(
+        3,
+        || {
+            black_box(&*black_box(&array).host().expect("valid"));
+        },
+        || {
+            black_box(black_box(&tensor).read(&cpu).expect("valid"));
+        },
+    )
+}
+
+fn host_valid_two_threads() -> Row {
+    let array = small();
+    let turns = turns(3);
+    let barrier = Barrier::new(2);
+    let batch = || {
+        barrier.wait();
+        let start = Instant::now();
+        for _ in 0..turns {
+            black_box(&*black_box(&array).host().expect("valid"));
+        }
+        start.elapsed().as_nanos() as f64 / turns as f64
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| batched(batch));
+        batched(batch)
+    })
+}
+
+fn gpu_known() -> Row {
+    let array = small();
+    let stream = Device::cpu().stream();
+    drop(array.gpu_on(&stream).expect("room"));
+    let mut tensor = SharedTensor::<f32>::new(&vec![16, 16]);
+    tensor.write_only(&Second).expect("room");
+    beside(
+        6,
+        || {
+            black_box(black_box(&array).gpu_on(&stream).expect("valid").address());
+        },
+        || {
+            black_box(black_box(&tensor).read(&Second).expect("valid"));
+        },
+    )
+}
+
+/// Each turn makes the device's copy the newest, which forgets readers, and reads it; the write alone is subtracted.
+fn gpu_first() -> Row {
+    let stream = Device::cpu().stream();
+    let turns = turns(40);
+    let mut written = small();
+    let mut read = small();
+    let time = |array: &mut SmartArray<f32, Ix2>, reads: bool| {
+        let start = Instant::now();
+        for _ in 0..turns {
+            drop(array.gpu_overwrite_on(&stream).expect("room"));
+            if reads {
+                black_box(array.gpu_on(&stream).expect("valid").address());
+            }
+        }
+        start.elapsed().as_nanos() as f64 / turns as f64
+    };
+    difference(|| time(&mut read, true), || time(&mut written, false))
+}
+
+fn flip() -> Row {
+    let stream = Device::cpu().stream();
+    let mut array = small();
+    let native = Native::new();
+    let cpu = native.new_device(native.hardwares()).expect("the host");
+    let mut tensor = SharedTensor::<f32>::new(&vec![16, 16]);
+    let mut turn = false;
+    let mut peer_turn = false;
+    beside(
+        15,
+        || {
+            turn = !turn;
+            if turn {
+                black_box(array.gpu_overwrite_on(&stream).expect("room").address());
+            } else {
+                black_box(&*array.host_overwrite().expect("room"));
+            }
+        },
+        || {
+            peer_turn = !peer_turn;
+            if peer_turn {
+                black_box(tensor.write_only(&Second).expect("room"));
+            } else {
+                black_box(tensor.write_only(&cpu).expect("room"));
+            }
+        },
+    )
+}
+
+fn create() -> Row {
+    let native = Native::new();
+    let cpu = native.new_device(native.hardwares()).expect("the host");
+    beside(
+        110,
+        || {
+            black_box(SmartArray::<f32, _>::uninit((16, 16)));
+        },
+        || {
+            let mut tensor = SharedTensor::<f32>::new(&vec![4, 4]);
+            black_box(tensor.write_only(&cpu).expect("room"));
+        },
+    )
+}
+
+/// Every second element of the device's copy is stale; one valid element is asked for.
+fn query_stale() -> Row {
+    let stream = Device::cpu().stream();
+    let mut array = SmartArray::from(vec![0_u32; 2 * 16_384]);
+    drop(array.gpu_on(&stream).expect("room"));
+    for index in 0..16_384 {
+        array.slice_mut(s![2 * index..2 * index + 1]).host_mut().expect("valid")[0] = 1;
+    }
+    let mut index = 0_usize;
+    alone(100, || {
+        index = (index + 7919) % 16_384;
+        black_box(array.slice(s![2 * index + 1..2 * index + 2]).residency().on(black_box(&Device::cpu())));
+    })
+}
+
+type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
+
+fn launch_four() -> Row {
+    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(200));
+    let four: Four = Kernel::new("four").host(|_grid, _arrays| ());
+    let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
+    let (a, b, mut c, mut d) = (small(), small(), small(), small());
+    difference(
+        || gate.time_queueing(&stream, turns, || four.launch_on(&stream, Grid::cover(256), (&a, &b, &mut c, &mut d)).expect("launched")),
+        || gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")),
+    )
+}
+
+fn launch_bare() -> Row {
+    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(100));
+    let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
+    batched(|| gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")))
+}
+
+type Cube = SmartArray<u8, resident::ndarray::Ix3>;
+
+/// A cube of 1,024³ bytes whose device copy is the newest; the embedded device zeroes its pages only when they are touched.
+fn cube() -> Cube {
+    let mut cube = Cube::uninit((1024, 1024, 1024));
+    drop(cube.gpu_overwrite_on(&Device::cpu().stream()).expect("1 GiB of address space"));
+    cube
+}
+
+fn launch_interior() -> Row {
+    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(1000));
+    let touch = Kernel::<(InOut<u8, resident::ndarray::Ix3>,)>::new("touch").host(|_grid, _cube| ());
+    let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
+    let mut cube = cube();
+    let mut interior = cube.slice_mut(s![1..1023, 1..1023, 1..1023]);
+    difference(
+        || gate.time_queueing(&stream, turns, || touch.launch_on(&stream, Grid::cover(1), (&mut interior,)).expect("launched")),
+        || gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched")),
+    )
+}
+
+fn launch_faces() -> Row {
+    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(5000));
+    let touch = Kernel::<(InOut<u8, Ix2>,)>::new("touch").host(|_grid, _face| ());
+    let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
+    let mut cube = cube();
+    let launch_all = |cube: &mut Cube| {
+        let launch = |face: &mut resident::SmartViewMut<'_, u8, Ix2>| touch.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
+        launch(&mut cube.slice_mut(s![0, .., ..]));
+        launch(&mut cube.slice_mut(s![1023, .., ..]));
+        launch(&mut cube.slice_mut(s![.., 0, ..]));
+        launch(&mut cube.slice_mut(s![.., 1023, ..]));
+        launch(&mut cube.slice_mut(s![.., .., 0]));
+        launch(&mut cube.slice_mut(s![.., .., 1023]));
+    };
+    let six_bare = || (0..6).for_each(|_| bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched"));
+    difference(|| gate.time_queueing(&stream, turns, || launch_all(&mut cube)), || gate.time_queueing(&stream, turns, six_bare))
+}
+
+fn host_captured() -> Row {
+    let array = small();
+    let (row, _report) = audit::capture(|| {
+        alone(3, || {
+            black_box(&*black_box(&array).host().expect("valid"));
+        })
+    });
+    row
+}
