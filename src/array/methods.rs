@@ -147,7 +147,7 @@ macro_rules! reading {
         /// What the whole array has moved so far. Moves nothing.
         #[must_use]
         pub fn traffic(&self) -> Traffic {
-            self.part().storage.lock().traffic
+            self.part().storage.lock().traffic()
         }
 
         /// Whether elements lie row by row without gaps. Axes of length 1 do not count, as in NumPy's relaxed strides.

@@ -73,11 +73,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         'a: 'g,
     {
         let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
-        self.with(Cause::Host, operation, site, |request| {
-            transfer::acquire_host(request, access)?;
-            transfer::mark_host_written(request, access);
-            Ok(())
-        })?;
+        self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))?;
         let base = self.storage.host_base();
         // SAFETY: `acquire_host` waited for everything queued that touches the part on the host, and the memory was zeroed or written when it was
         // made. The caller's exclusive borrow keeps every other access out for 'g; what is queued meanwhile writes no element that is valid on
@@ -89,9 +85,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     pub(super) fn host_changed(&self, site: Line) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
             self.expect_newest(Place::HOST, "the host")?;
-            transfer::acquire_host(request, Access::ReadWrite)?;
-            transfer::mark_host_written(request, Access::ReadWrite);
-            Ok(())
+            transfer::write_on_host(request, Access::ReadWrite)
         })
     }
 
@@ -138,9 +132,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[cold]
     fn bring_to_device(&self, stream: &Stream, site: Line) -> Result<u64> {
         self.with(Cause::Gpu, "gpu", site, |request| {
-            let acquired = transfer::acquire_on(request, stream, Access::Read, &mut Dependencies::new())?;
-            transfer::mark_open_read(request, stream, acquired.place, acquired.address);
-            Ok(acquired.address.0)
+            transfer::hand_out(request, stream, Access::Read).map(|acquired| acquired.address.0)
         })
     }
 
@@ -149,12 +141,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         'a: 'g,
     {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
-        let acquired = self.with(Cause::Gpu, operation, site, |request| {
-            let acquired = transfer::acquire_on(request, stream, access, &mut Dependencies::new())?;
-            self.storage.lock().handed_out = true;
-            transfer::mark(request, stream, acquired.place, access, At::Open);
-            Ok::<_, Error>(acquired)
-        })?;
+        let acquired = self.with(Cause::Gpu, operation, site, |request| transfer::hand_out(request, stream, access))?;
         Ok(DeviceMut {
             storage: self.storage,
             layout: self.layout.clone(),
@@ -178,7 +165,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.expect_newest(place.or(Place::slot(Place::COUNT - 1)).unwrap_or(Place::HOST), &device)?;
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut Dependencies::new())?;
             self.storage.lock().handed_out = true;
-            transfer::mark(request, stream, acquired.place, Access::ReadWrite, At::Position(stream.queue().tail()));
+            transfer::mark(request, stream, acquired.place, Access::ReadWrite, At::position(stream.queue().tail()));
             Ok(())
         })
     }

@@ -234,7 +234,7 @@ impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     fn drop(&mut self) {
         registry::leave(self.storage.number());
-        transfer::release(&mut self.storage.lock(), self.storage.space());
+        transfer::release(&mut self.storage.lock());
     }
 }
 

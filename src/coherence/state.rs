@@ -1,10 +1,13 @@
 //! The state of one array: what is known of each of its elements, and how accesses change it.
 
+use smallvec::SmallVec;
+
 use super::content::{Access, ConstantId, Content, LossId, Undefined};
 use super::place::{Holders, Place, PlaceSet};
 use super::plan::{self, Costs, Piece, Refusal};
-use super::region::Region;
+use super::region::{AXES_MAX, Region};
 use super::region_map::RegionMap;
+
 
 /// Which place holds the newest contents of which region of one array.
 ///
@@ -100,6 +103,14 @@ impl Coherence {
     /// The copy at `place` is gone or spoiled: stale where it can be had elsewhere, lost where not.
     pub(crate) fn withdraw(&mut self, place: Place, region: &Region, loss: LossId) {
         self.change(region, |content| content.after_withdrawal(place, loss));
+    }
+
+    /// As [`apply`](Self::apply), to the whole array, without a box where one content is everywhere.
+    pub(crate) fn apply_to_all(&mut self, place: Place, access: Access) {
+        match self.contents.uniform_mut() {
+            Some(content) => *content = content.after(place, access),
+            None => self.apply(place, &Region::whole(&SmallVec::<[u64; AXES_MAX]>::from_slice(self.shape())), access),
+        }
     }
 
     /// Changes the contents in a region; the whole of a uniform array at once.

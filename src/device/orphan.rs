@@ -22,7 +22,7 @@ impl Device {
 
     /// Frees memory that was used on one stream alone.
     pub(crate) fn free_later(&self, stream: &Stream, address: Address) {
-        self.free_behind(address, vec![(stream.clone(), At::Position(stream.queue().tail()))]);
+        self.free_behind(address, vec![(stream.clone(), At::position(stream.queue().tail()))]);
     }
 
     pub(crate) fn settle_orphans(&self) {

@@ -32,6 +32,8 @@ pub struct Stream {
 
 /// What a stream is without its device; the device holds its default one.
 pub(crate) struct StreamCore {
+    /// The queue's number, at hand.
+    id: StreamId,
     queue: Arc<dyn Queue>,
     number: u32,
     log: Mutex<StreamLog>,
@@ -158,7 +160,7 @@ impl Stream {
 
 impl StreamCore {
     pub(super) fn new(queue: Arc<dyn Queue>, number: u32) -> Self {
-        Self { queue, number, log: Mutex::new(StreamLog::default()) }
+        Self { id: queue.id(), queue, number, log: Mutex::new(StreamLog::default()) }
     }
 
     #[inline]
@@ -168,34 +170,28 @@ impl StreamCore {
 
     #[inline]
     pub(crate) fn id(&self) -> StreamId {
-        self.queue.id()
+        self.id
     }
 
     /// Whether that use is known to be over.
     #[inline]
     pub(crate) fn is_done(&self, at: At) -> bool {
-        match at {
-            At::Position(position) => self.queue.completed() >= position,
-            At::Open => self.queue.completed() >= self.queue.tail(),
-        }
+        self.queue.completed() >= at.queued().unwrap_or_else(|| self.queue.tail())
     }
 
     /// Blocks until that use is over.
     pub(crate) fn wait_until_done(&self, at: At) -> Result<(), BackendError> {
-        match at {
-            At::Position(position) => self.queue.synchronize_to(position),
-            At::Open => self.queue.synchronize_to(self.queue.tail()),
-        }
+        self.queue.synchronize_to(at.queued().unwrap_or_else(|| self.queue.tail()))
     }
 
     fn has_waited(&self, other: StreamId, at: At) -> bool {
-        let At::Position(position) = at else { return false };
+        let Some(position) = at.queued() else { return false };
         self.log.lock().waited.iter().any(|(stream, upto)| *stream == other && *upto >= position)
     }
 
     /// The earliest event known to cover `at`, or one taken now: later than need be, but right.
     fn event_covering(&self, at: At) -> Result<Arc<dyn RawEvent>, BackendError> {
-        if let At::Position(position) = at {
+        if let Some(position) = at.queued() {
             let log = self.log.lock();
             if let Some(event) = log.recorded.iter().find(|event| event.position() >= position) {
                 return Ok(Arc::clone(event));

@@ -60,7 +60,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         .queue()
         .submit(Work::Launch(work))
         .map_err(|refusal| call_error(device, "its arguments", &format!("queueing {} at {}", launch.title, launch.site), &refusal))?;
-    mark(launch, stream, &acquired, At::Position(position));
+    mark(launch, stream, &acquired, At::position(position));
     Ok(())
 }
 

@@ -17,22 +17,27 @@ use crate::coherence::{Region, RegionMap};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StreamKey(pub(crate) u32);
 
-/// Where in its stream a use is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum At {
-    /// Queued: complete when the stream has got there.
-    Position(Position),
-    /// Handed out: only an event recorded at the moment of the wait covers it.
-    Open,
+impl StreamKey {
+    /// No stream: the key of a mark that marks nothing.
+    const NONE: Self = Self(u32::MAX);
 }
 
+/// Where in its stream a use is: a position, or open.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct At(u64);
+
 impl At {
-    /// The one that covers both.
-    fn later(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Position(one), Self::Position(another)) => Self::Position(one.max(another)),
-            _ => Self::Open,
-        }
+    /// Handed out: only an event recorded at the moment of the wait covers it. Later than every position.
+    pub(crate) const OPEN: Self = Self(u64::MAX);
+
+    /// Queued: complete when the stream has got there.
+    pub(crate) const fn position(position: Position) -> Self {
+        Self(position.0)
+    }
+
+    /// The position, unless it is open.
+    pub(crate) fn queued(self) -> Option<Position> {
+        (self != Self::OPEN).then_some(Position(self.0))
     }
 }
 
@@ -43,6 +48,10 @@ pub(crate) struct Mark {
     pub(crate) at: At,
 }
 
+impl Mark {
+    const NONE: Self = Self { stream: StreamKey::NONE, at: At(0) };
+}
+
 /// How bytes are touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Touch {
@@ -51,40 +60,53 @@ pub(crate) enum Touch {
 }
 
 /// The uses of one element that others may have to wait for: at most one writer, and the readers since.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Use {
-    pub(crate) writer: Option<Mark>,
-    pub(crate) readers: SmallVec<[Mark; 1]>,
+    /// [`Mark::NONE`] for none.
+    writer: Mark,
+    readers: SmallVec<[Mark; 1]>,
+}
+
+impl Default for Use {
+    fn default() -> Self {
+        Self { writer: Mark::NONE, readers: SmallVec::new() }
+    }
 }
 
 impl Use {
+    fn writer(&self) -> Option<Mark> {
+        (self.writer.stream != StreamKey::NONE).then_some(self.writer)
+    }
+
+    #[inline]
     fn after(&mut self, touch: Touch, mark: Mark) {
         match touch {
             Touch::Write => {
-                self.writer = Some(mark);
+                self.writer = mark;
                 self.readers.clear();
             }
             Touch::Read => match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
-                Some(reader) => reader.at = reader.at.later(mark.at),
+                Some(reader) => reader.at = reader.at.max(mark.at),
                 None => self.readers.push(mark),
             },
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.writer.is_none() && self.readers.is_empty()
+        self.writer.stream == StreamKey::NONE && self.readers.is_empty()
     }
 
+    #[inline]
     fn for_each_before(&self, touch: Touch, mut visit: impl FnMut(Mark)) {
-        self.writer.into_iter().for_each(&mut visit);
+        self.writer().into_iter().for_each(&mut visit);
         if touch == Touch::Write {
             self.readers.iter().copied().for_each(visit);
         }
     }
 
     fn settle(&mut self, is_done: &impl Fn(Mark) -> bool) {
-        if self.writer.is_some_and(is_done) {
-            self.writer = None;
+        if self.writer().is_some_and(is_done) {
+            self.writer = Mark::NONE;
         }
         self.readers.retain(|reader| !is_done(*reader));
     }
@@ -106,69 +128,83 @@ impl Default for Uses {
 }
 
 impl Uses {
-    /// Visits what a `touch` of `region` must come after; marks may come more than once.
-    pub(crate) fn before(&self, region: &Region, touch: Touch, mut visit: impl FnMut(Mark)) {
+    /// Visits what a `touch` of `region` must come after (`None`: of all); marks may come more than once.
+    #[inline]
+    pub(crate) fn before(&self, region: Option<&Region>, touch: Touch, mut visit: impl FnMut(Mark)) {
         match self {
             Self::Uniform(usage) => usage.for_each_before(touch, visit),
-            Self::Mapped(map) => map.visit(region, |_, usage| usage.for_each_before(touch, &mut visit)),
+            Self::Mapped(map) => on(map, region, |region| map.visit(region, |_, usage| usage.for_each_before(touch, &mut visit))),
         }
     }
 
-    /// Visits the writers of `region`, and where.
-    pub(crate) fn writers(&self, region: &Region, mut visit: impl FnMut(&Region, Mark)) {
+    /// Visits the writers of `region` (`None`: of all).
+    #[inline]
+    pub(crate) fn writers(&self, region: Option<&Region>, visit: impl FnMut(Mark)) {
+        self.before(region, Touch::Read, visit);
+    }
+
+    /// Visits all writers, and where they wrote.
+    pub(crate) fn all_writers(&self, shape: &[u64], mut visit: impl FnMut(&Region, Mark)) {
         match self {
-            Self::Uniform(usage) => usage.writer.into_iter().for_each(|mark| visit(region, mark)),
-            Self::Mapped(map) => map.visit(region, |part, usage| usage.writer.into_iter().for_each(|mark| visit(part, mark))),
+            Self::Uniform(usage) => usage.writer().into_iter().for_each(|mark| visit(&Region::whole(shape), mark)),
+            Self::Mapped(map) => map.visit_all(|part, usage| usage.writer().into_iter().for_each(|mark| visit(part, mark))),
         }
     }
 
-    /// Enters a use of `region`, which lies in a space of `shape`.
-    pub(crate) fn mark(&mut self, shape: &[u64], region: &Region, touch: Touch, mark: Mark) {
+    /// Enters a use of `region` (`None`: of all), which lies in a space of `shape`.
+    #[inline]
+    pub(crate) fn mark(&mut self, shape: &[u64], region: Option<&Region>, touch: Touch, mark: Mark) {
         self.update(shape, region, |usage| usage.after(touch, mark));
     }
 
     /// The guard of an open write was dropped: nothing foreign comes behind `position` any more.
-    pub(crate) fn close(&mut self, shape: &[u64], region: &Region, stream: StreamKey, position: Position) {
-        let open = Mark { stream, at: At::Open };
+    pub(crate) fn close(&mut self, shape: &[u64], region: Option<&Region>, stream: StreamKey, position: Position) {
+        let open = Mark { stream, at: At::OPEN };
         self.update(shape, region, |usage| {
-            if usage.writer == Some(open) {
-                usage.writer = Some(Mark { stream, at: At::Position(position) });
+            if usage.writer == open {
+                usage.writer = Mark { stream, at: At::position(position) };
             }
         });
     }
 
     /// Forgets the writer of `region`: its failure has been seen to.
     pub(crate) fn forget_writer(&mut self, shape: &[u64], region: &Region) {
-        self.update(shape, region, |usage| usage.writer = None);
+        self.update(shape, Some(region), |usage| usage.writer = Mark::NONE);
     }
 
-    /// Forgets uses of `region` that are known to be over.
-    pub(crate) fn settle(&mut self, shape: &[u64], region: &Region, is_done: impl Fn(Mark) -> bool) {
-        self.update(shape, region, |usage| usage.settle(&is_done));
+    /// Forgets uses of `region` (`None`: of all) that are known to be over.
+    pub(crate) fn settle(&mut self, shape: &[u64], region: Option<&Region>, is_done: impl Fn(Mark) -> bool) {
+        if !self.is_idle() {
+            self.update(shape, region, |usage| usage.settle(&is_done));
+        }
     }
 
     /// Nothing to wait for anywhere.
+    #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self, Self::Uniform(usage) if usage.is_idle())
     }
 
-    pub(crate) fn heap_bytes(&self) -> usize {
-        match self {
-            Self::Uniform(_) => 0,
-            Self::Mapped(map) => size_of::<RegionMap<Use>>() + map.heap_bytes(),
+    #[inline]
+    fn update(&mut self, shape: &[u64], region: Option<&Region>, change: impl Fn(&mut Use)) {
+        match (&mut *self, region) {
+            (Self::Uniform(usage), None) => change(usage),
+            (_, region) => self.update_mapped(shape, region, change),
         }
     }
 
-    fn update(&mut self, shape: &[u64], region: &Region, change: impl Fn(&mut Use)) {
+    fn update_mapped(&mut self, shape: &[u64], region: Option<&Region>, change: impl Fn(&mut Use)) {
         match self {
-            Self::Uniform(usage) if region.len() == shape.iter().product::<u64>() => change(usage),
+            Self::Uniform(usage) if region.is_none_or(|region| region.len() == shape.iter().product::<u64>()) => change(usage),
             Self::Uniform(usage) => {
                 let mut map = RegionMap::new(shape, std::mem::take(usage));
-                map.update_values(region, |usage| changed(usage, &change));
+                let whole = Region::whole(shape);
+                map.update_values(region.unwrap_or(&whole), |usage| changed(usage, &change));
                 self.adopt(map);
             }
             Self::Mapped(map) => {
-                map.update_values(region, |usage| changed(usage, &change));
+                let whole = Region::whole(shape);
+                map.update_values(region.unwrap_or(&whole), |usage| changed(usage, &change));
                 if let Some(usage) = map.uniform() {
                     *self = Self::Uniform(usage.clone());
                 }
@@ -188,4 +224,12 @@ fn changed(usage: &Use, change: &impl Fn(&mut Use)) -> Use {
     let mut next = usage.clone();
     change(&mut next);
     next
+}
+
+/// Calls with a region, the whole space if none is given.
+fn on<V: Clone + PartialEq>(map: &RegionMap<V>, region: Option<&Region>, visit: impl FnOnce(&Region)) {
+    match region {
+        Some(region) => visit(region),
+        None => visit(&Region::whole(map.shape())),
+    }
 }

@@ -13,7 +13,7 @@ use std::fmt;
 use std::panic::Location;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
@@ -22,7 +22,7 @@ use crate::backend::{Bytes, HostMemory, Label, failure};
 use crate::coherence::{Coherence, ConstantId, Place};
 use crate::device::Device;
 use crate::element::Element;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Mutex, ShortGuard, ShortLock};
 
 pub(crate) use host::HostBuffer;
 pub(crate) use space::{Selection, Space};
@@ -43,9 +43,7 @@ pub(crate) struct Storage {
     known: [KnownReader; KNOWN_READERS],
     /// Late failures that were taken in when the known readers were entered.
     known_epoch: AtomicU64,
-    state: Mutex<State>,
-    /// Signalled when a claim is given back.
-    pub(crate) moved: Condvar,
+    state: ShortLock<State>,
     space: Space,
     shape: SmallVec<[usize; 3]>,
     type_name: &'static str,
@@ -82,7 +80,7 @@ impl Storage {
             Origin::Host(buffer) => buffer.base(),
             _ => null_mut(),
         });
-        let mut state = match origin {
+        let state = match origin {
             Origin::Uninitialised => State::new(Coherence::undefined(extents)),
             Origin::Constant(value) => State::constant(Coherence::constant(extents, ConstantId(0)), value),
             Origin::Host(buffer) => State::on_host(Coherence::stored(extents, Place::HOST), buffer),
@@ -93,8 +91,7 @@ impl Storage {
             host_base,
             known: Default::default(),
             known_epoch: AtomicU64::new(0),
-            state: Mutex::new(state),
-            moved: Condvar::new(),
+            state: ShortLock::new(state),
             space,
             shape: SmallVec::from_slice(shape),
             type_name: type_name::<T>(),
@@ -112,7 +109,8 @@ impl Storage {
         &self.space
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    #[inline]
+    pub(crate) fn lock(&self) -> ShortGuard<'_, State> {
         self.state.lock()
     }
 
@@ -141,7 +139,8 @@ impl Storage {
     }
 
     /// Tells the fast paths what they may assume. Called with the lock held, after every change of `state`.
-    pub(crate) fn publish(&self, state: &mut State) {
+    #[inline]
+    pub(crate) fn publish(&self, state: &State) {
         let hot = if state.is_host_ready() { HOST_READY } else { 0 };
         if self.hot.load(Ordering::Relaxed) != hot {
             self.hot.store(hot, Ordering::Release);
@@ -222,4 +221,11 @@ impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Storage").field("name", &self.name()).finish_non_exhaustive()
     }
+}
+#[cfg(test)]
+#[test]
+fn print_sizes() {
+    println!("Storage {} State {} Slot {} Uses {} Use {} Mark {} Coherence {} Stream {} Space {} Selection {} Region {} Work {} LaunchWork {} Traffic {}",
+        size_of::<Storage>(), size_of::<State>(), size_of::<Slot>(), size_of::<crate::order::Uses>(), size_of::<crate::order::Use>(), size_of::<crate::order::Mark>(),
+        size_of::<Coherence>(), size_of::<crate::device::Stream>(), size_of::<Space>(), size_of::<Selection>(), size_of::<crate::coherence::Region>(), size_of::<crate::backend::Work>(), size_of::<crate::backend::LaunchWork>(), size_of::<crate::audit::Traffic>());
 }

@@ -178,6 +178,15 @@ impl Space {
 }
 
 impl Selection {
+    /// Visits the boxes, or `None` for the whole, which the fast paths never make a box of.
+    #[inline]
+    pub(crate) fn each(&self, mut visit: impl FnMut(Option<&Region>)) {
+        match self {
+            Self::Whole => visit(None),
+            Self::Boxes(boxes) => boxes.iter().for_each(|region| visit(Some(region))),
+        }
+    }
+
     pub(crate) fn for_each(&self, space: &Space, mut visit: impl FnMut(&Region)) {
         match self {
             Self::Whole => visit(&space.whole()),

@@ -10,7 +10,7 @@ use crate::audit::{Traffic, Validity};
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, failure};
 use crate::coherence::{Coherence, ConstantId, Content, LossId, Place, Region};
 use crate::device::{Device, Stream};
-use crate::order::{At, Mark, StreamKey, Uses};
+use crate::order::{Mark, StreamKey, Uses};
 
 /// More streams than this are looked through for idle ones before another is kept.
 const STREAMS_KEPT: usize = 8;
@@ -25,8 +25,9 @@ pub(crate) struct State {
     seen_failures: u64,
     pub(crate) slots: SmallVec<[Slot; 1]>,
     /// The streams that marks name by their number here.
-    streams: SmallVec<[Option<Stream>; 2]>,
-    pub(crate) traffic: Traffic,
+    streams: SmallVec<[Option<Stream>; 1]>,
+    /// Made at the first copy or launch.
+    traffic: Option<Box<Traffic>>,
     pub(crate) host_stale_since: Option<&'static Location<'static>>,
     /// Some access was handed out as a guard, behind which foreign work may be queued.
     pub(crate) handed_out: bool,
@@ -47,6 +48,8 @@ struct Rare {
 pub(crate) struct Slot {
     pub(crate) device: Device,
     pub(crate) address: Option<Address>,
+    /// Whether the device wants stale copies poisoned, at hand.
+    pub(crate) is_poisoned: bool,
     pub(crate) uses: Uses,
     pub(crate) stale_since: Option<&'static Location<'static>>,
 }
@@ -60,7 +63,7 @@ impl State {
             seen_failures: 0,
             slots: SmallVec::new(),
             streams: SmallVec::new(),
-            traffic: Traffic::default(),
+            traffic: None,
             host_stale_since: None,
             handed_out: false,
             rare: None,
@@ -117,7 +120,16 @@ impl State {
         self.rare.get_or_insert_default()
     }
 
-    pub(crate) fn is_host_ready(&mut self) -> bool {
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.traffic.as_deref().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn traffic_mut(&mut self) -> &mut Traffic {
+        self.traffic.get_or_insert_default()
+    }
+
+    #[inline]
+    pub(crate) fn is_host_ready(&self) -> bool {
         self.host.is_some() && self.host_uses.is_idle() && self.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
     }
 
@@ -131,7 +143,8 @@ impl State {
             return Some(place);
         }
         let free = self.slots.iter().position(|slot| slot.address.is_none() && slot.uses.is_idle());
-        let slot = Slot { device: device.clone(), address: None, uses: Uses::default(), stale_since: None };
+        let is_poisoned = device.backend().poison().is_some();
+        let slot = Slot { device: device.clone(), address: None, is_poisoned, uses: Uses::default(), stale_since: None };
         match Place::slot(self.slots.len() + 1) {
             Some(place) => {
                 self.slots.push(slot);
@@ -145,6 +158,7 @@ impl State {
         }
     }
 
+    #[inline]
     pub(crate) fn find_place(&self, device: &Device) -> Option<Place> {
         let index = self.slots.iter().position(|slot| slot.device == *device)?;
         Place::slot(index + 1)
@@ -168,13 +182,19 @@ impl State {
     }
 
     /// The number of a stream in this array's marks.
+    #[inline]
     pub(crate) fn key_of(&mut self, stream: &Stream) -> StreamKey {
-        let index = self.streams.iter().position(|known| known.as_ref().is_some_and(|known| known == stream));
-        let index = index.unwrap_or_else(|| self.keep(stream));
-        StreamKey(u32::try_from(index).unwrap_or(u32::MAX))
+        self.find_key(stream).unwrap_or_else(|| self.keep(stream))
     }
 
-    fn keep(&mut self, stream: &Stream) -> usize {
+    #[inline]
+    pub(crate) fn find_key(&self, stream: &Stream) -> Option<StreamKey> {
+        let index = self.streams.iter().position(|known| known.as_ref().is_some_and(|known| known == stream))?;
+        Some(StreamKey(index as u32))
+    }
+
+    #[cold]
+    fn keep(&mut self, stream: &Stream) -> StreamKey {
         if self.streams.len() >= STREAMS_KEPT {
             self.forget_idle_streams();
         }
@@ -183,18 +203,17 @@ impl State {
             self.streams.len() - 1
         });
         self.streams[free] = Some(stream.clone());
-        free
+        StreamKey(free as u32)
     }
 
     fn forget_idle_streams(&mut self) {
         let shape: SmallVec<[u64; 6]> = SmallVec::from_slice(self.coherence.shape());
-        let whole = Region::whole(&shape);
         let mut used: SmallVec<[bool; 16]> = SmallVec::from_elem(false, self.streams.len());
         for place in (0..=self.slots.len()).filter_map(Place::slot) {
             let streams = &self.streams;
             let uses = if place == Place::HOST { &mut self.host_uses } else { &mut self.slots[place.index() - 1].uses };
-            uses.settle(&shape, &whole, |mark| is_over(streams, mark));
-            uses.before(&whole, crate::order::Touch::Write, |mark| used[mark.stream.0 as usize] = true);
+            uses.settle(&shape, None, |mark| is_over(streams, mark));
+            uses.before(None, crate::order::Touch::Write, |mark| used[mark.stream.0 as usize] = true);
         }
         for (stream, used) in self.streams.iter_mut().zip(used) {
             if !used {
@@ -224,7 +243,7 @@ impl State {
     /// Forgets uses of the host's copy that are over.
     pub(crate) fn settle_host(&mut self, space: &Space, selection: &Selection) {
         let Self { host_uses, streams, .. } = self;
-        selection.for_each(space, |region| host_uses.settle(space.extents(), region, |mark| is_over(streams, mark)));
+        selection.each(|region| host_uses.settle(space.extents(), region, |mark| is_over(streams, mark)));
     }
 
     /// Takes in late failures: a copy that a failed piece of work was to write is withdrawn, region by region.
@@ -255,8 +274,8 @@ impl State {
 
     fn failed_at(&self, place: Place, space: &Space) -> Vec<(Region, Arc<FailureRecord>)> {
         let mut failed = Vec::new();
-        self.uses(place).writers(&space.whole(), |region, mark| {
-            if let (Some(stream), At::Position(position)) = (self.stream(mark.stream), mark.at)
+        self.uses(place).all_writers(space.extents(), |region, mark| {
+            if let (Some(stream), Some(position)) = (self.stream(mark.stream), mark.at.queued())
                 && let Some(record) = failure::of(stream.id(), position)
             {
                 failed.push((*region, record));
@@ -300,7 +319,7 @@ impl State {
         if matches!(selection, Selection::Whole) || space.is_empty() {
             return self.validity(space, place);
         }
-        if self.validity(space, place) == Validity::Absent {
+        if !self.has_memory(place) {
             return Validity::Absent;
         }
         let (mut valid, mut len) = (0, 0);
@@ -315,10 +334,13 @@ impl State {
         }
     }
 
+    fn has_memory(&self, place: Place) -> bool {
+        if place == Place::HOST { self.host.is_some() } else { self.slot(place).address.is_some() }
+    }
+
     /// What of this place can be read.
     pub(crate) fn validity(&self, space: &Space, place: Place) -> Validity {
-        let has_memory = if place == Place::HOST { self.host.is_some() } else { self.slot(place).address.is_some() };
-        if !has_memory && !space.is_empty() {
+        if !self.has_memory(place) && !space.is_empty() {
             return Validity::Absent;
         }
         match self.coherence.valid_elements(place) {
@@ -341,9 +363,7 @@ impl State {
 
 fn is_over(streams: &[Option<Stream>], mark: Mark) -> bool {
     let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else { return true };
-    match mark.at {
-        At::Open => false,
-        // Completion first, then the failure: a failure is entered before its position counts as complete.
-        At::Position(position) => stream.core().is_done(mark.at) && failure::of(stream.id(), position).is_none(),
-    }
+    let Some(position) = mark.at.queued() else { return false };
+    // Completion first, then the failure: a failure is entered before its position counts as complete.
+    stream.core().is_done(mark.at) && failure::of(stream.id(), position).is_none()
 }

@@ -191,7 +191,7 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, holders: Holders, strea
         };
         let position =
             stream.queue().submit(Work::Copy(Box::new(work))).map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
-        from.mark_use(&mut state, place, Touch::Read, stream, At::Position(position));
+        from.mark_use(&mut state, place, Touch::Read, stream, At::position(position));
         if neighbour.is_some() {
             source.visited_by(stream.core(), position);
         }
@@ -200,7 +200,7 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, holders: Holders, strea
     if let Some(place) = neighbour {
         count_neighbour(to, from, place, stream, target.place);
     }
-    mark(to, stream, target.place, Access::Overwrite, At::Position(position));
+    mark(to, stream, target.place, Access::Overwrite, At::position(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
         stream.record_in_time();
     }

@@ -27,7 +27,7 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     let id = state.constant_id(value);
     request.selection.for_each(storage.space(), |region| state.coherence.write_constant(region, id));
     request.poison(&mut state, spoiled);
-    storage.publish(&mut state);
+    storage.publish(&state);
 }
 
 /// Writes the selection's one element where its newest contents are, or on the host if they are nowhere.
@@ -49,7 +49,7 @@ pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
         .queue()
         .submit(Work::Fill(Box::new(work)))
         .map_err(|refusal| request.refused(stream.device_ref(), "writing an element of", &refusal))?;
-    mark(request, &stream, acquired.place, Access::Overwrite, At::Position(position));
+    mark(request, &stream, acquired.place, Access::Overwrite, At::position(position));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Accesses on a device: acquire, and the marks that follow.
 
-use super::{Marks, Request};
+use super::{MOVED, Marks, Request};
 use crate::audit::Flow;
 use crate::backend::{Address, Dependencies, Position, embedded};
 use crate::coherence::{Access, Piece, Place};
@@ -35,6 +35,38 @@ pub(crate) fn acquire_on(request: &Request<'_>, stream: &Stream, access: Access,
     if request.is_empty() {
         return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
     }
+    if let Some(acquired) = at_hand(request, &storage.lock(), stream, access, depends) {
+        return Ok(acquired);
+    }
+    bring(request, stream, access, depends)
+}
+
+/// What is there already, behind nothing but uses of the stream itself. The common case: nothing to copy, to wait for or to allocate.
+#[inline]
+fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
+    if state.needs_reconciling() {
+        return None;
+    }
+    let place = state.find_place(stream.device_ref())?;
+    let address = state.slot(place).address?;
+    if access != Access::Overwrite && !request.is_valid(state, place) {
+        return None;
+    }
+    let key = state.find_key(stream);
+    let mut alone = true;
+    request.selection.each(|region| state.uses(place).before(region, access.touch(), |mark| alone &= Some(mark.stream) == key));
+    if !alone {
+        return None;
+    }
+    if access != Access::Overwrite {
+        request.dependencies(state, place, depends);
+    }
+    Some(Acquired { place, address, copied_bytes: 0 })
+}
+
+/// Copies, allocates and waits as need be.
+fn bring(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
+    let storage = request.storage;
     let mut copied_bytes = 0;
     let mut state = storage.lock();
     let (place, address) = loop {
@@ -49,7 +81,10 @@ pub(crate) fn acquire_on(request: &Request<'_>, stream: &Stream, access: Access,
             if embedded::in_body() {
                 return Err(request.inside_kernel("another thread that is moving the same elements"));
             }
-            state = storage.moved.wait(state);
+            let seen = MOVED.count();
+            drop(state);
+            MOVED.wait_past(seen);
+            state = storage.lock();
             continue;
         }
         let pieces = if needs_copies { request.plan(&state, place, access)? } else { Vec::new() };
@@ -64,8 +99,8 @@ pub(crate) fn acquire_on(request: &Request<'_>, stream: &Stream, access: Access,
         let outcome = request.fetch(stream, place, &pieces);
         state = storage.lock();
         state.unclaim(place, request.selection);
-        storage.publish(&mut state);
-        storage.moved.notify_all();
+        storage.publish(&state);
+        MOVED.turn();
         copied_bytes += outcome?;
     };
     order(request, &state, stream, place, access)?;
@@ -86,16 +121,45 @@ fn host_pending(request: &Request<'_>, state: &State, pieces: &[Piece]) -> Optio
 }
 
 pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
-    let position = |stream: &Stream, at| match at {
-        At::Position(position) => position,
-        At::Open => stream.queue().tail(),
-    };
+    let position = |stream: &Stream, at: At| at.queued().unwrap_or_else(|| stream.queue().tail());
     marks.iter().filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), position(stream, mark.at)))).collect()
 }
 
 fn order(request: &Request<'_>, state: &State, stream: &Stream, place: Place, access: Access) -> Result<()> {
     let marks = request.marks_before(state, place, access.touch(), Some(stream));
     state.order(stream, &marks).map_err(|refusal| request.refused(stream.device_ref(), "ordering uses of", &refusal))
+}
+
+/// Acquires a part for an access that is handed out as a guard, and marks it as open, in one step where everything is at hand.
+pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -> Result<Acquired> {
+    if request.is_empty() {
+        request.storage.lock().key_of(stream);
+        return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
+    }
+    let mut state = request.storage.lock();
+    let acquired = match at_hand(request, &state, stream, access, &mut Dependencies::new()) {
+        Some(acquired) => acquired,
+        None => {
+            drop(state);
+            let acquired = bring(request, stream, access, &mut Dependencies::new())?;
+            state = request.storage.lock();
+            acquired
+        }
+    };
+    state.handed_out = true;
+    enter(request, &mut state, stream, acquired.place, access, At::OPEN);
+    if access == Access::Read {
+        know(request, &state, stream, &acquired);
+    }
+    Ok(acquired)
+}
+
+/// Remembers an open reader of the whole for the fast path.
+fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquired) {
+    let all_valid = state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.place));
+    if all_valid && matches!(request.selection, crate::storage::Selection::Whole) {
+        request.storage.know(state, stream.id().0, acquired.address.0);
+    }
 }
 
 /// Enters a use that was queued at `at`, and its effect.
@@ -113,7 +177,7 @@ pub(crate) fn mark_launched(request: &Request<'_>, stream: &Stream, place: Place
         return false;
     }
     let mut state = request.storage.lock();
-    state.traffic.avoided += spared;
+    state.traffic_mut().avoided += spared;
     enter(request, &mut state, stream, place, access, at);
     state.is_worth_events()
 }
@@ -141,22 +205,6 @@ impl Request<'_> {
     }
 }
 
-/// Enters a read that was handed out as a guard and may last: the array remembers it for the fast path if it is of the whole.
-pub(crate) fn mark_open_read(request: &Request<'_>, stream: &Stream, place: Place, address: Address) {
-    let mut state = request.storage.lock();
-    // The guard asks the array for its stream, also where there is nothing to read.
-    state.key_of(stream);
-    if request.is_empty() {
-        return;
-    }
-    state.handed_out = true;
-    request.mark_use(&mut state, place, Touch::Read, stream, At::Open);
-    let all_valid = state.coherence.uniform().is_some_and(|content| content.is_valid(place));
-    if all_valid && matches!(request.selection, crate::storage::Selection::Whole) {
-        request.storage.know(&state, stream.id().0, address.0);
-    }
-}
-
 /// The guard of a write was dropped: foreign work comes no later than what is queued on its stream by now.
 pub(crate) fn close_write(request: &Request<'_>, stream: &Stream, place: Place) {
     if request.is_empty() {
@@ -166,5 +214,5 @@ pub(crate) fn close_write(request: &Request<'_>, stream: &Stream, place: Place) 
     let key = state.key_of(stream);
     let tail: Position = stream.queue().tail();
     let space = request.storage.space();
-    request.selection.for_each(space, |region| state.uses_mut(place).close(space.extents(), region, key, tail));
+    request.selection.each(|region| state.uses_mut(place).close(space.extents(), region, key, tail));
 }

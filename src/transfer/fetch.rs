@@ -53,10 +53,10 @@ impl Request<'_> {
         }
         state.slot_mut(place).address = Some(address);
         // Other streams may use the memory only behind its allocation.
-        let at = At::Position(stream.queue().tail());
+        let at = At::position(stream.queue().tail());
         let mark = Mark { stream: state.key_of(stream), at };
         let space = self.storage.space();
-        state.slot_mut(place).uses.mark(space.extents(), &space.whole(), Touch::Write, mark);
+        state.slot_mut(place).uses.mark(space.extents(), None, Touch::Write, mark);
         Ok(())
     }
 
@@ -119,9 +119,9 @@ impl Request<'_> {
         };
         let position = self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
         source.visited_by(stream.core(), position);
-        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
         for region in regions {
-            state.uses_mut(from).mark(space.extents(), region, Touch::Read, mark);
+            state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, mark);
         }
         self.count(&mut state, Direction::BetweenDevices, bytes, &source, stream, place);
         self.note_queued(&mut state, stream, place, regions, position);
@@ -166,9 +166,9 @@ impl Request<'_> {
     /// Queues work on `stream` that reads `regions` at `from`; it was ordered by `read_behind`.
     pub(super) fn submit_read(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, work: Work) -> Result<Position> {
         let position = stream.queue().submit(work).map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))?;
-        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
         for region in regions {
-            state.uses_mut(from).mark(self.storage.space().extents(), region, Touch::Read, mark);
+            state.uses_mut(from).mark(self.storage.space().extents(), Some(region), Touch::Read, mark);
         }
         Ok(position)
     }
@@ -179,8 +179,8 @@ impl Request<'_> {
         let mut depends = Dependencies::new();
         for region in regions {
             collect(state, from, region, Touch::Read, stream, &mut marks);
-            state.uses(from).writers(region, |_, mark| {
-                if let (Some(writer), At::Position(position)) = (state.stream(mark.stream), mark.at)
+            state.uses(from).writers(Some(region), |mark| {
+                if let (Some(writer), Some(position)) = (state.stream(mark.stream), mark.at.queued())
                     && !state.is_over(mark)
                     && !depends.contains(&(writer.id(), position))
                 {
@@ -195,9 +195,9 @@ impl Request<'_> {
     /// The copy to `place` is queued: it is valid there from now on, for whoever comes behind `position`.
     fn note_queued(&self, state: &mut State, stream: &Stream, place: Place, regions: &Regions, position: Position) {
         let space = self.storage.space();
-        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
         for region in regions {
-            state.uses_mut(place).mark(space.extents(), region, Touch::Write, mark);
+            state.uses_mut(place).mark(space.extents(), Some(region), Touch::Write, mark);
             state.coherence.apply(place, region, Access::Read);
         }
         self.storage.publish(state);
@@ -213,7 +213,7 @@ impl Request<'_> {
 }
 
 fn collect(state: &State, place: Place, region: &Region, touch: Touch, stream: &Stream, marks: &mut Marks) {
-    state.uses(place).before(region, touch, |mark| {
+    state.uses(place).before(Some(region), touch, |mark| {
         let own = state.stream(mark.stream) == Some(stream);
         if !own && !marks.contains(&mark) && !state.is_over(mark) {
             marks.push(mark);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::device_side::queued;
 use super::fetch::by_source;
-use super::{Queued, Request};
+use super::{MOVED, Queued, Request};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureRecord, Memory, Position, Work, embedded, failure};
 use crate::coherence::{Access, Piece, Place, Region, Source};
@@ -24,7 +24,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
             let marks = request.marks_before(&state, Place::HOST, access.touch(), None);
             if marks.is_empty() {
                 state.settle_host(request.storage.space(), request.selection);
-                request.storage.publish(&mut state);
+                request.storage.publish(&state);
                 let is_there = access == Access::Overwrite || request.is_valid(&state, Place::HOST);
                 // A copy that was queued here may have failed in between: then the elements are stale again.
                 if is_there && !state.needs_reconciling() {
@@ -77,7 +77,10 @@ fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
             if embedded::in_body() {
                 return Err(request.inside_kernel("another thread that is moving the same elements"));
             }
-            state = storage.moved.wait(state);
+            let seen = MOVED.count();
+            drop(state);
+            MOVED.wait_past(seen);
+            state = storage.lock();
             continue;
         }
         let pieces = request.plan(&state, Place::HOST, Access::Read)?;
@@ -98,8 +101,8 @@ fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
         let outcome = request.fetch_to_host(&pieces);
         state = storage.lock();
         state.unclaim(Place::HOST, request.selection);
-        storage.publish(&mut state);
-        storage.moved.notify_all();
+        storage.publish(&state);
+        MOVED.turn();
         return outcome;
     }
 }
@@ -154,10 +157,10 @@ impl Request<'_> {
 
     fn note_downloaded(&self, state: &mut State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>, position: Position) {
         let space = self.storage.space();
-        let mark = Mark { stream: state.key_of(stream), at: At::Position(position) };
+        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
         for region in regions {
-            state.uses_mut(from).mark(space.extents(), region, Touch::Read, mark);
-            state.host_uses.mark(space.extents(), region, Touch::Write, mark);
+            state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, mark);
+            state.host_uses.mark(space.extents(), Some(region), Touch::Write, mark);
             state.coherence.apply(Place::HOST, region, Access::Read);
         }
         self.storage.publish(state);
@@ -171,7 +174,7 @@ impl Request<'_> {
     pub(super) fn download_stream(&self, state: &State, from: Place, regions: &SmallVec<[Region; 1]>) -> Stream {
         let mut writer = None;
         for region in regions {
-            state.uses(from).writers(region, |_, mark| {
+            state.uses(from).writers(Some(region), |mark| {
                 if !state.is_over(mark) {
                     writer = state.stream(mark.stream).filter(|stream| *stream.device_ref() == state.slot(from).device).cloned();
                 }
@@ -185,11 +188,33 @@ impl Request<'_> {
         for (stream, position) in queued {
             stream
                 .core()
-                .wait_until_done(At::Position(position))
+                .wait_until_done(At::position(position))
                 .map_err(|refusal| self.refused(stream.device_ref(), "waiting for", &refusal))?;
         }
         Ok(())
     }
+}
+
+/// Acquires a part on the host for a write, and makes it the newest copy: in one step where everything is at hand.
+pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()> {
+    if !written_at_hand(request, access) {
+        acquire_host(request, access)?;
+        mark_host_written(request, access);
+    }
+    Ok(())
+}
+
+#[inline]
+fn written_at_hand(request: &Request<'_>, access: Access) -> bool {
+    let mut state = request.storage.lock();
+    let is_there = state.host.is_some() && !state.needs_reconciling() && (access == Access::Overwrite || request.is_valid(&state, Place::HOST));
+    if !is_there || !state.host_uses.is_idle() {
+        return false;
+    }
+    request.storage.forget_known();
+    request.become_newest(&mut state, Place::HOST, access);
+    request.storage.publish(&state);
+    true
 }
 
 /// The host is about to write the part: it becomes the newest copy, alone.
@@ -200,5 +225,5 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
     let mut state = request.storage.lock();
     request.storage.forget_known();
     request.become_newest(&mut state, Place::HOST, access);
-    request.storage.publish(&mut state);
+    request.storage.publish(&state);
 }

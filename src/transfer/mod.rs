@@ -29,12 +29,13 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{Selection, State, Storage};
+use crate::sync::Turnstile;
 
 pub(crate) use assign::{End, Target, assign, clone_into};
 pub(crate) use constant::{fill, peek, poke};
-pub(crate) use device_side::{Acquired, acquire_on, close_write, mark, mark_launched, mark_open_read};
+pub(crate) use device_side::{Acquired, acquire_on, close_write, hand_out, mark, mark_launched};
 pub(crate) use error::{host_full, lost_update};
-pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host};
+pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host};
 pub(crate) use release::release;
 pub(crate) use snapshot::{Snapshot, snapshot};
 
@@ -48,6 +49,9 @@ pub(crate) struct Request<'a> {
     pub(crate) operation: &'a str,
     pub(crate) site: &'static Location<'static>,
 }
+
+/// Turned whenever a claim on some array is given back.
+static MOVED: Turnstile = Turnstile::new();
 
 /// Marks collected under the lock, few as a rule.
 type Marks = SmallVec<[Mark; 4]>;
@@ -107,14 +111,18 @@ impl Request<'_> {
         }
     }
 
+    #[inline]
     fn apply(&self, state: &mut State, place: Place, access: Access) {
-        self.selection.for_each(self.storage.space(), |region| state.coherence.apply(place, region, access));
+        self.selection.each(|region| match region {
+            None => state.coherence.apply_to_all(place, access),
+            Some(region) => state.coherence.apply(place, region, access),
+        });
     }
 
     /// What a touch of the selection's bytes at `place` must come after, other than uses of `stream` itself and those that are over.
     fn marks_before(&self, state: &State, place: Place, touch: Touch, stream: Option<&Stream>) -> Marks {
         let mut marks = Marks::new();
-        self.selection.for_each(self.storage.space(), |region| {
+        self.selection.each(|region| {
             state.uses(place).before(region, touch, |mark| {
                 let own = stream.is_some_and(|stream| state.stream(mark.stream) == Some(stream));
                 if !own && !marks.contains(&mark) && !state.is_over(mark) {
@@ -128,14 +136,14 @@ impl Request<'_> {
     fn mark_use(&self, state: &mut State, place: Place, touch: Touch, stream: &Stream, at: At) {
         let mark = Mark { stream: state.key_of(stream), at };
         let space = self.storage.space();
-        self.selection.for_each(space, |region| state.uses_mut(place).mark(space.extents(), region, touch, mark));
+        self.selection.each(|region| state.uses_mut(place).mark(space.extents(), region, touch, mark));
     }
 
     /// Work that wrote what will be read at `place`, and is not known to be over.
     fn dependencies(&self, state: &State, place: Place, depends: &mut Dependencies) {
-        self.selection.for_each(self.storage.space(), |region| {
-            state.uses(place).writers(region, |_, mark| {
-                if let (Some(stream), At::Position(position)) = (state.stream(mark.stream), mark.at)
+        self.selection.each(|region| {
+            state.uses(place).writers(region, |mark| {
+                if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.at.queued())
                     && !state.is_over(mark)
                     && !depends.contains(&(stream.id(), position))
                 {
@@ -160,7 +168,7 @@ impl Request<'_> {
     /// Counts a queued copy and tells whoever listens.
     fn count(&self, state: &mut State, direction: Direction, bytes: u64, device: &Device, stream: &Stream, destination: Place) {
         let traffic = Traffic::moved(direction, bytes);
-        state.traffic += traffic;
+        *state.traffic_mut() += traffic;
         device.count(&traffic);
         if stream.device_ref() != device {
             stream.device_ref().count(&traffic);

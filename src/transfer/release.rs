@@ -4,20 +4,20 @@ use super::Marks;
 use crate::backend::Address;
 use crate::device::Stream;
 use crate::order::{At, Touch};
-use crate::storage::{Slot, Space, State};
+use crate::storage::{Slot, State};
 
 /// Frees every device's copy of an array that nobody can use any more. Never waits and never fails: what a backend refuses is done later.
-pub(crate) fn release(state: &mut State, space: &Space) {
+pub(crate) fn release(state: &mut State) {
     for slot in std::mem::take(&mut state.slots) {
         if let Some(address) = slot.address {
-            release_slot(state, &slot, space, address);
+            release_slot(state, &slot, address);
         }
     }
 }
 
-fn release_slot(state: &State, slot: &Slot, space: &Space, address: Address) {
+fn release_slot(state: &State, slot: &Slot, address: Address) {
     let mut marks = Marks::new();
-    slot.uses.before(&space.whole(), Touch::Write, |mark| {
+    slot.uses.before(None, Touch::Write, |mark| {
         if !marks.contains(&mark) && !state.is_over(mark) {
             marks.push(mark);
         }

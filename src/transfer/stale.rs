@@ -25,11 +25,8 @@ impl Request<'_> {
 
     fn valid_on_poisoned(&self, state: &State, wanted: impl Fn(Place) -> bool) -> Spoiled {
         let mut spoiled = Spoiled::new();
-        for (place, device) in state.devices().filter(|(place, device)| wanted(*place) && device.backend().poison().is_some()) {
-            if state.slot(place).address.is_none() {
-                continue;
-            }
-            let _ = device;
+        let is_poisoned = |place: Place| state.slot(place).is_poisoned && state.slot(place).address.is_some();
+        for (place, _) in state.devices().filter(|(place, _)| wanted(*place) && is_poisoned(*place)) {
             self.selection.for_each(self.storage.space(), |region| {
                 state.coherence.newest(region, |part, content| {
                     if content.is_valid(place) {
@@ -49,7 +46,7 @@ impl Request<'_> {
             let (Some(address), Some(pattern)) = (slot.address, slot.device.backend().poison()) else { continue };
             let stream = self.last_stream(state, place, &region);
             let mut marks = Marks::new();
-            state.uses(place).before(&region, Touch::Write, |mark| {
+            state.uses(place).before(Some(&region), Touch::Write, |mark| {
                 if state.stream(mark.stream) != Some(&stream) && !state.is_over(mark) {
                     marks.push(mark);
                 }
@@ -66,8 +63,8 @@ impl Request<'_> {
                 label: self.storage.label("poison of the stale copy of", self.site),
             };
             if let Ok(position) = stream.queue().submit(Work::Fill(Box::new(work))) {
-                let mark = Mark { stream: state.key_of(&stream), at: At::Position(position) };
-                state.uses_mut(place).mark(self.storage.space().extents(), &region, Touch::Write, mark);
+                let mark = Mark { stream: state.key_of(&stream), at: At::position(position) };
+                state.uses_mut(place).mark(self.storage.space().extents(), Some(&region), Touch::Write, mark);
             }
         }
     }
@@ -75,7 +72,7 @@ impl Request<'_> {
     /// The stream that used this copy last, so that as a rule nothing has to be waited for.
     fn last_stream(&self, state: &State, place: Place, region: &Region) -> Stream {
         let mut last = None;
-        state.uses(place).before(region, Touch::Write, |mark| {
+        state.uses(place).before(Some(region), Touch::Write, |mark| {
             last = state.stream(mark.stream).filter(|stream| *stream.device_ref() == state.slot(place).device).cloned().or(last.take());
         });
         last.unwrap_or_else(|| state.slot(place).device.stream())
