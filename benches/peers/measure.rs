@@ -51,10 +51,7 @@ pub fn beside(expected_ns: usize, mut own: impl FnMut(), mut peer: impl FnMut())
     time(turns, &mut own);
     time(turns, &mut peer);
     let pairs: Vec<(f64, f64)> = (0..batches()).map(|_| (time(turns, &mut own), time(turns, &mut peer))).collect();
-    Row {
-        own: median(pairs.iter().map(|(own, _)| *own).collect()),
-        peer: Some(median(pairs.iter().map(|(_, peer)| *peer).collect())),
-    }
+    Row { own: median(pairs.iter().map(|(own, _)| *own).collect()), peer: Some(median(pairs.iter().map(|(_, peer)| *peer).collect())) }
 }
 
 /// An operation that is timed by itself: `batch` returns nanoseconds for one.

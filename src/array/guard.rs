@@ -189,9 +189,10 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
 
 impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     fn drop(&mut self) {
-        let selection = self.layout.selection(self.storage.space());
-        let request = Request { storage: self.storage, selection: &selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
-        transfer::close_write(&request, &self.stream, self.place);
+        self.layout.with_selection(self.storage.space(), |selection| {
+            let request = Request { storage: self.storage, selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
+            transfer::close_write(&request, &self.stream, self.place);
+        });
     }
 }
 

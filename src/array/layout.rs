@@ -72,6 +72,15 @@ impl<D: Dimension> Layout<D> {
         space.select(self.shape(), self.strides(), self.offset)
     }
 
+    /// Calls with the selection, by reference: the whole is a constant, and boxes are large.
+    #[inline]
+    pub(crate) fn with_selection<R>(&self, space: &Space, serve: impl FnOnce(&Selection) -> R) -> R {
+        if self.len() as u64 == space.len() {
+            return serve(&Selection::Whole);
+        }
+        serve(&self.selection(space))
+    }
+
     pub(crate) fn with_offset(mut self, offset: usize) -> Self {
         self.offset = offset;
         self

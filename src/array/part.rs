@@ -31,9 +31,10 @@ pub(super) struct Part<'a, 'l, D> {
 pub(super) type Line = &'static Location<'static>;
 
 impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
+    #[inline]
     fn with<R>(&self, cause: Cause, operation: &str, site: Line, serve: impl FnOnce(&Request<'_>) -> R) -> R {
-        let selection = self.selection();
-        serve(&Request { storage: self.storage, selection: &selection, cause, operation, site })
+        self.layout
+            .with_selection(self.storage.space(), |selection| serve(&Request { storage: self.storage, selection, cause, operation, site }))
     }
 
     pub(super) fn selection(&self) -> Selection {
@@ -131,9 +132,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     #[cold]
     fn bring_to_device(&self, stream: &Stream, site: Line) -> Result<u64> {
-        self.with(Cause::Gpu, "gpu", site, |request| {
-            transfer::hand_out(request, stream, Access::Read).map(|acquired| acquired.address.0)
-        })
+        self.with(Cause::Gpu, "gpu", site, |request| transfer::hand_out(request, stream, Access::Read).map(|acquired| acquired.address.0))
     }
 
     pub(super) fn gpu_mut_on<'g, T: Element>(&self, access: Access, stream: &Stream, site: Line) -> Result<DeviceMut<'g, T, D>>

@@ -8,7 +8,6 @@ use super::plan::{self, Costs, Piece, Refusal};
 use super::region::{AXES_MAX, Region};
 use super::region_map::RegionMap;
 
-
 /// Which place holds the newest contents of which region of one array.
 ///
 /// Regions are cut to the array's shape and have as many axes, as in [`RegionMap`].

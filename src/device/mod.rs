@@ -22,8 +22,8 @@ use crate::sync::Mutex;
 pub use current::Entered;
 pub use event::Event;
 pub(crate) use fault::{call_error, late_error};
-pub use stream::{AutoSynchronize, Stream};
 pub(crate) use stream::StreamCore;
+pub use stream::{AutoSynchronize, Stream};
 
 /// A device: memory of its own and streams of work. Cheap to clone; equal if it is the same device.
 ///
@@ -190,7 +190,6 @@ impl Device {
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         &self.0.backend
     }
-
 
     pub(crate) fn default_core(&self) -> &Arc<StreamCore> {
         &self.0.default

@@ -225,7 +225,21 @@ impl fmt::Debug for Storage {
 #[cfg(test)]
 #[test]
 fn print_sizes() {
-    println!("Storage {} State {} Slot {} Uses {} Use {} Mark {} Coherence {} Stream {} Space {} Selection {} Region {} Work {} LaunchWork {} Traffic {}",
-        size_of::<Storage>(), size_of::<State>(), size_of::<Slot>(), size_of::<crate::order::Uses>(), size_of::<crate::order::Use>(), size_of::<crate::order::Mark>(),
-        size_of::<Coherence>(), size_of::<crate::device::Stream>(), size_of::<Space>(), size_of::<Selection>(), size_of::<crate::coherence::Region>(), size_of::<crate::backend::Work>(), size_of::<crate::backend::LaunchWork>(), size_of::<crate::audit::Traffic>());
+    println!(
+        "Storage {} State {} Slot {} Uses {} Use {} Mark {} Coherence {} Stream {} Space {} Selection {} Region {} Work {} LaunchWork {} Traffic {}",
+        size_of::<Storage>(),
+        size_of::<State>(),
+        size_of::<Slot>(),
+        size_of::<crate::order::Uses>(),
+        size_of::<crate::order::Use>(),
+        size_of::<crate::order::Mark>(),
+        size_of::<Coherence>(),
+        size_of::<crate::device::Stream>(),
+        size_of::<Space>(),
+        size_of::<Selection>(),
+        size_of::<crate::coherence::Region>(),
+        size_of::<crate::backend::Work>(),
+        size_of::<crate::backend::LaunchWork>(),
+        size_of::<crate::audit::Traffic>()
+    );
 }

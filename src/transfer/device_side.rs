@@ -198,10 +198,15 @@ impl Request<'_> {
         if already {
             return;
         }
-        let spoiled = self.stale_elsewhere(state, place);
-        self.note_stale(state, place);
-        self.apply(state, place, access);
-        self.poison(state, spoiled);
+        if state.slots.iter().any(|slot| slot.is_poisoned) {
+            let spoiled = self.stale_elsewhere(state, place);
+            self.note_stale(state, place);
+            self.apply(state, place, access);
+            self.poison(state, spoiled);
+        } else {
+            self.note_stale(state, place);
+            self.apply(state, place, access);
+        }
     }
 }
 

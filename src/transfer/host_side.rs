@@ -207,7 +207,8 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
 #[inline]
 fn written_at_hand(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
-    let is_there = state.host.is_some() && !state.needs_reconciling() && (access == Access::Overwrite || request.is_valid(&state, Place::HOST));
+    let is_there =
+        state.host.is_some() && !state.needs_reconciling() && (access == Access::Overwrite || request.is_valid(&state, Place::HOST));
     if !is_there || !state.host_uses.is_idle() {
         return false;
     }
