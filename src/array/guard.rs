@@ -117,8 +117,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     /// The stream that this access is ordered on.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        // The array keeps the stream of an open reader until it is written, which this guard's borrow excludes; an array without bytes keeps none.
-        self.storage.lock().find_stream(self.stream).cloned().unwrap_or_else(|| Device::cpu().stream())
+        stream_of(self.storage, self.stream)
     }
 
     /// The device.
@@ -137,7 +136,7 @@ pub struct DeviceMut<'a, T, D: Dimension> {
     pub(super) storage: &'a Storage,
     pub(super) layout: Layout<D>,
     pub(super) base: u64,
-    pub(super) stream: Stream,
+    pub(super) stream: u64,
     pub(super) place: Place,
     pub(super) site: &'static Location<'static>,
     pub(super) element: PhantomData<&'a mut T>,
@@ -177,21 +176,27 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     /// The stream that this access is ordered on.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        self.stream.clone()
+        stream_of(self.storage, self.stream)
     }
 
     /// The device.
     #[must_use]
     pub fn device(&self) -> Device {
-        self.stream.device()
+        self.stream().device()
     }
+}
+
+/// A guard's stream: the array keeps it for as long as the guard's own mark stands, which nothing replaces while its borrow lasts.
+fn stream_of(storage: &Storage, id: u64) -> Stream {
+    let stream = storage.lock().find_stream(id).map(|(_, stream)| stream.clone());
+    stream.unwrap_or_else(|| unreachable!("an array forgot the stream of an open guard"))
 }
 
 impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     fn drop(&mut self) {
         self.layout.with_selection(self.storage.space(), |selection| {
             let request = Request { storage: self.storage, selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
-            transfer::close_write(&request, &self.stream, self.place);
+            transfer::close_write(&request, self.stream, self.place);
         });
     }
 }
@@ -204,6 +209,6 @@ impl<T, D: Dimension> fmt::Debug for DeviceRef<'_, T, D> {
 
 impl<T, D: Dimension> fmt::Debug for DeviceMut<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceMut({:?} at {:#x} on {})", self.shape(), self.address(), self.stream)
+        write!(f, "DeviceMut({:?} at {:#x} on {})", self.shape(), self.address(), self.stream())
     }
 }

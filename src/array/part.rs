@@ -145,7 +145,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             storage: self.storage,
             layout: self.layout.clone(),
             base: acquired.address.0,
-            stream: stream.clone(),
+            stream: stream.id().0,
             place: acquired.place,
             site,
             element: PhantomData,

@@ -13,6 +13,8 @@ use crate::coherence::{AXES_MAX, Region, Span};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Space {
     extents: SmallVec<[u64; 3]>,
+    /// Their product.
+    len: u64,
     element_bytes: u32,
 }
 
@@ -37,7 +39,7 @@ impl Space {
         let mut axes: SmallVec<[(usize, isize); 6]> =
             shape.iter().copied().zip(strides.iter().copied()).filter(|(len, _)| *len != 1).collect();
         if axes.iter().any(|(len, _)| *len == 0) {
-            return Some((Self { extents: SmallVec::from_slice(&[0]), element_bytes }, 0));
+            return Some((Self { extents: SmallVec::from_slice(&[0]), len: 0, element_bytes }, 0));
         }
         axes.sort_by_key(|(_, stride)| std::cmp::Reverse(stride.unsigned_abs()));
         let mut expected = 1_usize;
@@ -57,7 +59,8 @@ impl Space {
             let slowest = extents.remove(0);
             extents[0] *= slowest;
         }
-        Self { extents, element_bytes }
+        let len = extents.iter().product();
+        Self { extents, len, element_bytes }
     }
 
     pub(crate) fn extents(&self) -> &[u64] {
@@ -69,17 +72,19 @@ impl Space {
     }
 
     /// Elements.
+    #[inline]
     pub(crate) fn len(&self) -> u64 {
-        self.extents.iter().product()
+        self.len
     }
 
     pub(crate) fn len_bytes(&self) -> u64 {
-        self.len() * u64::from(self.element_bytes)
+        self.len * u64::from(self.element_bytes)
     }
 
     /// No bytes at all: such arrays never reach a device.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.element_bytes == 0 || self.extents.contains(&0)
+        self.element_bytes == 0 || self.len == 0
     }
 
     pub(crate) fn whole(&self) -> Region {

@@ -226,8 +226,10 @@ impl State {
         self.streams.get(key.0 as usize)?.as_ref()
     }
 
-    pub(crate) fn find_stream(&self, id: u64) -> Option<&Stream> {
-        self.streams.iter().flatten().find(|stream| stream.id().0 == id)
+    #[inline]
+    pub(crate) fn find_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
+        let mut known = self.streams.iter().enumerate().filter_map(|(index, stream)| Some((StreamKey(index as u32), stream.as_ref()?)));
+        known.find(|(_, stream)| stream.id().0 == id)
     }
 
     /// Others than one stream may have to wait for uses of this array: they are worth an event in time.

@@ -2,7 +2,7 @@
 
 use super::{MOVED, Marks, Request};
 use crate::audit::Flow;
-use crate::backend::{Address, Dependencies, Position, embedded};
+use crate::backend::{Address, Dependencies, embedded};
 use crate::coherence::{Access, Piece, Place};
 use crate::device::Stream;
 use crate::error::Result;
@@ -211,13 +211,13 @@ impl Request<'_> {
 }
 
 /// The guard of a write was dropped: foreign work comes no later than what is queued on its stream by now.
-pub(crate) fn close_write(request: &Request<'_>, stream: &Stream, place: Place) {
+pub(crate) fn close_write(request: &Request<'_>, stream: u64, place: Place) {
     if request.is_empty() {
         return;
     }
     let mut state = request.storage.lock();
-    let key = state.key_of(stream);
-    let tail: Position = stream.queue().tail();
+    let Some((key, stream)) = state.find_stream(stream) else { return };
+    let tail = stream.queue().tail();
     let space = request.storage.space();
     request.selection.each(|region| state.uses_mut(place).close(space.extents(), region, key, tail));
 }
