@@ -96,21 +96,70 @@ pub(crate) enum Access {
     Overwrite,
 }
 
-/// One array of a launch: memory, the bytes of it that the body may touch, and how.
-#[derive(Clone, Debug)]
+/// One array of a launch: its memory, and where `Arguments::words` says which bytes of it the body may touch. Small, since launches are moved.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
-    /// Byte offset of the element with index 0, 0, ...
+    /// Byte offset of the element with index 0, 0, ...; for a flat array of the lowest.
     pub(crate) origin_bytes: u64,
-    pub(crate) footprint: Footprint,
+    pub(crate) element_bytes: u32,
+    /// Where its words start.
+    pub(crate) at_word: u16,
+    /// Flat: one word, the length in elements, unbroken from the origin on. Sized: the number of dimensions, shape, strides in elements.
+    pub(crate) is_flat: bool,
     pub(crate) access: Access,
 }
 
 /// Arguments of one launch as the signature packed them: `words` holds scalars, shapes and strides in parameter order, `arrays` the memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
-    pub(crate) words: SmallVec<[u64; 32]>,
+    pub(crate) words: SmallVec<[u64; 24]>,
     pub(crate) arrays: SmallVec<[ArrayArgument; 6]>,
+}
+
+impl Arguments {
+    /// The bytes that the body may touch of one of `arrays`. Words that are missing stand for no bytes at all.
+    pub(crate) fn footprint(&self, array: &ArrayArgument) -> Footprint {
+        let element = u64::from(array.element_bytes);
+        let words = self.words.get(usize::from(array.at_word)..).unwrap_or_default();
+        let Some((&first, rest)) = words.split_first() else { return Footprint::nothing() };
+        if array.is_flat {
+            return Footprint { offset_bytes: array.origin_bytes, run_bytes: first.saturating_mul(element), axes: SmallVec::new() };
+        }
+        let ndim = first as usize;
+        match (rest.get(..ndim), rest.get(ndim..2 * ndim)) {
+            (Some(shape), Some(strides)) => Footprint::strided(array.origin_bytes, element, shape, strides),
+            _ => Footprint::nothing(),
+        }
+    }
+}
+
+impl Footprint {
+    fn nothing() -> Self {
+        Self { offset_bytes: 0, run_bytes: 0, axes: SmallVec::new() }
+    }
+
+    /// The bytes of a view: shape, and strides in elements as ndarray keeps them, an `i64` in a `u64`.
+    fn strided(origin_bytes: u64, element_bytes: u64, shape: &[u64], strides: &[u64]) -> Self {
+        if shape.contains(&0) {
+            return Self::nothing();
+        }
+        let mut offset_bytes = origin_bytes;
+        let mut axes: SmallVec<[(u64, u64); 3]> = SmallVec::new();
+        for (count, stride) in shape.iter().zip(strides).filter(|(count, _)| **count > 1) {
+            let stride_bytes = (*stride as i64).unsigned_abs().saturating_mul(element_bytes);
+            if (*stride as i64) < 0 {
+                offset_bytes = offset_bytes.saturating_sub((count - 1).saturating_mul(stride_bytes));
+            }
+            axes.push((*count, stride_bytes));
+        }
+        axes.sort_by_key(|(_, stride_bytes)| std::cmp::Reverse(*stride_bytes));
+        let mut run_bytes = element_bytes;
+        while axes.last().is_some_and(|(_, stride_bytes)| *stride_bytes == run_bytes) {
+            run_bytes = run_bytes.saturating_mul(axes.pop().map_or(1, |(count, _)| count));
+        }
+        Self { offset_bytes, run_bytes, axes }
+    }
 }
 
 /// A kernel's body on the host, with its types erased.

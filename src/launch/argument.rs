@@ -5,10 +5,9 @@ use smallvec::SmallVec;
 
 use super::signature::{Flat, In, InOut, Intent, Out, Parameter, Signature};
 use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut, Erased};
-use crate::backend::Footprint;
 use crate::coherence::Access;
 use crate::element::Element;
-use crate::storage::{Selection, Space, Storage, Strided};
+use crate::storage::{Selection, Storage, Strided};
 
 /// An argument of a launch, its type erased.
 #[derive(Debug)]
@@ -29,17 +28,6 @@ pub(crate) struct BoundArray<'a> {
     pub(crate) selection: Selection,
     pub(crate) access: Access,
     pub(crate) is_flat: bool,
-}
-
-impl BoundArray<'_> {
-    /// The bytes that the body may touch: one box, or for flattened spaces the whole stretch that its boxes lie in.
-    pub(super) fn footprint(&self, space: &Space) -> Footprint {
-        match &self.selection {
-            Selection::Boxes(boxes) if boxes.len() == 1 => space.footprint(&boxes[0]),
-            Selection::Boxes(boxes) if boxes.is_empty() => Footprint { offset_bytes: 0, run_bytes: 0, axes: SmallVec::new() },
-            _ => Footprint { offset_bytes: 0, run_bytes: space.len_bytes(), axes: SmallVec::new() },
-        }
-    }
 }
 
 impl<'a> Bound<'a> {

@@ -15,7 +15,7 @@ use crate::element::Element;
 use crate::grid::Grid;
 
 /// Words of a launch, as `pack` wrote them.
-type Words = SmallVec<[u64; 32]>;
+type Words = SmallVec<[u64; 24]>;
 
 impl Bound<'_> {
     /// Writes what the body needs beside the pointer: a scalar's bytes; a flat array's length; a sized array's dimensions, shape and strides.

@@ -90,19 +90,25 @@ fn spared(bytes: u64, copied_bytes: u64) -> Flow {
 
 fn arguments(launch: &Launch<'_>, acquired: &[Acquired]) -> Arguments {
     let mut arguments = Arguments::default();
-    launch.bound.iter().for_each(|bound| bound.pack(&mut arguments.words));
-    for (array, acquired) in launch.arrays().zip(acquired) {
-        arguments.arrays.push(argument(array, acquired));
+    let mut acquired = acquired.iter();
+    for bound in launch.bound {
+        if let Bound::Array(array) = bound
+            && let Some(acquired) = acquired.next()
+        {
+            arguments.arrays.push(argument(array, acquired, arguments.words.len()));
+        }
+        bound.pack(&mut arguments.words);
     }
     arguments
 }
 
-fn argument(array: &BoundArray<'_>, acquired: &Acquired) -> ArrayArgument {
-    let space = array.storage.space();
+fn argument(array: &BoundArray<'_>, acquired: &Acquired, at_word: usize) -> ArrayArgument {
     ArrayArgument {
         address: acquired.address,
         origin_bytes: origin_bytes(array),
-        footprint: array.footprint(space),
+        element_bytes: array.storage.space().element_bytes() as u32,
+        at_word: at_word as u16,
+        is_flat: array.is_flat,
         access: access(array.access),
     }
 }

@@ -13,7 +13,8 @@ use super::memory::{Located, Map};
 use super::operation::{Operation, Queued, Upkeep};
 use super::transfer::{self, Span};
 use crate::backend::{
-    Address, ArrayArgument, CopyWork, Dependencies, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Work, failure,
+    Address, Arguments, ArrayArgument, CopyWork, Dependencies, FailureKind, FailureRecord, FillWork, Footprint, HostMemory, LaunchWork,
+    Memory, Work, failure,
 };
 
 thread_local! {
@@ -173,7 +174,7 @@ type Resolved = (SmallVec<[Option<Located>; 6]>, SmallVec<[*mut u8; 6]>);
 
 /// Runs a body on the memory that its arguments name.
 fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
-    let (blocks, pointers) = resolve(device, &work.arguments.arrays)?;
+    let (blocks, pointers) = resolve(device, &work.arguments)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: each pointer is that of element 0, 0, ... of a block which `blocks` holds, and each footprint lies in it (`resolve`); blocks are
         // always initialised (`block`). That nobody else writes or touches these bytes is the order of work, which the layers above keep.
@@ -183,11 +184,11 @@ fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
     outcome.map_err(panic_message)
 }
 
-fn resolve(device: &DeviceCore, arrays: &[ArrayArgument]) -> Result<Resolved, String> {
+fn resolve(device: &DeviceCore, arguments: &Arguments) -> Result<Resolved, String> {
     let map = device.memory.map();
     let mut resolved = Resolved::default();
-    for array in arrays {
-        let (located, pointer) = resolve_array(&map, array)?;
+    for array in &arguments.arrays {
+        let (located, pointer) = resolve_array(&map, array, &arguments.footprint(array))?;
         resolved.0.push(located);
         resolved.1.push(pointer);
     }
@@ -195,15 +196,15 @@ fn resolve(device: &DeviceCore, arrays: &[ArrayArgument]) -> Result<Resolved, St
 }
 
 /// Bounds-checks one array. One without a byte needs no memory: it gets an aligned pointer that nothing may be read through.
-fn resolve_array(map: &Map<'_>, array: &ArrayArgument) -> Result<(Option<Located>, *mut u8), String> {
-    let end_bytes = extent::footprint_end_bytes(&array.footprint);
+fn resolve_array(map: &Map<'_>, array: &ArrayArgument, footprint: &Footprint) -> Result<(Option<Located>, *mut u8), String> {
+    let end_bytes = extent::footprint_end_bytes(footprint);
     let Some(located) = map.locate(array.address) else {
         let dangling = std::ptr::without_provenance_mut(super::block::ALIGNMENT_BYTES);
         return if end_bytes == Some(0) { Ok((None, dangling)) } else { Err(gone(array.address)) };
     };
     let room_bytes = located.room_bytes();
     if array.origin_bytes > room_bytes || end_bytes.is_none_or(|end_bytes| end_bytes > room_bytes) {
-        return Err(format!("an array argument leaves its memory of {room_bytes} bytes: {:?}", array.footprint));
+        return Err(format!("an array argument leaves its memory of {room_bytes} bytes: {footprint:?}"));
     }
     let pointer = located.pointer().wrapping_add(array.origin_bytes as usize);
     Ok((Some(located), pointer))

@@ -124,7 +124,8 @@ pub(super) fn work_draft(lane: &Lane, work: &Work) -> Draft {
         }
         Work::Launch(launch) => {
             let arrays = launch.arguments.arrays.iter();
-            let bytes = arrays.fold(0, |bytes: u64, array| bytes.saturating_add(extent::footprint_bytes(&array.footprint)));
+            let bytes =
+                arrays.fold(0, |bytes: u64, array| bytes.saturating_add(extent::footprint_bytes(&launch.arguments.footprint(array))));
             draft(lane, CallKind::Launch, bytes, launch.body.name())
         }
         Work::Copy(copy) => {

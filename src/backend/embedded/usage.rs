@@ -77,7 +77,7 @@ pub(super) fn of_operation(device: usize, operation: &Operation) -> Vec<Usage> {
         Operation::Work(Work::Launch(launch)) => {
             let usage = |array: &ArrayArgument| Usage {
                 place: Place::Device { device, address: array.address },
-                footprint: array.footprint.clone(),
+                footprint: launch.arguments.footprint(array),
                 effect: effect_of(array.access),
             };
             // An array without a byte may have no memory.

@@ -216,6 +216,8 @@ fn an_origin_beyond_the_block_fails_the_launch() {
         let Work::Launch(mut work) = launch(&body("look", |_| ()), &[(scene.address, 64, Access::Read)]) else {
             unreachable!("a launch is a launch")
         };
+        // Not a byte is looked at, so that the origin alone decides.
+        work.arguments.words[0] = 0;
         work.arguments.arrays[0].origin_bytes = origin_bytes;
         let position = scene.one.submit(Work::Launch(work)).unwrap();
         finish(&scene.one);
@@ -300,8 +302,10 @@ fn an_array_without_a_byte_needs_no_memory() {
     let scene = scene();
     let look = body("look", |views| assert_eq!(views[0].len(), 0));
     let Work::Launch(mut work) = launch(&look, &[(Address(0), 0, Access::Read)]) else { unreachable!("a launch is a launch") };
-    let rows = Footprint { offset_bytes: 900, run_bytes: 8, axes: smallvec![(0, 8)] };
-    work.arguments.arrays.push(ArrayArgument { address: Address(3), origin_bytes: 0, footprint: rows, access: Access::Read });
+    let at_word = work.arguments.words.len() as u16;
+    work.arguments.words.extend_from_slice(&[2, 0, 8, 8, 1]);
+    let (address, access) = (Address(3), Access::Read);
+    work.arguments.arrays.push(ArrayArgument { address, origin_bytes: 900, element_bytes: 1, at_word, is_flat: false, access });
     let position = scene.one.submit(depending(Work::Launch(work), &[])).unwrap();
     finish(&scene.one);
     assert!(failure::of(scene.one.id(), position).is_none() && scene.kinds().is_empty());

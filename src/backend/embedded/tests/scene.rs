@@ -141,13 +141,16 @@ pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Wo
 /// A launch over whole arrays: address, length in bytes, access.
 #[track_caller]
 pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) -> Work {
-    let argument = |&(address, len_bytes, access): &(Address, u64, Access)| ArrayArgument {
+    let argument = |(at_word, &(address, _, access)): (usize, &(Address, u64, Access))| ArrayArgument {
         address,
         origin_bytes: 0,
-        footprint: contiguous(0, len_bytes),
+        element_bytes: 1,
+        at_word: at_word as u16,
+        is_flat: true,
         access,
     };
-    let arguments = Arguments { words: arrays.iter().map(|array| array.1).collect(), arrays: arrays.iter().map(argument).collect() };
+    let words = arrays.iter().map(|array| array.1).collect();
+    let arguments = Arguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
     let (body, depends, site) = (Arc::clone(body), Dependencies::new(), Location::caller());
     Work::Launch(LaunchWork { body, grid: Grid::new(1, 1), arguments, depends, site })
 }
