@@ -10,7 +10,7 @@ use super::{Request, acquire_host, acquire_on, fill, mark, mark_host_written};
 use crate::audit::{Cause, Direction};
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, Memory, Work};
 use crate::coherence::{Access, Content, Holders, Place, Region};
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Touch};
 use crate::storage::{Ranges, Selection, State, Storage, Strided, copies_between};
@@ -39,6 +39,17 @@ struct Passage {
     destination: Selection,
     parts: SmallVec<[CopyPart; 1]>,
 }
+
+/// Bytes that went from one device to another: counted once for both, however many parts they were copied in.
+struct Crossing {
+    source: Device,
+    stream: Stream,
+    /// The destination's.
+    place: Place,
+    bytes: u64,
+}
+
+type Crossings = SmallVec<[Crossing; 1]>;
 
 /// Copies `source` to `destination`, which have one shape.
 pub(crate) fn assign(destination: End<'_>, source: End<'_>, target: Target<'_>, site: &'static Location<'static>) -> Result<()> {
@@ -86,6 +97,27 @@ fn transplant(
     if source.storage.space().is_empty() {
         return Ok(());
     }
+    let mut crossings = Crossings::new();
+    let outcome = transplant_each(destination, source, contents, target, (operation, site), &mut crossings);
+    let all = Selection::Whole;
+    let to = request(destination.storage, &all, operation, site);
+    for Crossing { source, stream, place, bytes } in crossings {
+        to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, &stream, place);
+    }
+    outcome
+}
+
+fn transplant_each(
+    destination: End<'_>,
+    source: End<'_>,
+    contents: &[(Region, Content)],
+    target: Target<'_>,
+    (operation, site): (&str, &'static Location<'static>),
+    crossings: &mut Crossings,
+) -> Result<()> {
+    if let Target::On(stream) = target {
+        upload_sources(source, contents, stream, (operation, site))?;
+    }
     for (region, content) in contents {
         for ranges in source.view.narrowed(source.storage.space(), region) {
             let passage = passage(destination, source, &ranges);
@@ -94,11 +126,25 @@ fn transplant(
             match content {
                 Content::Undefined(_) => {}
                 Content::Constant { value, .. } => carry_constant(&to, &from, *value, target)?,
-                Content::Stored(holders) => carry(&to, &from, *holders, target, &passage.parts)?,
+                Content::Stored(holders) => carry(&to, &from, *holders, target, &passage.parts, crossings)?,
             }
         }
     }
     Ok(())
+}
+
+/// What only the host holds of a source goes up at once, as one planned copy.
+fn upload_sources(
+    source: End<'_>,
+    contents: &[(Region, Content)],
+    stream: &Stream,
+    (operation, site): (&str, &'static Location<'static>),
+) -> Result<()> {
+    let is_on_host_alone = |content: &Content| content.is_only_at(Place::HOST);
+    let regions: SmallVec<[Region; 1]> =
+        contents.iter().filter(|(_, content)| is_on_host_alone(content)).map(|(region, _)| *region).collect();
+    let selection = Selection::Boxes(regions);
+    acquire_on(&request(source.storage, &selection, operation, site), stream, Access::Read, &mut Dependencies::new()).map(drop)
 }
 
 fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
@@ -123,10 +169,17 @@ fn carry_constant(to: &Request<'_>, from: &Request<'_>, value: crate::coherence:
 }
 
 /// Copies contents that are stored somewhere.
-fn carry(to: &Request<'_>, from: &Request<'_>, holders: Holders, target: Target<'_>, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
+fn carry(
+    to: &Request<'_>,
+    from: &Request<'_>,
+    holders: Holders,
+    target: Target<'_>,
+    parts: &SmallVec<[CopyPart; 1]>,
+    crossings: &mut Crossings,
+) -> Result<()> {
     match stage(to, from, holders, target) {
         None => carry_on_host(to, from, parts),
-        Some(stream) => carry_on_device(to, from, holders, &stream, parts),
+        Some(stream) => carry_on_device(to, from, holders, &stream, parts, crossings),
     }
 }
 
@@ -167,7 +220,14 @@ fn carry_on_host(to: &Request<'_>, from: &Request<'_>, parts: &SmallVec<[CopyPar
     Ok(())
 }
 
-fn carry_on_device(to: &Request<'_>, from: &Request<'_>, holders: Holders, stream: &Stream, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
+fn carry_on_device(
+    to: &Request<'_>,
+    from: &Request<'_>,
+    holders: Holders,
+    stream: &Stream,
+    parts: &SmallVec<[CopyPart; 1]>,
+    crossings: &mut Crossings,
+) -> Result<()> {
     let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
     let mut depends = Dependencies::new();
     let neighbour = neighbour(from, holders, stream);
@@ -198,7 +258,7 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, holders: Holders, strea
         position
     };
     if let Some(place) = neighbour {
-        count_neighbour(to, from, place, stream, target.place);
+        note_crossing(to, from, place, stream, target.place, crossings);
     }
     mark(to, stream, target.place, Access::Overwrite, At::position(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
@@ -225,8 +285,11 @@ fn read_selection_behind(from: &Request<'_>, state: &State, stream: &Stream, pla
 }
 
 /// A copy from device to device belongs to the array that it is written to.
-fn count_neighbour(to: &Request<'_>, from: &Request<'_>, place: Place, stream: &Stream, destination: Place) {
-    let source = from.storage.lock().slot(place).device.clone();
+fn note_crossing(to: &Request<'_>, from: &Request<'_>, neighbour: Place, stream: &Stream, place: Place, crossings: &mut Crossings) {
+    let source = from.storage.lock().slot(neighbour).device.clone();
     let bytes = to.selection.len_bytes(to.storage.space());
-    to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, stream, destination);
+    match crossings.iter_mut().find(|known| known.source == source && known.stream == *stream) {
+        Some(known) => known.bytes += bytes,
+        None => crossings.push(Crossing { source, stream: stream.clone(), place, bytes }),
+    }
 }
