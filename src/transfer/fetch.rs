@@ -130,7 +130,7 @@ impl Request<'_> {
 
     /// Between devices that do not reach each other: down to the host's copy, which becomes valid on the way, and up again.
     fn copy_through_host(&self, stream: &Stream, place: Place, from: Place, regions: &Regions) -> Result<u64> {
-        allocate(self)?;
+        allocate(self, &mut self.storage.lock())?;
         let queued = self.download(from, regions)?;
         self.wait_for_host(queued)?;
         self.upload(stream, place, regions)

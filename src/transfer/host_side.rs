@@ -16,7 +16,6 @@ use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued touches it in a way that would conflict.
 pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
-    allocate(request)?;
     loop {
         let own = bring(request, access)?;
         let pending = {
@@ -43,13 +42,11 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
 
 /// Queues what a prefetch to the host needs, and returns at once.
 pub(crate) fn prefetch_host(request: &Request<'_>) -> Result<()> {
-    allocate(request)?;
     bring(request, Access::Read).map(drop)
 }
 
-pub(super) fn allocate(request: &Request<'_>) -> Result<()> {
-    let storage = request.storage;
-    if request.is_empty() || storage.allocate_host(&mut storage.lock()) { Ok(()) } else { Err(super::host_full(storage)) }
+pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
+    if request.storage.allocate_host(state) { Ok(()) } else { Err(super::host_full(request.storage)) }
 }
 
 /// A copy of this very call that failed by itself. What inherits a failure of its source is told by the next plan.
@@ -71,7 +68,7 @@ fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
     loop {
         state.reconcile(storage.space());
         if access == Access::Overwrite || request.is_valid(&state, Place::HOST) {
-            return Ok(Queued::new());
+            return allocate(request, &mut state).map(|()| Queued::new());
         }
         if state.is_claimed(Place::HOST, request.selection) {
             if embedded::in_body() {
@@ -83,7 +80,9 @@ fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
             state = storage.lock();
             continue;
         }
+        // Memory comes after the plan: what cannot be read takes none.
         let pieces = request.plan(&state, Place::HOST, Access::Read)?;
+        allocate(request, &mut state)?;
         let filled = pieces.iter().any(|piece| matches!(piece.source, Source::Constant(_)));
         if filled {
             // The host writes these itself: nothing queued may touch them any more.
