@@ -12,6 +12,7 @@ type AxisOrder = SmallVec<[(usize, bool); 6]>;
 /// Checks all flat arguments of a launch.
 pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
     let mut first: Option<(usize, &BoundArray<'_>)> = None;
+    let mut first_line: Option<(usize, &BoundArray<'_>)> = None;
     for (number, argument) in bound.iter().enumerate() {
         let Bound::Array(array) = argument else { continue };
         if !array.is_flat {
@@ -19,6 +20,12 @@ pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
         }
         if !is_unbroken(&array.view) {
             return Err(not_contiguous(kernel, number, array));
+        }
+        if let Some(backwards) = line(&array.view) {
+            let (other_number, other) = *first_line.get_or_insert((number, array));
+            if line(&other.view) != Some(backwards) {
+                return Err(mismatch(kernel, (other_number, other), (number, array)));
+            }
         }
         match first {
             None if has_order(&array.view) => first = Some((number, array)),
@@ -51,7 +58,14 @@ fn is_unbroken(view: &Strided<'_>) -> bool {
     })
 }
 
-/// A line that runs upwards goes with any order; so does a single element.
+/// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other correspond by index, not by position.
+fn line(view: &Strided<'_>) -> Option<bool> {
+    let mut long = (0..view.shape.len()).filter(|axis| view.shape[*axis] > 1);
+    let axis = long.next()?;
+    (long.next().is_none()).then(|| view.strides[axis] < 0)
+}
+
+/// A line that runs upwards goes with any order of more axes; so does a single element.
 fn has_order(view: &Strided<'_>) -> bool {
     let order = order(view);
     view.len() > 1 && (order.len() > 1 || order.iter().any(|(_, backwards)| *backwards))
