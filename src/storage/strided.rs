@@ -44,9 +44,10 @@ impl Strided<'_> {
         self.shape.iter().map(|len| Range { start: 0, step: 1, count: *len as u64 }).collect()
     }
 
-    /// The offset of the element that lies lowest in memory.
+    /// The offset of the element that lies lowest in memory; where there is none, that of the view.
     pub(crate) fn lowest(&self) -> u64 {
-        let reversed = self.shape.iter().zip(self.strides).filter(|(len, stride)| **stride < 0 && **len > 0);
+        let is_empty = self.shape.contains(&0);
+        let reversed = self.shape.iter().zip(self.strides).filter(|(_, stride)| **stride < 0 && !is_empty);
         reversed.fold(self.offset as u64, |lowest, (len, stride)| lowest - (*len as u64 - 1) * stride.unsigned_abs() as u64)
     }
 
