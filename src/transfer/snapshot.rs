@@ -37,6 +37,8 @@ pub(crate) fn snapshot(
     }
     let selection = space.select(end.view.shape, end.view.strides, end.view.offset);
     let request = Request { storage: end.storage, selection: &selection, cause: Cause::Explicit, operation, site };
+    // What one device gives is one planned copy, however many parts it lies in.
+    let mut taken: SmallVec<[(Place, Regions, Parts); 1]> = SmallVec::new();
     for (source, region) in sources(&request)? {
         for ranges in end.view.narrowed(space, &region) {
             let parts = packed(end.view, &ranges, space.element_bytes() as u64);
@@ -45,11 +47,30 @@ pub(crate) fn snapshot(
             match source {
                 Source::Constant(value) => snapshot.take_constant(&request, value, &parts),
                 Source::Place(Place::HOST) => snapshot.take_host(&request, &parts)?,
-                Source::Place(place) => snapshot.take_device(&request, stream, place, &region, parts)?,
+                Source::Place(place) => take_with_others(&mut taken, place, region, parts),
             }
         }
     }
+    for (place, regions, parts) in taken {
+        snapshot.take_device(&request, stream, place, &regions, parts)?;
+    }
     Ok(snapshot)
+}
+
+type Regions = SmallVec<[Region; 1]>;
+type Parts = SmallVec<[CopyPart; 1]>;
+
+fn take_with_others(taken: &mut SmallVec<[(Place, Regions, Parts); 1]>, place: Place, region: Region, parts: Parts) {
+    match taken.iter_mut().find(|(known, ..)| *known == place) {
+        Some((_, regions, known)) => {
+            // A region that fits no box of the view comes once for each of the boxes that make it up.
+            if regions.last() != Some(&region) {
+                regions.push(region);
+            }
+            known.extend(parts);
+        }
+        None => taken.push((place, SmallVec::from_iter([region]), parts)),
+    }
 }
 
 /// Where each part is taken from: the host if it is valid there and nothing is on its way, else the nearest holder.
@@ -132,19 +153,11 @@ impl Snapshot {
         Ok(())
     }
 
-    fn take_device(
-        &mut self,
-        request: &Request<'_>,
-        stream: Option<&Stream>,
-        place: Place,
-        region: &Region,
-        parts: SmallVec<[CopyPart; 1]>,
-    ) -> Result<()> {
-        let regions = SmallVec::from_iter([*region]);
+    fn take_device(&mut self, request: &Request<'_>, stream: Option<&Stream>, place: Place, regions: &Regions, parts: Parts) -> Result<()> {
         let mut state = request.storage.lock();
         let own = stream.filter(|stream| *stream.device_ref() == state.slot(place).device).cloned();
-        let stream = own.unwrap_or_else(|| request.download_stream(&state, place, &regions));
-        let depends = request.read_behind(&state, &stream, place, &regions)?;
+        let stream = own.unwrap_or_else(|| request.download_stream(&state, place, regions));
+        let depends = request.read_behind(&state, &stream, place, regions)?;
         let buffer: Arc<dyn HostMemory> = Arc::clone(&self.buffer) as Arc<dyn HostMemory>;
         let work = CopyWork {
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
@@ -154,8 +167,8 @@ impl Snapshot {
             depends,
             label: request.storage.label("snapshot of", request.site),
         };
-        let position = request.submit_read(&mut state, &stream, place, &regions, Work::Copy(Box::new(work)))?;
-        let bytes = request.storage.space().region_bytes(region);
+        let position = request.submit_read(&mut state, &stream, place, regions, Work::Copy(Box::new(work)))?;
+        let bytes = regions.iter().map(|region| request.storage.space().region_bytes(region)).sum();
         request.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, Place::HOST);
         drop(state);
         stream.record_in_time();
