@@ -1,0 +1,319 @@
+//! Where each element of an array is valid, and what its accesses must have moved: the lower bound, byte by byte.
+
+use std::collections::BTreeSet;
+
+use resident::ndarray::Dim;
+use resident::{Flow, Traffic};
+
+use super::contents::Cells;
+
+/// Bytes of an element.
+const ELEMENT: u64 = 4;
+
+/// The host, or a device by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Host,
+    Device(usize),
+}
+
+/// What is known of one element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Never,
+    /// A constant, and where it was filled in already.
+    Constant(BTreeSet<Place>),
+    Stored(BTreeSet<Place>),
+}
+
+/// What a call must return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Fine,
+    Uninitialised,
+    NotContiguous,
+    LayoutMismatch,
+    LostUpdate,
+}
+
+/// How an access uses what it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    ReadWrite,
+    Overwrite,
+}
+
+/// One array's ledger.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) cells: Vec<Cell>,
+    /// Where the array has memory.
+    pub(crate) memory: BTreeSet<Place>,
+    /// Devices in the order of first use: of equally near holders the first is read.
+    pub(crate) devices: Vec<usize>,
+    pub(crate) traffic: Traffic,
+    /// A download may be on its way to the host, so that what the host will hold is read from a device still.
+    pub(crate) is_unsettled: bool,
+}
+
+impl Cell {
+    pub(crate) fn is_valid(&self, place: Place) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Constant(places) | Self::Stored(places) => places.contains(&place),
+        }
+    }
+
+    fn holders(&self) -> Option<&BTreeSet<Place>> {
+        match self {
+            Self::Stored(holders) => Some(holders),
+            _ => None,
+        }
+    }
+}
+
+/// The devices among some places, in an array's order.
+fn devices_in(order: &[usize], places: &BTreeSet<Place>) -> Option<usize> {
+    order.iter().copied().find(|device| places.contains(&Place::Device(*device)))
+}
+
+impl Ledger {
+    pub(crate) fn new(cells: Vec<Cell>, on_host: bool) -> Self {
+        let memory = if on_host { BTreeSet::from([Place::Host]) } else { BTreeSet::new() };
+        Self { cells, memory, devices: Vec::new(), traffic: Traffic::default(), is_unsettled: false }
+    }
+
+    pub(crate) fn is_valid(&self, cells: &Cells, place: Place) -> bool {
+        cells.iter().all(|cell| self.cells[*cell].is_valid(place))
+    }
+
+    pub(crate) fn is_defined(&self, cells: &Cells) -> bool {
+        cells.iter().all(|cell| self.cells[*cell] != Cell::Never)
+    }
+
+    fn visit(&mut self, place: Place) {
+        if let Place::Device(device) = place
+            && !self.devices.contains(&device)
+        {
+            self.devices.push(device);
+        }
+    }
+
+    /// Brings cells to a place as an access needs them; what is missing there is copied from the nearest holder: for a device another device, then
+    /// the host. Returns the bytes copied.
+    pub(crate) fn acquire(&mut self, place: Place, cells: &Cells, access: Access) -> Result<u64, Expected> {
+        if cells.is_empty() {
+            return Ok(0);
+        }
+        self.visit(place);
+        if access != Access::Overwrite && !self.is_defined(cells) {
+            return Err(Expected::Uninitialised);
+        }
+        self.memory.insert(place);
+        if place == Place::Host {
+            self.is_unsettled = false;
+        }
+        let mut copied = 0;
+        if access != Access::Overwrite {
+            copied = self.copy_to(place, cells);
+            for cell in cells {
+                match &mut self.cells[*cell] {
+                    Cell::Never => unreachable!("undefined elements were refused"),
+                    Cell::Constant(places) | Cell::Stored(places) => drop(places.insert(place)),
+                }
+            }
+        }
+        Ok(copied)
+    }
+
+    fn copy_to(&mut self, place: Place, cells: &Cells) -> u64 {
+        let missing: Vec<Place> =
+            cells.iter().filter(|cell| !self.cells[**cell].is_valid(place)).filter_map(|cell| self.source(*cell)).collect();
+        for source in missing.iter().collect::<BTreeSet<_>>() {
+            let bytes = ELEMENT * missing.iter().filter(|other| *other == source).count() as u64;
+            *match (source, place) {
+                (_, Place::Host) => &mut self.traffic.to_host,
+                (Place::Host, _) => &mut self.traffic.to_device,
+                _ => &mut self.traffic.between_devices,
+            } += Flow { count: 1, bytes };
+        }
+        ELEMENT * missing.len() as u64
+    }
+
+    /// The nearest holder of an element, if it takes one.
+    fn source(&self, cell: usize) -> Option<Place> {
+        let holders = self.cells[cell].holders()?;
+        Some(devices_in(&self.devices, holders).map_or(Place::Host, Place::Device))
+    }
+
+    /// The place becomes the only holder.
+    pub(crate) fn write(&mut self, place: Place, cells: &Cells) {
+        for cell in cells {
+            self.cells[*cell] = Cell::Stored(BTreeSet::from([place]));
+        }
+    }
+
+    /// A read or a write through a guard or a call.
+    pub(crate) fn access(&mut self, place: Place, cells: &Cells, access: Access) -> Expected {
+        match self.acquire(place, cells, access) {
+            Err(refusal) => refusal,
+            Ok(_) => {
+                if access != Access::Read {
+                    self.write(place, cells);
+                }
+                Expected::Fine
+            }
+        }
+    }
+
+    /// A launch's argument was served: a launcher that copies in and out would have moved it twice.
+    pub(crate) fn spare(&mut self, cells: &Cells, copied: u64) {
+        let bytes = ELEMENT * cells.len() as u64;
+        if bytes > 0 {
+            self.traffic.avoided += Flow { count: 1 + u64::from(copied == 0), bytes: 2 * bytes - copied };
+        }
+    }
+
+    /// A copy to memory outside, which changes no residency: what the host lacks comes down.
+    pub(crate) fn look(&mut self, cells: &Cells) -> Expected {
+        if !self.is_defined(cells) {
+            return Expected::Uninitialised;
+        }
+        self.copy_to(Place::Host, cells);
+        Expected::Fine
+    }
+
+    /// What `look` moves if downloads on their way are not waited for: all that any device holds.
+    pub(crate) fn most_looked_at(&self, cells: &Cells) -> u64 {
+        ELEMENT * cells.iter().filter(|cell| matches!(self.source(**cell), Some(Place::Device(_)))).count() as u64
+    }
+
+    pub(crate) fn fill(&mut self, cells: &Cells, place: Option<Place>) {
+        if let (Some(place), false) = (place, cells.is_empty()) {
+            self.visit(place);
+            self.memory.insert(place);
+        }
+        for cell in cells {
+            self.cells[*cell] = Cell::Constant(place.into_iter().collect());
+        }
+    }
+
+    /// One element is written where it is newest, or on the host if that is nowhere.
+    pub(crate) fn set(&mut self, cell: usize) {
+        let holders = self.cells[cell].holders().filter(|holders| !holders.contains(&Place::Host));
+        let device = holders.and_then(|holders| devices_in(&self.devices, holders));
+        let place = device.map_or(Place::Host, Place::Device);
+        self.memory.insert(place);
+        self.cells[cell] = Cell::Stored(BTreeSet::from([place]));
+    }
+
+    /// One side says that it was changed: right only if it holds the newest contents.
+    pub(crate) fn changed(&mut self, place: Place, cells: &Cells) -> Expected {
+        if !self.is_valid(cells, place) {
+            return Expected::LostUpdate;
+        }
+        self.write(place, cells);
+        Expected::Fine
+    }
+
+    /// A clone's ledger: each element on the first device that holds it, else on the host; constants and what was never written stay so.
+    pub(crate) fn clone_of(&self, pairs: impl Iterator<Item = (usize, usize)>, len: usize) -> Self {
+        let mut clone = Self::new(vec![Cell::Never; len], false);
+        for (from, to) in pairs {
+            clone.cells[to] = match &self.cells[from] {
+                Cell::Never => Cell::Never,
+                Cell::Constant(_) => Cell::Constant(BTreeSet::new()),
+                Cell::Stored(holders) => {
+                    let place = devices_in(&self.devices, holders).map_or(Place::Host, Place::Device);
+                    clone.memory.insert(place);
+                    clone.visit(place);
+                    Cell::Stored(BTreeSet::from([place]))
+                }
+            };
+        }
+        clone
+    }
+}
+
+/// What `assign` may do, element by element.
+///
+/// Nothing may move between host and device: what only the host holds is copied there. What devices hold goes to a device that is newest for some of
+/// the destination, if there is one; else it stays with the host if that holds it too, and with the device that holds it if not.
+#[derive(Debug)]
+pub(crate) struct Assignment {
+    sources: Vec<Cell>,
+    allowed: Vec<BTreeSet<Place>>,
+    order: Vec<usize>,
+}
+
+impl Assignment {
+    pub(crate) fn of(from: &Ledger, source: &Cells, to: &Ledger, destination: &Cells) -> Self {
+        let sources: Vec<Cell> = source.iter().map(|cell| from.cells[*cell].clone()).collect();
+        let newest = |cell: &usize| to.cells[*cell].holders().filter(|holders| !holders.contains(&Place::Host));
+        let homes: BTreeSet<Place> = destination.iter().filter_map(newest).flatten().copied().collect();
+        let allowed = sources.iter().map(|cell| Self::allowed(cell, &homes, &from.devices)).collect();
+        Self { sources, allowed, order: from.devices.clone() }
+    }
+
+    fn allowed(cell: &Cell, homes: &BTreeSet<Place>, order: &[usize]) -> BTreeSet<Place> {
+        let Some(holders) = cell.holders() else { return BTreeSet::new() };
+        let device = devices_in(order, holders).map(Place::Device);
+        let own = if holders.contains(&Place::Host) { Some(Place::Host) } else { device };
+        let homes = homes.iter().copied().filter(|_| device.is_some());
+        homes.chain(own).collect()
+    }
+
+    /// Takes in what was chosen, and checks that it was allowed.
+    pub(crate) fn settle(self, to: &mut Ledger, destination: &Cells, chosen: impl Fn(usize) -> BTreeSet<Place>) {
+        let mut copies: Vec<(usize, Place)> = Vec::new();
+        for ((cell, source), allowed) in destination.iter().zip(&self.sources).zip(&self.allowed) {
+            let Cell::Stored(holders) = source else {
+                to.cells[*cell] = Cell::Constant(BTreeSet::new());
+                continue;
+            };
+            let places = chosen(*cell);
+            let place = *places.first().expect("an assigned element is somewhere");
+            assert!(
+                places.len() == 1 && allowed.contains(&place),
+                "element {cell} of {source:?} went to {places:?}, allowed is {allowed:?}"
+            );
+            to.memory.insert(place);
+            to.cells[*cell] = Cell::Stored(places);
+            if let (Place::Device(_), false) = (place, holders.contains(&place)) {
+                copies.push((devices_in(&self.order, holders).expect("no upload is allowed"), place));
+            }
+        }
+        let count = copies.iter().collect::<BTreeSet<_>>().len() as u64;
+        to.traffic.between_devices += Flow { count, bytes: ELEMENT * copies.len() as u64 };
+    }
+}
+
+/// `assign_on`: to a device's copy, from that device's copy of the source, from another device, or through an upload of the source.
+pub(crate) fn assign_on(from: &mut Ledger, source: &Cells, device: usize) -> (Expected, Vec<Cell>, Flow) {
+    let place = Place::Device(device);
+    if !from.is_defined(source) {
+        return (Expected::Uninitialised, Vec::new(), Flow::default());
+    }
+    let mut between: Vec<usize> = Vec::new();
+    let mut results = Vec::new();
+    let mut uploads: Vec<usize> = Vec::new();
+    for cell in source {
+        let Some(holders) = from.cells[*cell].holders() else {
+            results.push(Cell::Constant(BTreeSet::from([place])));
+            continue;
+        };
+        if !holders.contains(&place) {
+            match devices_in(&from.devices, holders) {
+                Some(other) => between.push(other),
+                None => uploads.push(*cell),
+            }
+        }
+        results.push(Cell::Stored(BTreeSet::from([place])));
+    }
+    let len = uploads.len();
+    let uploads = Cells::from_shape_vec(Dim(vec![len]), uploads).expect("one axis");
+    let _ = from.acquire(place, &uploads, Access::Read);
+    let flow = Flow { count: between.iter().collect::<BTreeSet<_>>().len() as u64, bytes: ELEMENT * between.len() as u64 };
+    (Expected::Fine, results, flow)
+}

@@ -1,0 +1,395 @@
+//! Steps as they are drawn, and what they mean for arrays of given shapes.
+//!
+//! A step is a kind and raw numbers, each taken modulo what there is to choose from: so every step is legal in every state, and a failing run can be
+//! shrunk by leaving steps out and making numbers smaller.
+
+use std::fmt;
+
+use proptest::prelude::*;
+use resident::ndarray::SliceInfoElem;
+
+/// What kind of step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Host,
+    HostMut,
+    HostOverwrite,
+    Gpu,
+    GpuMut,
+    GpuOverwrite,
+    Stamp,
+    StampFlat,
+    Mix,
+    MixFlat,
+    CallStamp,
+    CallMix,
+    Prefetch,
+    PrefetchHost,
+    Snapshot,
+    Fill,
+    FillOn,
+    Get,
+    Set,
+    HostChanged,
+    GpuChanged,
+    Copy,
+    CopyFlat,
+    CallCopy,
+    Assign,
+    AssignOn,
+    Combine,
+    HalvesCopy,
+    HalvesAssign,
+    HalvesAssignOn,
+    Combs,
+    Clone,
+    Renew,
+    Return,
+    Synchronize,
+}
+
+impl Kind {
+    const ALL: [Self; 35] = [
+        Self::Host,
+        Self::HostMut,
+        Self::HostOverwrite,
+        Self::Gpu,
+        Self::GpuMut,
+        Self::GpuOverwrite,
+        Self::Stamp,
+        Self::StampFlat,
+        Self::Mix,
+        Self::MixFlat,
+        Self::CallStamp,
+        Self::CallMix,
+        Self::Prefetch,
+        Self::PrefetchHost,
+        Self::Snapshot,
+        Self::Fill,
+        Self::FillOn,
+        Self::Get,
+        Self::Set,
+        Self::HostChanged,
+        Self::GpuChanged,
+        Self::Copy,
+        Self::CopyFlat,
+        Self::CallCopy,
+        Self::Assign,
+        Self::AssignOn,
+        Self::Combine,
+        Self::HalvesCopy,
+        Self::HalvesAssign,
+        Self::HalvesAssignOn,
+        Self::Combs,
+        Self::Clone,
+        Self::Renew,
+        Self::Return,
+        Self::Synchronize,
+    ];
+}
+
+/// A step as it is drawn.
+#[derive(Clone)]
+pub(crate) struct Step {
+    pub(crate) kind: Kind,
+    pub(crate) arrays: [u8; 3],
+    pub(crate) lane: u8,
+    pub(crate) value: u32,
+    pub(crate) picks: [u8; 24],
+}
+
+/// One line, so that a failing program can be read.
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = self.picks.iter().rposition(|pick| *pick != 0).map_or(0, |last| last + 1);
+        write!(f, "{:?} {:?} lane {} value {} picks {:?}", self.kind, self.arrays, self.lane, self.value, &self.picks[..last])
+    }
+}
+
+impl Step {
+    pub(crate) fn strategy() -> BoxedStrategy<Self> {
+        let kind = proptest::sample::select(Kind::ALL.to_vec());
+        (kind, any::<[u8; 3]>(), any::<u8>(), 1..1000_u32, any::<[u8; 24]>())
+            .prop_map(|(kind, arrays, lane, value, picks)| Self { kind, arrays, lane, value, picks })
+            .boxed()
+    }
+}
+
+/// A part of an array, by ndarray's slicing.
+pub(crate) type Part = Vec<SliceInfoElem>;
+
+/// An array and a part of it.
+pub(crate) type End = (usize, Part);
+
+/// Something done with one part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum One {
+    Host,
+    HostMut,
+    HostOverwrite,
+    Gpu,
+    /// The guard may be forgotten.
+    GpuMut {
+        forgotten: bool,
+    },
+    GpuOverwrite,
+    Stamp {
+        flat: bool,
+    },
+    Mix {
+        flat: bool,
+    },
+    CallStamp,
+    CallMix,
+    Prefetch,
+    PrefetchHost,
+    Snapshot,
+    Fill,
+    FillOn,
+    /// Of the part's element with this number.
+    Get(usize),
+    Set(usize),
+    HostChanged,
+    GpuChanged,
+}
+
+/// Something done with two parts of one shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Two {
+    Copy { flat: bool },
+    CallCopy,
+    Assign,
+    AssignOn,
+}
+
+/// What an array is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Maker {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) columns_first: bool,
+    pub(crate) origin: Origin,
+}
+
+/// How a new array starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin {
+    Adopted { reversed: bool },
+    Zeros,
+    Full,
+    Uninit,
+}
+
+/// A step with its numbers resolved.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    One {
+        array: usize,
+        part: Part,
+        operation: One,
+    },
+    Two {
+        from: End,
+        to: End,
+        operation: Two,
+    },
+    Combine {
+        one: End,
+        other: End,
+        into: End,
+    },
+    /// Between the two sides of `split_at_mut`; the parts are of the sides.
+    Halves {
+        array: usize,
+        axis: usize,
+        at: usize,
+        from: Part,
+        to: Part,
+        operation: Two,
+    },
+    /// Even and odd indices of axis 0, by `multi_slice_mut`.
+    Combs {
+        array: usize,
+        other_lane: usize,
+    },
+    Clone {
+        from: End,
+        into: usize,
+    },
+    Renew {
+        array: usize,
+        maker: Maker,
+    },
+    /// `into_array`, and adopted again.
+    Return {
+        array: usize,
+    },
+    Synchronize {
+        device: Option<usize>,
+    },
+}
+
+/// Raw numbers, one after the other.
+struct Picks<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Picks<'_> {
+    fn below(&mut self, count: usize) -> usize {
+        let byte = self.bytes[self.at % self.bytes.len()];
+        self.at += 1;
+        usize::from(byte) % count
+    }
+
+    fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == count - 1
+    }
+}
+
+fn range(start: usize, count: usize, step: usize, reversed: bool) -> SliceInfoElem {
+    let end = if count == 0 { start } else { start + (count - 1) * step + 1 };
+    let step = if reversed { -(step as isize) } else { step as isize };
+    SliceInfoElem::Slice { start: start as isize, end: Some(end as isize), step }
+}
+
+/// Any part of an array: all of it, or by axis all, one index, or a range with steps either way; rarely an empty one.
+fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
+    let whole = picks.below(4) == 0;
+    let axis = |extent: &usize| match if whole { 0 } else { picks.below(5) } {
+        0 => range(0, *extent, 1, false),
+        1 => SliceInfoElem::Index(picks.below(*extent) as isize),
+        _ => {
+            let (start, step) = (picks.below(*extent), 1 + picks.below(3));
+            let count = if picks.one_in(16) { 0 } else { 1 + picks.below(1 + (extent - 1 - start) / step) };
+            range(start, count, step, picks.one_in(3))
+        }
+    };
+    shape.iter().map(axis).collect()
+}
+
+/// Parts of one shape, one of each array.
+fn equal_parts<const N: usize>(shapes: [&[usize]; N], picks: &mut Picks<'_>) -> [Part; N] {
+    let axes = shapes.iter().map(|shape| shape.len()).min().unwrap_or(0);
+    let kept = if axes > 1 && picks.one_in(3) { 1 } else { axes };
+    let counts: Vec<usize> = (0..kept).map(|axis| 1 + picks.below(shapes.iter().map(|shape| shape[axis]).min().unwrap_or(1))).collect();
+    shapes.map(|shape| {
+        let axis = |(axis, extent): (usize, &usize)| match counts.get(axis) {
+            None => SliceInfoElem::Index(picks.below(*extent) as isize),
+            Some(count) => {
+                let steps = if *count > 1 { (extent - 1) / (count - 1) } else { 1 };
+                let step = 1 + picks.below(steps.min(3));
+                range(picks.below(extent - (count - 1) * step), *count, step, picks.one_in(4))
+            }
+        };
+        shape.iter().enumerate().map(axis).collect()
+    })
+}
+
+/// The shapes that new arrays have.
+const SHAPES: [&[usize]; 6] = [&[10], &[4, 5], &[5, 4], &[2, 3, 2], &[7], &[3, 1, 4]];
+
+impl Maker {
+    fn picked(picks: &mut Picks<'_>) -> Self {
+        Self::of(picks.below(SHAPES.len()), picks.below(4), picks.one_in(3), picks.one_in(3))
+    }
+
+    /// The arrays that a run starts with.
+    pub(crate) fn first(number: usize) -> Self {
+        Self::of(number, number, number == 2, false)
+    }
+
+    fn of(shape: usize, origin: usize, columns_first: bool, reversed: bool) -> Self {
+        let origin = match origin {
+            0 => Origin::Adopted { reversed },
+            1 => Origin::Zeros,
+            2 => Origin::Full,
+            _ => Origin::Uninit,
+        };
+        Self { shape: SHAPES[shape].to_vec(), columns_first, origin }
+    }
+}
+
+impl Step {
+    /// What the step does to arrays of these shapes, of which there are three at least.
+    pub(crate) fn plan(&self, shapes: &[Vec<usize>], lanes: usize) -> Plan {
+        let mut picks = Picks { bytes: &self.picks, at: 0 };
+        let [array, other, third] = distinct(self.arrays, shapes.len());
+        match self.kind {
+            Kind::Copy => self.two(shapes, [array, other], Two::Copy { flat: false }, &mut picks),
+            Kind::CopyFlat => self.two(shapes, [array, other], Two::Copy { flat: true }, &mut picks),
+            Kind::CallCopy => self.two(shapes, [array, other], Two::CallCopy, &mut picks),
+            Kind::Assign => self.two(shapes, [array, other], Two::Assign, &mut picks),
+            Kind::AssignOn => self.two(shapes, [array, other], Two::AssignOn, &mut picks),
+            Kind::Combine => {
+                // The two that are read may be overlapping parts of one array.
+                let second = if picks.one_in(2) { array } else { third };
+                let [one, two, into] = equal_parts([&shapes[array], &shapes[second], &shapes[other]], &mut picks);
+                Plan::Combine { one: (array, one), other: (second, two), into: (other, into) }
+            }
+            Kind::HalvesCopy => self.halves(shapes, array, Two::Copy { flat: picks.one_in(3) }, &mut picks),
+            Kind::HalvesAssign => self.halves(shapes, array, Two::Assign, &mut picks),
+            Kind::HalvesAssignOn => self.halves(shapes, array, Two::AssignOn, &mut picks),
+            Kind::Combs => Plan::Combs { array, other_lane: picks.below(lanes) },
+            Kind::Clone => Plan::Clone { from: (array, any_part(&shapes[array], &mut picks)), into: other },
+            Kind::Renew => Plan::Renew { array, maker: Maker::picked(&mut picks) },
+            Kind::Return => Plan::Return { array },
+            Kind::Synchronize => Plan::Synchronize { device: picks.one_in(2).then(|| self.lane(lanes) / 2) },
+            _ => self.one(shapes, array, &mut picks),
+        }
+    }
+
+    /// The stream that the step uses.
+    pub(crate) fn lane(&self, lanes: usize) -> usize {
+        usize::from(self.lane) % lanes
+    }
+
+    fn one(&self, shapes: &[Vec<usize>], array: usize, picks: &mut Picks<'_>) -> Plan {
+        let operation = match self.kind {
+            Kind::Host => One::Host,
+            Kind::HostMut => One::HostMut,
+            Kind::HostOverwrite => One::HostOverwrite,
+            Kind::Gpu => One::Gpu,
+            Kind::GpuMut => One::GpuMut { forgotten: picks.one_in(2) },
+            Kind::GpuOverwrite => One::GpuOverwrite,
+            Kind::Stamp => One::Stamp { flat: false },
+            Kind::StampFlat => One::Stamp { flat: true },
+            Kind::Mix => One::Mix { flat: false },
+            Kind::MixFlat => One::Mix { flat: true },
+            Kind::CallStamp => One::CallStamp,
+            Kind::CallMix => One::CallMix,
+            Kind::Prefetch => One::Prefetch,
+            Kind::PrefetchHost => One::PrefetchHost,
+            Kind::Snapshot => One::Snapshot,
+            Kind::Fill => One::Fill,
+            Kind::FillOn => One::FillOn,
+            Kind::Get => One::Get(picks.below(64)),
+            Kind::Set => One::Set(picks.below(64)),
+            Kind::HostChanged => One::HostChanged,
+            Kind::GpuChanged => One::GpuChanged,
+            kind => unreachable!("{kind:?} is no operation on one part"),
+        };
+        Plan::One { array, part: any_part(&shapes[array], picks), operation }
+    }
+
+    fn two(&self, shapes: &[Vec<usize>], [from, to]: [usize; 2], operation: Two, picks: &mut Picks<'_>) -> Plan {
+        let [source, destination] = equal_parts([&shapes[from], &shapes[to]], picks);
+        Plan::Two { from: (from, source), to: (to, destination), operation }
+    }
+
+    fn halves(&self, shapes: &[Vec<usize>], array: usize, operation: Two, picks: &mut Picks<'_>) -> Plan {
+        let mut left = shapes[array].clone();
+        let Some(axis) = (0..left.len()).find(|axis| left[*axis] > 1) else { return Plan::Synchronize { device: None } };
+        let mut right = left.clone();
+        let at = 1 + picks.below(left[axis] - 1);
+        (left[axis], right[axis]) = (at, left[axis] - at);
+        let [from, to] = equal_parts([&left, &right], picks);
+        Plan::Halves { array, axis, at, from, to, operation }
+    }
+}
+
+fn distinct([one, other, third]: [u8; 3], count: usize) -> [usize; 3] {
+    let one = usize::from(one) % count;
+    let other = (one + 1 + usize::from(other) % (count - 1)) % count;
+    let third = (0..count).cycle().skip(usize::from(third) % count).find(|third| ![one, other].contains(third));
+    [one, other, third.unwrap_or(one)]
+}
