@@ -162,10 +162,10 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             let device = stream.device_ref().name();
             // A device that never held the array is as little newest as one that holds an old copy: the last slot stands for it.
             self.expect_newest(place.or(Place::slot(Place::COUNT - 1)).unwrap_or(Place::HOST), &device)?;
-            let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut Dependencies::new())?;
-            self.storage.lock().handed_out = true;
-            transfer::mark(request, stream, acquired.place, Access::ReadWrite, At::position(stream.queue().tail()));
-            Ok(())
+            let mut depends = Dependencies::new();
+            let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
+            let upto = At::position(stream.queue().tail());
+            transfer::mark_foreign(request, stream, &acquired, Access::ReadWrite, upto, depends)
         })
     }
 

@@ -5,7 +5,8 @@
 //! same algebra as validity, so uses of disjoint parts never meet. This module knows no stream, only keys; whoever asks turns marks into waits.
 //!
 //! A mark says where in its stream a use is: at a position, or *open*, for an access handed out as a guard, behind which foreign work may be queued
-//! until the guard drops. A closed guard is a position again. All readers are kept until they are known to be done or a write comes after them:
+//! until the guard drops. A closed guard is a position again. When a use is over and whether it went well are two questions: a guard ends at a
+//! position of somebody else's work, whose failure is not its own, and its bytes may be spoilt by work that was queued before it. All readers are kept until they are known to be done or a write comes after them:
 //! keeping only the last is cudarc's hole (a).
 
 use smallvec::SmallVec;
@@ -14,7 +15,7 @@ use crate::backend::Position;
 use crate::coherence::{Region, RegionMap};
 
 /// A stream, as the array that keeps it numbers it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct StreamKey(pub(crate) u32);
 
 impl StreamKey {
@@ -45,11 +46,34 @@ impl At {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Mark {
     pub(crate) stream: StreamKey,
+    /// When it is over.
     pub(crate) at: At,
+    /// The work of the stream whose failure spoils the bytes; the start for none.
+    work: Position,
 }
 
 impl Mark {
-    const NONE: Self = Self { stream: StreamKey::NONE, at: At(0) };
+    const NONE: Self = Self { stream: StreamKey::NONE, at: At(0), work: Position::START };
+
+    /// Queued work that writes: if it fails, the bytes are spoilt.
+    pub(crate) fn written(stream: StreamKey, position: Position) -> Self {
+        Self { stream, at: At::position(position), work: position }
+    }
+
+    /// A use that spoils nothing, whatever becomes of the work at that position: a read, memory that was taken.
+    pub(crate) fn harmless(stream: StreamKey, at: At) -> Self {
+        Self { stream, at, work: Position::START }
+    }
+
+    /// Foreign work on bytes that are spoilt if the stream's own work at `work` fails.
+    pub(crate) fn foreign(stream: StreamKey, at: At, work: Position) -> Self {
+        Self { stream, at: at.max(At::position(work)), work }
+    }
+
+    /// The work of its stream whose failure spoils the bytes.
+    pub(crate) fn work(&self) -> Option<Position> {
+        (self.work != Position::START).then_some(self.work)
+    }
 }
 
 /// How bytes are touched.
@@ -159,10 +183,9 @@ impl Uses {
 
     /// The guard of an open write was dropped: nothing foreign comes behind `position` any more.
     pub(crate) fn close(&mut self, shape: &[u64], region: Option<&Region>, stream: StreamKey, position: Position) {
-        let open = Mark { stream, at: At::OPEN };
         self.update(shape, region, |usage| {
-            if usage.writer == open {
-                usage.writer = Mark { stream, at: At::position(position) };
+            if usage.writer.stream == stream && usage.writer.at == At::OPEN {
+                usage.writer.at = At::position(position);
             }
         });
     }

@@ -10,7 +10,7 @@ use crate::audit::{Traffic, Validity};
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, failure};
 use crate::coherence::{Coherence, ConstantId, Content, LossId, Place, Region};
 use crate::device::{Device, Stream};
-use crate::order::{Mark, StreamKey, Uses};
+use crate::order::{At, Mark, StreamKey, Uses};
 
 /// More streams than this are looked through for idle ones before another is kept.
 const STREAMS_KEPT: usize = 8;
@@ -277,7 +277,7 @@ impl State {
     fn failed_at(&self, place: Place, space: &Space) -> Vec<(Region, Arc<FailureRecord>)> {
         let mut failed = Vec::new();
         self.uses(place).all_writers(space.extents(), |region, mark| {
-            if let (Some(stream), Some(position)) = (self.stream(mark.stream), mark.at.queued())
+            if let (Some(stream), Some(position)) = (self.stream(mark.stream), mark.work())
                 && let Some(record) = failure::of(stream.id(), position)
             {
                 failed.push((*region, record));
@@ -365,7 +365,6 @@ impl State {
 
 fn is_over(streams: &[Option<Stream>], mark: Mark) -> bool {
     let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else { return true };
-    let Some(position) = mark.at.queued() else { return false };
     // Completion first, then the failure: a failure is entered before its position counts as complete.
-    stream.core().is_done(mark.at) && failure::of(stream.id(), position).is_none()
+    mark.at != At::OPEN && stream.core().is_done(mark.at) && mark.work().is_none_or(|work| failure::of(stream.id(), work).is_none())
 }

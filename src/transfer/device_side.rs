@@ -1,12 +1,14 @@
 //! Accesses on a device: acquire, and the marks that follow.
 
+use smallvec::SmallVec;
+
 use super::{MOVED, Marks, Request};
 use crate::audit::Flow;
-use crate::backend::{Address, Dependencies, embedded};
+use crate::backend::{Address, Bytes, Dependencies, FillWork, Position, Work, embedded};
 use crate::coherence::{Access, Piece, Place};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::order::{At, Touch};
+use crate::order::{At, Mark, StreamKey, Touch};
 use crate::storage::State;
 
 /// What an acquired part is to its stream.
@@ -137,21 +139,75 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
         return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
     }
     let mut state = request.storage.lock();
-    let acquired = match at_hand(request, &state, stream, access, &mut Dependencies::new()) {
+    let mut depends = Dependencies::new();
+    let acquired = match at_hand(request, &state, stream, access, &mut depends) {
         Some(acquired) => acquired,
         None => {
             drop(state);
-            let acquired = bring(request, stream, access, &mut Dependencies::new())?;
+            let acquired = bring(request, stream, access, &mut depends)?;
             state = request.storage.lock();
             acquired
         }
     };
-    state.handed_out = true;
-    enter(request, &mut state, stream, acquired.place, access, At::OPEN);
     if access == Access::Read {
+        state.handed_out = true;
+        enter(request, &mut state, stream, acquired.place, access, At::OPEN);
         know(request, &state, stream, &acquired);
+    } else if let Some(work) = inherited_at_hand(stream, &depends) {
+        enter_foreign(request, &mut state, stream, &acquired, access, Mark::foreign(StreamKey::default(), At::OPEN, work));
+    } else {
+        drop(state);
+        mark_foreign(request, stream, &acquired, access, At::OPEN, depends)?;
     }
     Ok(acquired)
+}
+
+/// Enters a write of foreign work, which is queued at `at` or still to come. It reads what `depends` may still spoil: nobody can keep foreign work
+/// from running then, but what it made of spoilt bytes is no contents.
+pub(crate) fn mark_foreign(
+    request: &Request<'_>,
+    stream: &Stream,
+    acquired: &Acquired,
+    access: Access,
+    at: At,
+    depends: Dependencies,
+) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let work = match inherited_at_hand(stream, &depends) {
+        Some(work) => work,
+        None => inherited(request, stream, acquired.address, depends)?,
+    };
+    let mut state = request.storage.lock();
+    enter_foreign(request, &mut state, stream, acquired, access, Mark::foreign(StreamKey::default(), at, work));
+    Ok(())
+}
+
+fn enter_foreign(request: &Request<'_>, state: &mut State, stream: &Stream, acquired: &Acquired, access: Access, mark: Mark) {
+    state.handed_out = true;
+    let mut mark = mark;
+    mark.stream = state.key_of(stream);
+    request.enter_mark(state, acquired.place, Touch::Write, mark);
+    written(request, state, acquired.place, access);
+}
+
+/// Work of `stream` that fails if one of `depends` does, where nothing has to be queued to have one; the start if there is none.
+#[inline]
+fn inherited_at_hand(stream: &Stream, depends: &Dependencies) -> Option<Position> {
+    match depends.as_slice() {
+        [] => Some(Position::START),
+        [(queue, position)] if *queue == stream.id() => Some(*position),
+        _ => None,
+    }
+}
+
+/// Queues work of `stream` that does nothing but fail if one of `depends` does.
+fn inherited(request: &Request<'_>, stream: &Stream, address: Address, depends: Dependencies) -> Result<Position> {
+    let label = request.storage.label("access to", request.site);
+    let work = FillWork { address, parts: SmallVec::new(), pattern: Bytes::from_elem(0, 1), poison: false, depends, label };
+    let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
+    submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
 }
 
 /// Remembers an open reader of the whole for the fast path.
@@ -185,9 +241,16 @@ pub(crate) fn mark_launched(request: &Request<'_>, stream: &Stream, place: Place
 pub(super) fn enter(request: &Request<'_>, state: &mut State, stream: &Stream, place: Place, access: Access, at: At) {
     request.mark_use(state, place, access.touch(), stream, at);
     if access.touch() == Touch::Write {
-        request.storage.forget_known();
-        request.become_newest(state, place, access);
+        written(request, state, place, access);
+    } else {
+        request.storage.publish(state);
     }
+}
+
+#[inline]
+fn written(request: &Request<'_>, state: &mut State, place: Place, access: Access) {
+    request.storage.forget_known();
+    request.become_newest(state, place, access);
     request.storage.publish(state);
 }
 

@@ -54,7 +54,7 @@ impl Request<'_> {
         state.slot_mut(place).address = Some(address);
         // Other streams may use the memory only behind its allocation.
         let at = At::position(stream.queue().tail());
-        let mark = Mark { stream: state.key_of(stream), at };
+        let mark = Mark::harmless(state.key_of(stream), at);
         let space = self.storage.space();
         state.slot_mut(place).uses.mark(space.extents(), None, Touch::Write, mark);
         Ok(())
@@ -119,7 +119,7 @@ impl Request<'_> {
         };
         let position = self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
         source.visited_by(stream.core(), position);
-        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
+        let mark = Mark::harmless(state.key_of(stream), At::position(position));
         for region in regions {
             state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, mark);
         }
@@ -166,7 +166,7 @@ impl Request<'_> {
     /// Queues work on `stream` that reads `regions` at `from`; it was ordered by `read_behind`.
     pub(super) fn submit_read(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, work: Work) -> Result<Position> {
         let position = stream.queue().submit(work).map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))?;
-        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
+        let mark = Mark::harmless(state.key_of(stream), At::position(position));
         for region in regions {
             state.uses_mut(from).mark(self.storage.space().extents(), Some(region), Touch::Read, mark);
         }
@@ -180,7 +180,7 @@ impl Request<'_> {
         for region in regions {
             collect(state, from, region, Touch::Read, stream, &mut marks);
             state.uses(from).writers(Some(region), |mark| {
-                if let (Some(writer), Some(position)) = (state.stream(mark.stream), mark.at.queued())
+                if let (Some(writer), Some(position)) = (state.stream(mark.stream), mark.work())
                     && !state.is_over(mark)
                     && !depends.contains(&(writer.id(), position))
                 {
@@ -195,7 +195,7 @@ impl Request<'_> {
     /// The copy to `place` is queued: it is valid there from now on, for whoever comes behind `position`.
     fn note_queued(&self, state: &mut State, stream: &Stream, place: Place, regions: &Regions, position: Position) {
         let space = self.storage.space();
-        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
+        let mark = Mark::written(state.key_of(stream), position);
         for region in regions {
             state.uses_mut(place).mark(space.extents(), Some(region), Touch::Write, mark);
             state.coherence.apply(place, region, Access::Read);

@@ -156,10 +156,11 @@ impl Request<'_> {
 
     fn note_downloaded(&self, state: &mut State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>, position: Position) {
         let space = self.storage.space();
-        let mark = Mark { stream: state.key_of(stream), at: At::position(position) };
+        let key = state.key_of(stream);
+        let (read, written) = (Mark::harmless(key, At::position(position)), Mark::written(key, position));
         for region in regions {
-            state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, mark);
-            state.host_uses.mark(space.extents(), Some(region), Touch::Write, mark);
+            state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, read);
+            state.host_uses.mark(space.extents(), Some(region), Touch::Write, written);
             state.coherence.apply(Place::HOST, region, Access::Read);
         }
         self.storage.publish(state);

@@ -33,7 +33,7 @@ use crate::sync::Turnstile;
 
 pub(crate) use assign::{End, Target, assign, clone_into};
 pub(crate) use constant::{fill, peek, poke};
-pub(crate) use device_side::{Acquired, acquire_on, close_write, hand_out, mark, mark_launched};
+pub(crate) use device_side::{Acquired, acquire_on, close_write, hand_out, mark, mark_foreign, mark_launched};
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host};
 pub(crate) use release::release;
@@ -133,8 +133,19 @@ impl Request<'_> {
         marks
     }
 
+    /// Enters a use; one that writes is queued work, whose failure spoils what it writes.
+    #[inline]
     fn mark_use(&self, state: &mut State, place: Place, touch: Touch, stream: &Stream, at: At) {
-        let mark = Mark { stream: state.key_of(stream), at };
+        let key = state.key_of(stream);
+        let mark = match (touch, at.queued()) {
+            (Touch::Write, Some(position)) => Mark::written(key, position),
+            _ => Mark::harmless(key, at),
+        };
+        self.enter_mark(state, place, touch, mark);
+    }
+
+    #[inline]
+    fn enter_mark(&self, state: &mut State, place: Place, touch: Touch, mark: Mark) {
         let space = self.storage.space();
         self.selection.each(|region| state.uses_mut(place).mark(space.extents(), region, touch, mark));
     }
@@ -143,7 +154,7 @@ impl Request<'_> {
     fn dependencies(&self, state: &State, place: Place, depends: &mut Dependencies) {
         self.selection.each(|region| {
             state.uses(place).writers(region, |mark| {
-                if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.at.queued())
+                if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.work())
                     && !state.is_over(mark)
                     && !depends.contains(&(stream.id(), position))
                 {

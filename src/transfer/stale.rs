@@ -63,7 +63,7 @@ impl Request<'_> {
                 label: self.storage.label("poison of the stale copy of", self.site),
             };
             if let Ok(position) = stream.queue().submit(Work::Fill(Box::new(work))) {
-                let mark = Mark { stream: state.key_of(&stream), at: At::position(position) };
+                let mark = Mark::harmless(state.key_of(&stream), At::position(position));
                 state.uses_mut(place).mark(self.storage.space().extents(), Some(&region), Touch::Write, mark);
             }
         }
