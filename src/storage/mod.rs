@@ -157,7 +157,14 @@ impl Storage {
 
     /// Enters a reader for the fast path, where there is room. Called with the lock held.
     pub(crate) fn know(&self, state: &State, stream: u64, address: u64) {
-        self.known_epoch.store(state.seen_failures(), Ordering::Relaxed);
+        let epoch = state.seen_failures();
+        let is_first = self.known.iter().all(|known| known.stream.load(Ordering::Relaxed) == 0);
+        if is_first {
+            self.known_epoch.store(epoch, Ordering::Relaxed);
+        } else if self.known_epoch.load(Ordering::Relaxed) != epoch {
+            // What was entered before the last failure may be spoilt by it, and cannot be taken out while others read: it is just not used.
+            return;
+        }
         let free = self.known.iter().find(|known| [0, stream].contains(&known.stream.load(Ordering::Relaxed)));
         if let Some(known) = free {
             known.address.store(address, Ordering::Relaxed);
