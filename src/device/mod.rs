@@ -147,16 +147,20 @@ impl Device {
     /// The first failure of that work which no earlier `synchronize` returned; [`Error::InsideKernel`] inside a kernel body.
     pub fn synchronize(&self) -> Result<()> {
         self.settle_orphans();
-        let mut first = self.0.default.synchronize(self);
-        let streams: Vec<Arc<StreamCore>> = self.0.streams.lock().iter().filter_map(Weak::upgrade).collect();
-        for stream in streams {
-            first = first.and(stream.synchronize(self));
+        // All of it is waited for before anything is told: a call tells one failure, and leaves the others to the next.
+        let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().tail())];
+        all.extend(self.0.streams.lock().iter().filter_map(Weak::upgrade).map(|stream| {
+            let tail = stream.queue().tail();
+            (stream, tail)
+        }));
+        all.extend(self.0.visits.lock().iter().cloned());
+        for (stream, position) in &all {
+            let waited = stream.queue().synchronize_to(*position);
+            waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
         }
-        let visits = std::mem::take(&mut *self.0.visits.lock());
-        for (stream, position) in visits {
-            first = first.and(stream.synchronize_to(self, position));
-        }
-        first
+        all.iter().try_for_each(|(stream, position)| stream.synchronize_to(self, *position))?;
+        self.0.visits.lock().retain(|(visitor, upto)| visitor.queue().completed() < *upto);
+        Ok(())
     }
 
     /// What has been moved to, from and between devices on behalf of arrays on this device.
