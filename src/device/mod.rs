@@ -9,7 +9,7 @@ mod stream;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -43,8 +43,8 @@ pub(crate) struct DeviceShared {
     /// Unique in the process.
     number: u64,
     default: Arc<StreamCore>,
-    /// Streams made by `new_stream`, for `synchronize`.
-    streams: Mutex<Vec<Weak<StreamCore>>>,
+    /// Streams made by `new_stream`, for `synchronize`: also ones whose last handle is gone, until they have run dry.
+    streams: Mutex<Vec<Arc<StreamCore>>>,
     stream_count: AtomicU32,
     /// Where streams of other devices last touched this device's memory.
     visits: Mutex<SmallVec<[(Arc<StreamCore>, Position); 2]>>,
@@ -134,8 +134,8 @@ impl Device {
         let queue = self.0.backend.new_queue().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
         let core = Arc::new(StreamCore::new(queue, self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
         let mut streams = self.0.streams.lock();
-        streams.retain(|stream| stream.strong_count() > 0);
-        streams.push(Arc::downgrade(&core));
+        streams.retain(is_in_use);
+        streams.push(Arc::clone(&core));
         drop(streams);
         Ok(Stream::of(self.clone(), Some(core)))
     }
@@ -149,16 +149,15 @@ impl Device {
         self.settle_orphans();
         // All of it is waited for before anything is told: a call tells one failure, and leaves the others to the next.
         let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().tail())];
-        all.extend(self.0.streams.lock().iter().filter_map(Weak::upgrade).map(|stream| {
-            let tail = stream.queue().tail();
-            (stream, tail)
-        }));
+        all.extend(self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().tail())));
         all.extend(self.0.visits.lock().iter().cloned());
         for (stream, position) in &all {
             let waited = stream.queue().synchronize_to(*position);
             waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
         }
         all.iter().try_for_each(|(stream, position)| stream.synchronize_to(self, *position))?;
+        drop(all);
+        self.0.streams.lock().retain(is_in_use);
         self.0.visits.lock().retain(|(visitor, upto)| visitor.queue().completed() < *upto);
         Ok(())
     }
@@ -212,6 +211,11 @@ impl Device {
             None => visits.push((Arc::clone(stream), position)),
         }
     }
+}
+
+/// Somebody has a handle, or it still has work to do.
+fn is_in_use(stream: &Arc<StreamCore>) -> bool {
+    Arc::strong_count(stream) > 1 || stream.queue().completed() < stream.queue().tail()
 }
 
 impl PartialEq for Device {
