@@ -58,6 +58,8 @@ pub(super) struct Log(Mutex<State>);
 struct State {
     count: u64,
     calls: VecDeque<Call>,
+    /// Work that failed before its call had returned: a worker may be that fast.
+    failed_early: Vec<(u32, Position)>,
     hazards: Vec<Hazard>,
 }
 
@@ -77,13 +79,19 @@ impl Log {
 
     /// Enters how a call went: the position that it drew, or that it was refused.
     pub(super) fn settle(&self, number: u64, position: Option<Position>) {
-        let mut state = self.lock();
+        let state = &mut *self.lock();
         // The newest calls are kept, so this one's place is counted from the end.
         let place = usize::try_from(state.count - number).ok().and_then(|age| state.calls.len().checked_sub(age + 1));
         let Some(call) = place.and_then(|place| state.calls.get_mut(place)) else { return };
-        match position {
-            Some(position) => call.position = position.0,
-            None => call.outcome = Outcome::Refused,
+        let Some(position) = position else {
+            call.outcome = Outcome::Refused;
+            return;
+        };
+        call.position = position.0;
+        let early = state.failed_early.iter().position(|failed| (Some(failed.0), failed.1) == (call.stream, position));
+        if let Some(early) = early {
+            call.outcome = Outcome::Failed;
+            state.failed_early.swap_remove(early);
         }
     }
 
@@ -91,8 +99,9 @@ impl Log {
     pub(super) fn failed(&self, stream: u32, position: Position) {
         let mut state = self.lock();
         let is_it = |call: &&mut Call| call.stream == Some(stream) && call.position == position.0;
-        if let Some(call) = state.calls.iter_mut().rev().find(is_it) {
-            call.outcome = Outcome::Failed;
+        match state.calls.iter_mut().rev().find(is_it) {
+            Some(call) => call.outcome = Outcome::Failed,
+            None => state.failed_early.push((stream, position)),
         }
     }
 
