@@ -177,10 +177,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     pub(super) fn fill_on<T: Element>(&self, stream: &Stream, value: T, site: Line) -> Result<()> {
         self.with(Cause::Explicit, "fill_on", site, |request| {
-            // Room first: a device that has none leaves the array as it was.
-            transfer::acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
-            transfer::fill(request, Bytes::from_slice(bytemuck::bytes_of(&value)));
-            transfer::acquire_on(request, stream, Access::Read, &mut Dependencies::new()).map(drop)
+            transfer::fill_on(request, stream, Bytes::from_slice(bytemuck::bytes_of(&value)))
         })
     }
 

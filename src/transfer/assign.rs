@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::constant::newest_device;
-use super::{Request, acquire_host, acquire_on, fill, mark, mark_host_written};
+use super::{Request, acquire_host, acquire_on, fill, fill_on, mark, mark_host_written};
 use crate::audit::{Cause, Direction};
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, Memory, Work};
 use crate::coherence::{Access, Content, Holders, Place, Region};
@@ -161,11 +161,13 @@ fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
 
 fn carry_constant(to: &Request<'_>, from: &Request<'_>, value: crate::coherence::ConstantId, target: Target<'_>) -> Result<()> {
     let bytes = from.storage.lock().constant_value(value, from.storage.space().element_bytes());
-    fill(to, bytes);
-    if let Target::On(stream) = target {
-        acquire_on(to, stream, Access::Read, &mut Dependencies::new())?;
+    match target {
+        Target::On(stream) => fill_on(to, stream, bytes),
+        Target::WhereNewest | Target::WhereItLives => {
+            fill(to, bytes);
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 /// Copies contents that are stored somewhere.

@@ -3,11 +3,11 @@
 use smallvec::SmallVec;
 
 use super::{Request, acquire_host, acquire_on, mark, mark_host_written};
-use crate::backend::{Bytes, CopyWork, Dependencies, FillWork, HostMemory, Memory, Work};
+use crate::backend::{Address, Bytes, CopyWork, Dependencies, FillWork, HostMemory, Memory, Position, Work};
 use crate::coherence::{Access, Content, Place};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::order::At;
+use crate::order::{At, Touch};
 use crate::storage::{HostBuffer, State};
 
 /// Makes the selection a constant: each place fills its own copy when it first needs it.
@@ -17,17 +17,52 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
         return;
     }
     let mut state = storage.lock();
-    storage.forget_known();
     let spoiled = request.stale_elsewhere_than_none(&state);
+    become_constant(request, &mut state, value);
+    request.poison(&mut state, spoiled);
+    storage.publish(&state);
+}
+
+/// Makes the selection a constant, and fills the copy of `stream`'s device now. The fill is queued first: if that is refused, nothing has changed.
+pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
+    let storage = request.storage;
+    if request.is_empty() {
+        return Ok(());
+    }
+    let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let position = queue_fill(request, stream, acquired.address, value.clone(), "fill of")?;
+    let mut state = storage.lock();
+    let spoiled = request.stale_elsewhere(&state, acquired.place);
+    become_constant(request, &mut state, value);
+    request.selection.for_each(storage.space(), |region| state.coherence.apply(acquired.place, region, Access::Read));
+    request.mark_use(&mut state, acquired.place, Touch::Write, stream, At::position(position));
+    request.poison(&mut state, spoiled);
+    storage.publish(&state);
+    drop(state);
+    stream.record_in_time();
+    Ok(())
+}
+
+fn become_constant(request: &Request<'_>, state: &mut State, value: Bytes) {
+    let space = request.storage.space();
+    request.storage.forget_known();
     state.host_stale_since = Some(request.site);
     for slot in &mut state.slots {
         slot.stale_since = Some(request.site);
     }
-    state.forget_constants(storage.space());
+    state.forget_constants(space);
     let id = state.constant_id(value);
-    request.selection.for_each(storage.space(), |region| state.coherence.write_constant(region, id));
-    request.poison(&mut state, spoiled);
-    storage.publish(&state);
+    request.selection.for_each(space, |region| state.coherence.write_constant(region, id));
+}
+
+/// Queues a fill of the selection with a value.
+fn queue_fill(request: &Request<'_>, stream: &Stream, address: Address, pattern: Bytes, operation: &str) -> Result<Position> {
+    let space = request.storage.space();
+    let mut parts = SmallVec::new();
+    request.selection.for_each(space, |region| parts.push(space.footprint(region)));
+    let label = request.storage.label(operation, request.site);
+    let work = FillWork { address, parts, pattern, poison: false, depends: Dependencies::new(), label };
+    stream.queue().submit(Work::Fill(Box::new(work))).map_err(|refusal| request.refused(stream.device_ref(), "filling", &refusal))
 }
 
 /// Writes the selection's one element where its newest contents are, or on the host if they are nowhere.
@@ -38,17 +73,8 @@ pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
         write_on_host(request, &value);
         return Ok(());
     };
-    let mut depends = Dependencies::new();
-    let acquired = acquire_on(request, &stream, Access::Overwrite, &mut depends)?;
-    let space = request.storage.space();
-    let mut parts = SmallVec::new();
-    request.selection.for_each(space, |region| parts.push(space.footprint(region)));
-    let label = request.storage.label("set of", request.site);
-    let work = FillWork { address: acquired.address, parts, pattern: value, poison: false, depends, label };
-    let position = stream
-        .queue()
-        .submit(Work::Fill(Box::new(work)))
-        .map_err(|refusal| request.refused(stream.device_ref(), "writing an element of", &refusal))?;
+    let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
+    let position = queue_fill(request, &stream, acquired.address, value, "set of")?;
     mark(request, &stream, acquired.place, Access::Overwrite, At::position(position));
     Ok(())
 }
@@ -130,7 +156,7 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
         let stream = request.download_stream(&state, place, &regions);
         let depends = request.read_behind(&state, &stream, place, &regions)?;
         let work = CopyWork {
-            source: Memory::Device(state.slot(place).address.unwrap_or(crate::backend::Address(0))),
+            source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Host(staging.clone()),
             source_device: None,
             parts: SmallVec::from_iter([storage.space().from_packed(region, 0).reversed()]),
@@ -151,7 +177,7 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
 
 impl Request<'_> {
     /// The failure of a copy to memory outside the array: by itself, or because what it was to read is lost.
-    pub(crate) fn outcome_of(&self, stream: &Stream, position: crate::backend::Position) -> Result<()> {
+    pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
         let Some(record) = crate::backend::failure::of(stream.id(), position) else { return Ok(()) };
         if record.inherited {
             let mut state = self.storage.lock();

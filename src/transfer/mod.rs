@@ -32,7 +32,7 @@ use crate::storage::{Selection, State, Storage};
 use crate::sync::Turnstile;
 
 pub(crate) use assign::{End, Target, assign, clone_into};
-pub(crate) use constant::{fill, peek, poke};
+pub(crate) use constant::{fill, fill_on, peek, poke};
 pub(crate) use device_side::{Acquired, acquire_on, close_write, hand_out, mark, mark_foreign, mark_launched};
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host};
