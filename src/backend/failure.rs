@@ -53,12 +53,12 @@ impl fmt::Display for BackendError {
     }
 }
 
-/// What kind of queued work failed first; dependants carry their root's kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What a failure means for the bytes that the work was to write. Work that fails because of other work keeps its own kind; a dead device is one for all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum FailureKind {
-    /// A copy or fill: its destination has no meaning, its source is untouched.
+    /// A copy of what is elsewhere too: its destination has no meaning, its source is untouched.
     Copy,
-    /// A kernel body: what it was to write has no meaning.
+    /// A kernel body, an assignment: what it was to write has no meaning, and stands nowhere else.
     Body,
     /// The whole device.
     Device,

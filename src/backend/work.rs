@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Address, Position, QueueId};
+use super::{Address, FailureKind, Position, QueueId};
 use crate::grid::Grid;
 
 /// A value's bytes, as a fill pattern.
@@ -63,7 +63,8 @@ pub(crate) struct Label {
     pub(crate) site: Option<&'static Location<'static>>,
 }
 
-/// A copy of any number of boxes between two memories.
+/// A copy of any number of boxes between two memories. `loss` says what its failure means: `Copy` where the contents can be had again from their source,
+/// `Body` where this copy was to make them, as an assignment does.
 #[derive(Debug)]
 pub(crate) struct CopyWork {
     pub(crate) source: Memory,
@@ -71,11 +72,12 @@ pub(crate) struct CopyWork {
     /// Set when `source` is memory of another device, which `Backend::reaches`.
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
     pub(crate) parts: SmallVec<[CopyPart; 1]>,
+    pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,
 }
 
-/// Repeats a pattern over boxes of device memory.
+/// Repeats a pattern over boxes of device memory. `loss` as for a copy.
 #[derive(Debug)]
 pub(crate) struct FillWork {
     pub(crate) address: Address,
@@ -84,6 +86,7 @@ pub(crate) struct FillWork {
     pub(crate) pattern: Bytes,
     /// True for the poison of stale copies: not contents, so nothing fails that reads behind it.
     pub(crate) poison: bool,
+    pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::constant::newest_device;
 use super::{Request, acquire_host, acquire_on, fill, fill_on, mark, mark_host_written};
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, CopyPart, CopyWork, Dependencies, Memory, Work};
+use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work};
 use crate::coherence::{Access, Content, Holders, Place, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -244,6 +244,7 @@ fn carry_on_device(
         }
         let source = state.slot(place).device.clone();
         let work = CopyWork {
+            loss: FailureKind::Body,
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
             source_device: neighbour.map(|_| Arc::clone(source.backend())),

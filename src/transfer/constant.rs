@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Request, acquire_host, acquire_on, mark, mark_host_written};
-use crate::backend::{Address, Bytes, CopyWork, Dependencies, FillWork, HostMemory, Memory, Position, Work};
+use crate::backend::{Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work};
 use crate::coherence::{Access, Content, Place};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -30,7 +30,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         return Ok(());
     }
     let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let position = queue_fill(request, stream, acquired.address, value.clone(), "fill of")?;
+    let position = queue_fill(request, stream, acquired.address, value.clone(), FailureKind::Copy, "fill of")?;
     let mut state = storage.lock();
     let spoiled = request.stale_elsewhere(&state, acquired.place);
     become_constant(request, &mut state, value);
@@ -56,12 +56,19 @@ fn become_constant(request: &Request<'_>, state: &mut State, value: Bytes) {
 }
 
 /// Queues a fill of the selection with a value.
-fn queue_fill(request: &Request<'_>, stream: &Stream, address: Address, pattern: Bytes, operation: &str) -> Result<Position> {
+fn queue_fill(
+    request: &Request<'_>,
+    stream: &Stream,
+    address: Address,
+    pattern: Bytes,
+    loss: FailureKind,
+    operation: &str,
+) -> Result<Position> {
     let space = request.storage.space();
     let mut parts = SmallVec::new();
     request.selection.for_each(space, |region| parts.push(space.footprint(region)));
     let label = request.storage.label(operation, request.site);
-    let work = FillWork { address, parts, pattern, poison: false, depends: Dependencies::new(), label };
+    let work = FillWork { loss, address, parts, pattern, poison: false, depends: Dependencies::new(), label };
     stream.queue().submit(Work::Fill(Box::new(work))).map_err(|refusal| request.refused(stream.device_ref(), "filling", &refusal))
 }
 
@@ -74,7 +81,7 @@ pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
         return Ok(());
     };
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
-    let position = queue_fill(request, &stream, acquired.address, value, "set of")?;
+    let position = queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
     mark(request, &stream, acquired.place, Access::Overwrite, At::position(position));
     Ok(())
 }
@@ -156,6 +163,7 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
         let stream = request.download_stream(&state, place, &regions);
         let depends = request.read_behind(&state, &stream, place, &regions)?;
         let work = CopyWork {
+            loss: FailureKind::Copy,
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Host(staging.clone()),
             source_device: None,

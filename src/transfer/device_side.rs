@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{MOVED, Marks, Request};
 use crate::audit::Flow;
-use crate::backend::{Address, Bytes, Dependencies, FillWork, Position, Work, embedded};
+use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work, embedded};
 use crate::coherence::{Access, Piece, Place};
 use crate::device::Stream;
 use crate::error::Result;
@@ -205,7 +205,8 @@ fn inherited_at_hand(stream: &Stream, depends: &Dependencies) -> Option<Position
 /// Queues work of `stream` that does nothing but fail if one of `depends` does.
 fn inherited(request: &Request<'_>, stream: &Stream, address: Address, depends: Dependencies) -> Result<Position> {
     let label = request.storage.label("access to", request.site);
-    let work = FillWork { address, parts: SmallVec::new(), pattern: Bytes::from_elem(0, 1), poison: false, depends, label };
+    let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
+    let work = FillWork { loss: FailureKind::Body, address, parts, pattern, poison: false, depends, label };
     let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
     submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::host_side::allocate;
 use super::{Marks, Request};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FillWork, HostMemory, Memory, Position, Work};
+use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work};
 use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
@@ -66,6 +66,7 @@ impl Request<'_> {
         let mut state = self.storage.lock();
         let address = state.slot(place).address.unwrap_or(Address(0));
         let work = CopyWork {
+            loss: FailureKind::Copy,
             source: Memory::Host(Arc::new(staging)),
             destination: Memory::Device(address),
             source_device: None,
@@ -110,6 +111,7 @@ impl Request<'_> {
         let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
         let depends = self.read_behind(&state, stream, from, regions)?;
         let work = CopyWork {
+            loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             source_device: Some(Arc::clone(source.backend())),
@@ -141,6 +143,7 @@ impl Request<'_> {
         let space = self.storage.space();
         let mut state = self.storage.lock();
         let work = FillWork {
+            loss: FailureKind::Copy,
             address: state.slot(place).address.unwrap_or(Address(0)),
             parts: regions.iter().map(|region| space.footprint(region)).collect(),
             pattern: state.constant_value(value, space.element_bytes()),

@@ -6,7 +6,7 @@ use super::device_side::queued;
 use super::fetch::by_source;
 use super::{MOVED, Queued, Request};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyWork, FailureRecord, Memory, Position, Work, embedded, failure};
+use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, Memory, Position, Work, embedded, failure};
 use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -140,6 +140,7 @@ impl Request<'_> {
         let stream = self.download_stream(&state, from, regions);
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let work = CopyWork {
+            loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Host(host),
             source_device: None,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::assign::End;
 use super::{Queued, Request, acquire_host};
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, Bytes, CopyPart, CopyWork, HostMemory, Memory, Work};
+use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work};
 use crate::coherence::{Access, ConstantId, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
@@ -160,6 +160,7 @@ impl Snapshot {
         let depends = request.read_behind(&state, &stream, place, regions)?;
         let buffer: Arc<dyn HostMemory> = Arc::clone(&self.buffer) as Arc<dyn HostMemory>;
         let work = CopyWork {
+            loss: FailureKind::Copy,
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Host(buffer),
             source_device: None,

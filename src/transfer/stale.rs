@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Marks, Request};
-use crate::backend::{Bytes, Dependencies, FillWork, Work};
+use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
 use crate::coherence::{Place, Region};
 use crate::device::Stream;
 use crate::order::{At, Mark, Touch};
@@ -55,6 +55,7 @@ impl Request<'_> {
                 continue;
             }
             let work = FillWork {
+                loss: FailureKind::Copy,
                 address,
                 parts: SmallVec::from_iter([self.storage.space().footprint(&region)]),
                 pattern: Bytes::from_elem(pattern, 1),

@@ -98,7 +98,8 @@ fn may_run(queued: &Queued, depends: &Dependencies) -> Result<(), FailureRecord>
     if failure::epoch() != 0 {
         for (queue, position) in depends {
             if let Some(root) = failure::of(*queue, *position) {
-                return Err(FailureRecord { inherited: true, ..root.as_ref().clone() });
+                let kind = root.kind.max(queued.operation.failure_kind());
+                return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
             }
         }
     }

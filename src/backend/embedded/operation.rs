@@ -104,6 +104,11 @@ impl Operation {
 
     /// What its failure means.
     pub(super) fn failure_kind(&self) -> FailureKind {
-        if matches!(self, Self::Work(Work::Launch(_))) { FailureKind::Body } else { FailureKind::Copy }
+        match self {
+            Self::Work(Work::Launch(_)) => FailureKind::Body,
+            Self::Work(Work::Copy(copy)) | Self::Between { copy, .. } => copy.loss,
+            Self::Work(Work::Fill(fill)) => fill.loss,
+            Self::Upkeep(_) => FailureKind::Copy,
+        }
     }
 }

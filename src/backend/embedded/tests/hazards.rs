@@ -134,7 +134,15 @@ fn devices_of_one_world_are_watched_together() {
     let exchange = || {
         let (source, destination) = (Memory::Device(from), Memory::Device(to));
         let (source_device, parts) = (Some(Arc::<EmbeddedDevice>::clone(&one) as Arc<dyn Backend>), smallvec![flat(8, 0, 0)]);
-        Work::Copy(Box::new(CopyWork { source, destination, source_device, parts, depends: Dependencies::new(), label: label("exchange") }))
+        Work::Copy(Box::new(CopyWork {
+            loss: FailureKind::Copy,
+            source,
+            destination,
+            source_device,
+            parts,
+            depends: Dependencies::new(),
+            label: label("exchange"),
+        }))
     };
     target.submit(exchange()).unwrap();
     let hazards = log_of(&two).hazards();

@@ -9,8 +9,8 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
 use crate::backend::{
-    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, CopyPart, CopyWork, Dependencies, FillWork, Footprint,
-    HostMemory, Label, LaunchWork, Memory, Position, Queue, Work,
+    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, CopyPart, CopyWork, Dependencies, FailureKind, FillWork,
+    Footprint, HostMemory, Label, LaunchWork, Memory, Position, Queue, Work,
 };
 use crate::grid::Grid;
 
@@ -122,7 +122,15 @@ pub(super) fn flat(run_bytes: u64, source_offset_bytes: u64, destination_offset_
 
 pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyPart) -> Work {
     let label = label(name);
-    Work::Copy(Box::new(CopyWork { source, destination, source_device: None, parts: smallvec![part], depends: Dependencies::new(), label }))
+    Work::Copy(Box::new(CopyWork {
+        loss: FailureKind::Copy,
+        source,
+        destination,
+        source_device: None,
+        parts: smallvec![part],
+        depends: Dependencies::new(),
+        label,
+    }))
 }
 
 pub(super) fn upload(source: &Arc<Cells>, destination: Address, len_bytes: u64) -> Work {
@@ -135,7 +143,15 @@ pub(super) fn download(source: Address, destination: &Arc<Cells>, len_bytes: u64
 
 pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Work {
     let (parts, pattern) = (smallvec![footprint], SmallVec::from_slice(pattern));
-    Work::Fill(Box::new(FillWork { address, parts, pattern, poison: false, depends: Dependencies::new(), label: label("fill") }))
+    Work::Fill(Box::new(FillWork {
+        loss: FailureKind::Copy,
+        address,
+        parts,
+        pattern,
+        poison: false,
+        depends: Dependencies::new(),
+        label: label("fill"),
+    }))
 }
 
 /// A launch over whole arrays: address, length in bytes, access.

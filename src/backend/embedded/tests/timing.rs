@@ -7,7 +7,7 @@ use smallvec::smallvec;
 
 use super::scene::{Cells, allocate, body, contiguous, copy, download, fill, finish, flat, label, launch, queue_of, upload};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Link};
-use crate::backend::{Backend, BackendErrorKind, CopyWork, Dependencies, Memory, Work};
+use crate::backend::{Backend, BackendErrorKind, CopyWork, Dependencies, FailureKind, Memory, Work};
 
 const LINK: Link = Link { bytes_per_second: 1e9, latency: Duration::from_nanos(500) };
 
@@ -55,6 +55,7 @@ fn between_devices_the_slower_link_counts() {
     let (from, to) = (allocate(&source, 100).unwrap(), allocate(&target, 100).unwrap());
     let start = target.record(true).unwrap();
     let work = CopyWork {
+        loss: FailureKind::Copy,
         source: Memory::Device(from),
         destination: Memory::Device(to),
         source_device: Some(one),
