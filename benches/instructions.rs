@@ -1,0 +1,121 @@
+//! Instruction counts of the operations of `benches/peers`, by valgrind: the same on a busy machine as on a quiet one, so that a change shows.
+//!
+//! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` of the version in `Cargo.lock` (`cargo install gungraun-runner`). Each
+//! function runs its operation 1,000 times, so a count divided by 1,000 is that of one; `nothing` is what is counted without any.
+
+#![allow(missing_docs, reason = "the macros make public modules and constants without documentation")]
+
+use std::hint::black_box;
+
+use gungraun::{library_benchmark, library_benchmark_group, main};
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, Stream};
+
+const TURNS: usize = 1_000;
+
+type Small = SmartArray<f32, Ix2>;
+
+fn small() -> Small {
+    SmartArray::from(Array2::zeros((16, 16)))
+}
+
+/// An array that is valid on both sides, and its stream.
+fn resident() -> (Small, Stream) {
+    let array = small();
+    let stream = Device::cpu().stream();
+    drop(array.gpu_on(&stream).expect("room"));
+    stream.synchronize().expect("nothing failed");
+    (array, stream)
+}
+
+#[library_benchmark]
+fn nothing() {
+    for turn in 0..TURNS {
+        black_box(turn);
+    }
+}
+
+#[library_benchmark]
+#[bench::valid(small())]
+fn host(array: Small) -> Small {
+    for _ in 0..TURNS {
+        black_box(&*black_box(&array).host().expect("valid"));
+    }
+    array
+}
+
+#[library_benchmark]
+#[bench::known(resident())]
+fn gpu_on((array, stream): (Small, Stream)) -> (Small, Stream) {
+    for _ in 0..TURNS {
+        black_box(black_box(&array).gpu_on(&stream).expect("valid").address());
+    }
+    (array, stream)
+}
+
+#[library_benchmark]
+#[bench::without_a_copy(resident())]
+fn flip((mut array, stream): (Small, Stream)) -> (Small, Stream) {
+    for _ in 0..TURNS / 2 {
+        black_box(array.gpu_overwrite_on(&stream).expect("room").address());
+        black_box(&*array.host_overwrite().expect("room"));
+    }
+    (array, stream)
+}
+
+#[library_benchmark]
+fn create_and_drop() {
+    for _ in 0..TURNS {
+        black_box(SmartArray::<f32, _>::uninit((16, 16)));
+    }
+}
+
+type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
+
+// Queueing is on this thread; the worker runs on another and is counted too, so these two are for comparing changes with each other.
+#[library_benchmark]
+#[bench::four_arrays((Kernel::new("four").host(|_grid, _arrays| ()), [small(), small(), small(), small()]))]
+fn launch((kernel, [a, b, mut c, mut d]): (Four, [Small; 4])) {
+    let stream = Device::cpu().stream();
+    for _ in 0..TURNS {
+        kernel.launch_on(&stream, Grid::cover(256), (&a, &b, &mut c, &mut d)).expect("launched");
+    }
+    stream.synchronize().expect("nothing failed");
+}
+
+#[library_benchmark]
+#[bench::bare(Kernel::new("bare").host(|_grid, _scalar| ()))]
+fn launch_bare(kernel: Kernel<(u32,)>) {
+    let stream = Device::cpu().stream();
+    for _ in 0..TURNS {
+        kernel.launch_on(&stream, Grid::cover(256), (1,)).expect("launched");
+    }
+    stream.synchronize().expect("nothing failed");
+}
+
+/// A device copy of which every second element is stale.
+fn checkered() -> (SmartArray<u32, resident::ndarray::Ix1>, Device) {
+    let device = Device::emulated(Emulation::new().poison(false));
+    let mut array = SmartArray::from(vec![0_u32; 2 * 4_096]);
+    drop(array.gpu_on(&device.stream()).expect("room"));
+    for index in 0..4_096 {
+        array.slice_mut(s![2 * index..2 * index + 1]).host_mut().expect("valid")[0] = 1;
+    }
+    (array, device)
+}
+
+#[library_benchmark]
+#[bench::stale_boxes(checkered())]
+fn query((array, device): (SmartArray<u32, resident::ndarray::Ix1>, Device)) {
+    for turn in 0..TURNS {
+        let index = turn * 7919 % 4_096;
+        black_box(array.slice(s![2 * index + 1..2 * index + 2]).residency().on(&device));
+    }
+}
+
+library_benchmark_group!(
+    name = bookkeeping;
+    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch, query
+);
+
+main!(library_benchmark_groups = bookkeeping);
