@@ -7,7 +7,7 @@ use super::signature::{Flat, In, InOut, Intent, Out, Parameter, Signature};
 use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut, Erased};
 use crate::coherence::Access;
 use crate::element::Element;
-use crate::storage::{Selection, Storage, Strided};
+use crate::storage::{Storage, Strided};
 
 /// An argument of a launch, its type erased.
 #[derive(Debug)]
@@ -25,16 +25,18 @@ pub(crate) enum Bound<'a> {
 pub(crate) struct BoundArray<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) view: Strided<'a>,
-    pub(crate) selection: Selection,
+    /// The view is of all elements.
+    pub(crate) is_whole: bool,
     pub(crate) access: Access,
     pub(crate) is_flat: bool,
 }
 
 impl<'a> Bound<'a> {
+    #[inline]
     fn array(erased: Erased<'a>, access: Access, is_flat: bool) -> Self {
         let Erased { storage, view } = erased;
-        let selection = storage.space().select(view.shape, view.strides, view.offset);
-        Self::Array(BoundArray { storage, view, selection, access, is_flat })
+        let is_whole = view.len() == storage.space().len();
+        Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
     }
 
     fn scalar<E: Element>(value: &E) -> Self {

@@ -24,9 +24,10 @@ impl Bound<'_> {
             Bound::Scalar { words: value, .. } => words.extend_from_slice(value),
             Bound::Array(BoundArray { view, is_flat: true, .. }) => words.push(view.len()),
             Bound::Array(BoundArray { view, .. }) => {
+                // Pushed one by one: a few words, and `extend` of an iterator costs more.
                 words.push(view.shape.len() as u64);
-                words.extend(view.shape.iter().map(|len| *len as u64));
-                words.extend(view.strides.iter().map(|stride| *stride as u64));
+                view.shape.iter().for_each(|len| words.push(*len as u64));
+                view.strides.iter().for_each(|stride| words.push(*stride as u64));
             }
         }
     }

@@ -7,13 +7,16 @@ use smallvec::SmallVec;
 
 use super::argument::{Bound, BoundArray};
 use crate::audit::{self, Cause, Flow, Traffic};
-use crate::backend::{self, Arguments, ArrayArgument, Body, Dependencies, LaunchWork, Work};
+use crate::backend::{self, Arguments, ArrayArgument, Body, Dependencies, LaunchWork, Position, Work};
 use crate::coherence::Access;
 use crate::device::{Stream, call_error};
 use crate::error::Result;
 use crate::grid::Grid;
-use crate::order::At;
+use crate::storage::Selection;
 use crate::transfer::{self, Acquired, Request};
+
+/// What the arguments select of their arrays: nothing is kept for whole arrays, the others' boxes in order.
+type Selections = SmallVec<[Selection; 4]>;
 
 /// What is to be launched.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +36,21 @@ impl<'a> Launch<'a> {
         })
     }
 
-    fn request(&self, array: &'a BoundArray<'a>) -> Request<'a> {
-        Request { storage: array.storage, selection: &array.selection, cause: Cause::Launch, operation: self.title, site: self.site }
+    /// The boxes of the arguments that are parts.
+    fn selections(&self) -> Selections {
+        let parts = self.arrays().filter(|array| !array.is_whole);
+        parts.map(|array| array.storage.space().select(array.view.shape, array.view.strides, array.view.offset)).collect()
+    }
+
+    /// The array arguments, each with the request that serves it.
+    #[inline]
+    fn requests<'s>(&'s self, selections: &'s Selections) -> impl Iterator<Item = (&'a BoundArray<'a>, Request<'s>)> {
+        let mut parts = selections.iter();
+        self.arrays().map(move |array| {
+            let part = if array.is_whole { None } else { parts.next() };
+            let selection = part.unwrap_or(&Selection::Whole);
+            (array, Request { storage: array.storage, selection, cause: Cause::Launch, operation: self.title, site: self.site })
+        })
     }
 }
 
@@ -45,8 +61,9 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     }
     let mut depends = Dependencies::new();
     let mut acquired: SmallVec<[Acquired; 6]> = SmallVec::new();
-    for array in launch.arrays() {
-        acquired.push(transfer::acquire_on(&launch.request(array), stream, array.access, &mut depends)?);
+    let selections = launch.selections();
+    for (array, request) in launch.requests(&selections) {
+        acquired.push(transfer::acquire_on(&request, stream, array.access, &mut depends)?);
     }
     let work = LaunchWork {
         body: Arc::clone(launch.body),
@@ -60,18 +77,18 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         .queue()
         .submit(Work::Launch(work))
         .map_err(|refusal| call_error(device, "its arguments", &format!("queueing {} at {}", launch.title, launch.site), &refusal))?;
-    mark(launch, stream, &acquired, At::position(position));
+    mark(launch, &selections, stream, &acquired, position);
     Ok(())
 }
 
 /// Enters the launch in its arguments, and takes one event for all of them where others than this stream may have to wait.
-fn mark(launch: &Launch<'_>, stream: &Stream, acquired: &[Acquired], at: At) {
+fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired: &[Acquired], position: Position) {
     let mut avoided = Flow::default();
     let mut is_worth_an_event = false;
-    for (array, acquired) in launch.arrays().zip(acquired) {
-        let bytes = array.selection.len_bytes(array.storage.space());
+    for ((array, request), acquired) in launch.requests(selections).zip(acquired) {
+        let bytes = request.selection.len_bytes(array.storage.space());
         let spared = if bytes == 0 { Flow::default() } else { spared(bytes, acquired.copied_bytes) };
-        is_worth_an_event |= transfer::mark_launched(&launch.request(array), stream, acquired.place, array.access, at, spared);
+        is_worth_an_event |= transfer::mark_launched(&request, stream, acquired.place, array.access, position, spared);
         avoided += spared;
     }
     stream.device_ref().count(&Traffic { avoided, ..Traffic::default() });
@@ -132,11 +149,12 @@ pub(super) fn call(launch: &Launch<'_>) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
-    for array in launch.arrays() {
-        transfer::acquire_host(&Request { cause: Cause::Host, ..launch.request(array) }, array.access)?;
+    let selections = launch.selections();
+    for (array, request) in launch.requests(&selections) {
+        transfer::acquire_host(&Request { cause: Cause::Host, ..request }, array.access)?;
     }
-    for array in launch.arrays().filter(|array| array.access != Access::Read) {
-        transfer::mark_host_written(&launch.request(array), array.access);
+    for (array, request) in launch.requests(&selections).filter(|(array, _)| array.access != Access::Read) {
+        transfer::mark_host_written(&request, array.access);
     }
     let mut words = SmallVec::new();
     launch.bound.iter().for_each(|bound| bound.pack(&mut words));

@@ -12,7 +12,7 @@
 use smallvec::SmallVec;
 
 use crate::backend::Position;
-use crate::coherence::{Region, RegionMap};
+use crate::coherence::{Access, Region, RegionMap};
 
 /// A stream, as the array that keeps it numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -83,6 +83,17 @@ pub(crate) enum Touch {
     Write,
 }
 
+impl Access {
+    /// What an access does to the bytes.
+    #[inline]
+    pub(crate) fn touch(self) -> Touch {
+        match self {
+            Self::Read => Touch::Read,
+            Self::ReadWrite | Self::Overwrite => Touch::Write,
+        }
+    }
+}
+
 /// The uses of one element that others may have to wait for: at most one writer, and the readers since.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Use {
@@ -98,12 +109,21 @@ impl Default for Use {
 }
 
 impl Use {
-    fn writer(&self) -> Option<Mark> {
+    #[inline]
+    pub(crate) fn writer(&self) -> Option<Mark> {
         (self.writer.stream != StreamKey::NONE).then_some(self.writer)
     }
 
+    /// Whether a touch has nothing of other streams than `stream` before it.
     #[inline]
-    fn after(&mut self, touch: Touch, mark: Mark) {
+    pub(crate) fn is_alone(&self, touch: Touch, stream: StreamKey) -> bool {
+        let own = |mark: &Mark| mark.stream == stream;
+        (own(&self.writer) || self.writer.stream == StreamKey::NONE) && (touch == Touch::Read || self.readers.iter().all(own))
+    }
+
+    /// Enters a use.
+    #[inline]
+    pub(crate) fn after(&mut self, touch: Touch, mark: Mark) {
         match touch {
             Touch::Write => {
                 self.writer = mark;
@@ -152,6 +172,24 @@ impl Default for Uses {
 }
 
 impl Uses {
+    /// The use of all of it, if all is used alike.
+    #[inline]
+    pub(crate) fn uniform(&self) -> Option<&Use> {
+        match self {
+            Self::Uniform(usage) => Some(usage),
+            Self::Mapped(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn uniform_mut(&mut self) -> Option<&mut Use> {
+        match self {
+            Self::Uniform(usage) => Some(usage),
+            Self::Mapped(_) => None,
+        }
+    }
+
     /// Visits what a `touch` of `region` must come after (`None`: of all); marks may come more than once.
     #[inline]
     pub(crate) fn before(&self, region: Option<&Region>, touch: Touch, mut visit: impl FnMut(Mark)) {

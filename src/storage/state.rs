@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use super::{HostBuffer, Selection, Space};
 use crate::audit::{Traffic, Validity};
-use crate::backend::{Address, BackendError, Bytes, FailureRecord, failure};
-use crate::coherence::{Coherence, ConstantId, Content, LossId, Place, Region};
+use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, failure};
+use crate::coherence::{Access, Coherence, ConstantId, Content, LossId, Place, Region};
 use crate::device::{Device, Stream};
-use crate::order::{At, Mark, StreamKey, Uses};
+use crate::order::{At, Mark, StreamKey, Touch, Uses};
 
 /// More streams than this are looked through for idle ones before another is kept.
 const STREAMS_KEPT: usize = 8;
@@ -162,6 +162,36 @@ impl State {
     pub(crate) fn find_place(&self, device: &Device) -> Option<Place> {
         let index = self.slots.iter().position(|slot| slot.device == *device)?;
         Place::slot(index + 1)
+    }
+
+    /// The whole array on a stream's device, if it is there as `access` needs it and nobody but that stream has a use to be waited for: its place,
+    /// its address, and the writer that may still fail.
+    #[inline]
+    pub(crate) fn whole_at_hand(&self, stream: &Stream, access: Access) -> Option<(Place, Address, Option<Mark>)> {
+        let place = self.find_place(stream.device_ref())?;
+        let slot = self.slot(place);
+        let (address, usage) = (slot.address?, slot.uses.uniform()?);
+        let is_valid = access == Access::Overwrite || self.coherence.uniform()?.is_valid(place);
+        let is_alone = usage.is_alone(access.touch(), self.find_key(stream)?);
+        if !is_valid || !is_alone || self.needs_reconciling() {
+            return None;
+        }
+        let writer = if access == Access::Overwrite { None } else { usage.writer() };
+        Some((place, address, writer))
+    }
+
+    /// Enters queued work of `stream` on the whole array, if that changes nothing but the mark: false if there is more to do.
+    #[inline]
+    pub(crate) fn mark_whole(&mut self, stream: &Stream, place: Place, access: Access, position: Position) -> bool {
+        let Some(key) = self.find_key(stream) else { return false };
+        let touch = access.touch();
+        if touch == Touch::Write && !self.coherence.uniform().is_some_and(|content| content.is_only_at(place)) {
+            return false;
+        }
+        let Some(usage) = self.slot_mut(place).uses.uniform_mut() else { return false };
+        let mark = if touch == Touch::Write { Mark::written(key, position) } else { Mark::harmless(key, At::position(position)) };
+        usage.after(touch, mark);
+        true
     }
 
     /// The slot of a device's place. The host has none: do not ask.

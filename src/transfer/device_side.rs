@@ -9,7 +9,7 @@ use crate::coherence::{Access, Piece, Place};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::order::{At, Mark, StreamKey, Touch};
-use crate::storage::State;
+use crate::storage::{Selection, State};
 
 /// What an acquired part is to its stream.
 #[derive(Debug)]
@@ -19,15 +19,6 @@ pub(crate) struct Acquired {
     pub(crate) address: Address,
     /// Bytes that were copied to get there.
     pub(crate) copied_bytes: u64,
-}
-
-impl Access {
-    pub(crate) fn touch(self) -> Touch {
-        match self {
-            Self::Read => Touch::Read,
-            Self::ReadWrite | Self::Overwrite => Touch::Write,
-        }
-    }
 }
 
 /// Brings a part to `stream`'s device as `access` needs it, and orders `stream` behind what it must come after. What is to be read and may still
@@ -43,9 +34,25 @@ pub(crate) fn acquire_on(request: &Request<'_>, stream: &Stream, access: Access,
     bring(request, stream, access, depends)
 }
 
+/// `at_hand` for a whole array.
+#[inline]
+fn whole_at_hand(state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
+    let (place, address, writer) = state.whole_at_hand(stream, access)?;
+    if let Some(work) = writer.and_then(|mark| mark.work().filter(|_| !state.is_over(mark))) {
+        let writer = (stream.id(), work);
+        if !depends.contains(&writer) {
+            depends.push(writer);
+        }
+    }
+    Some(Acquired { place, address, copied_bytes: 0 })
+}
+
 /// What is there already, behind nothing but uses of the stream itself. The common case: nothing to copy, to wait for or to allocate.
 #[inline]
 fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
+    if matches!(request.selection, Selection::Whole) {
+        return whole_at_hand(state, stream, access, depends);
+    }
     if state.needs_reconciling() {
         return None;
     }
@@ -214,7 +221,7 @@ fn inherited(request: &Request<'_>, stream: &Stream, address: Address, depends: 
 /// Remembers an open reader of the whole for the fast path.
 fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquired) {
     let all_valid = state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.place));
-    if all_valid && matches!(request.selection, crate::storage::Selection::Whole) {
+    if all_valid && matches!(request.selection, Selection::Whole) {
         request.storage.know(state, stream.id().0, acquired.address.0);
     }
 }
@@ -229,13 +236,25 @@ pub(crate) fn mark(request: &Request<'_>, stream: &Stream, place: Place, access:
 }
 
 /// As `mark`, for an argument of a launch: counts what was not copied for it, and says whether others may have to wait for the use.
-pub(crate) fn mark_launched(request: &Request<'_>, stream: &Stream, place: Place, access: Access, at: At, spared: Flow) -> bool {
+pub(crate) fn mark_launched(
+    request: &Request<'_>,
+    stream: &Stream,
+    place: Place,
+    access: Access,
+    position: Position,
+    spared: Flow,
+) -> bool {
     if request.is_empty() {
         return false;
     }
     let mut state = request.storage.lock();
     state.traffic_mut().avoided += spared;
-    enter(request, &mut state, stream, place, access, at);
+    let is_whole = matches!(request.selection, Selection::Whole);
+    if !(is_whole && state.mark_whole(stream, place, access, position)) {
+        enter(request, &mut state, stream, place, access, At::position(position));
+    } else if access != Access::Read {
+        request.storage.forget_known();
+    }
     state.is_worth_events()
 }
 
