@@ -16,6 +16,9 @@ use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued touches it in a way that would conflict.
 pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
     loop {
         let own = bring(request, access)?;
         let pending = {
