@@ -43,7 +43,7 @@ pub(crate) struct DeviceShared {
     /// Unique in the process.
     number: u64,
     default: Arc<StreamCore>,
-    /// Streams made by `new_stream`, for `synchronize`: also ones whose last handle is gone, until they have run dry.
+    /// Streams made by `new_stream`, for `synchronize`: also ones whose last handle is gone, with work in flight or a failure to tell.
     streams: Mutex<Vec<Arc<StreamCore>>>,
     stream_count: AtomicU32,
     /// Where streams of other devices last touched this device's memory.
@@ -213,9 +213,9 @@ impl Device {
     }
 }
 
-/// Somebody has a handle, or it still has work to do.
+/// Somebody has a handle, or a `synchronize` will want to know of it.
 fn is_in_use(stream: &Arc<StreamCore>) -> bool {
-    Arc::strong_count(stream) > 1 || stream.queue().completed() < stream.queue().tail()
+    Arc::strong_count(stream) > 1 || !stream.is_settled()
 }
 
 impl PartialEq for Device {

@@ -219,6 +219,17 @@ impl StreamCore {
         Ok(())
     }
 
+    /// Everything queued is complete, and every failure of it was told.
+    pub(super) fn is_settled(&self) -> bool {
+        let tail = self.queue.tail();
+        if self.queue.completed() < tail {
+            return false;
+        }
+        let log = self.log.lock();
+        let untold = failure::first_between(self.id(), log.told_upto, tail);
+        untold.is_none_or(|(position, record)| record.inherited || log.told.contains(&position))
+    }
+
     /// A failure that some other call has just returned is not returned again by `synchronize`.
     pub(crate) fn tell(&self, position: Position) {
         let mut log = self.log.lock();
