@@ -115,7 +115,7 @@ impl<D: Dimension> Layout<D> {
 
     /// Strides upwards, as ndarray's constructors want them.
     #[inline]
-    fn upwards(&self) -> D {
+    pub(super) fn upwards(&self) -> D {
         let mut strides = self.strides.clone();
         for stride in strides.slice_mut() {
             *stride = (*stride as isize).unsigned_abs();

@@ -1,6 +1,6 @@
 //! ndarray's own arrays from memory, and back.
 
-use ndarray::{Array, Array1, Axis, Dimension, IxDyn, s};
+use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
 use super::layout::Layout;
 use crate::element::Element;
@@ -30,6 +30,9 @@ fn packed<T: Element, D: Dimension>(array: &Array<T, D>) -> Array<T, D> {
 pub(super) fn array_over<T: Element, D: Dimension>(buffer: HostBuffer, layout: &Layout<D>) -> Array<T, D> {
     // SAFETY: only called for the buffer of an array of `T`, which `HostBuffer` was made for, by its last owner: nothing queued holds it any more.
     let (vector, start) = unsafe { buffer.into_vec::<T>() };
+    if start == 0 {
+        return array_from_start(vector, layout);
+    }
     let line = Array1::from_vec(vector).slice_move(s![start..start + layout.len()]);
     let mut order: Vec<usize> = (0..layout.shape().len()).collect();
     order.sort_by_key(|axis| {
@@ -46,6 +49,15 @@ pub(super) fn array_over<T: Element, D: Dimension>(buffer: HostBuffer, layout: &
     let mut array =
         shaped.and_then(Array::into_dimensionality::<D>).unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
     let reversed: Vec<bool> = layout.strides().iter().zip(layout.shape()).map(|(stride, len)| *stride < 0 && *len > 1).collect();
+    reverse(&mut array, &reversed);
+    array
+}
+
+/// The array of that layout whose lowest element is the vector's first: with the very strides that it had, those of lone axes included.
+fn array_from_start<T: Element, D: Dimension>(vector: Vec<T>, layout: &Layout<D>) -> Array<T, D> {
+    let array = Array::from_shape_vec(layout.dim().clone().strides(layout.upwards()), vector);
+    let mut array = array.unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
+    let reversed: Vec<bool> = layout.strides().iter().map(|stride| *stride < 0).collect();
     reverse(&mut array, &reversed);
     array
 }
