@@ -53,6 +53,9 @@ type Crossings = SmallVec<[Crossing; 1]>;
 
 /// Copies `source` to `destination`, which have one shape.
 pub(crate) fn assign(destination: End<'_>, source: End<'_>, target: Target<'_>, site: &'static Location<'static>) -> Result<()> {
+    if source.storage.space().is_empty() {
+        return Ok(());
+    }
     let contents = newest(source, "assign", site, true)?;
     transplant(destination, source, &contents, target, "assign", site)
 }
