@@ -1,0 +1,123 @@
+//! Section 2: what an emulated device can be asked for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use resident::emulation::{CallKind, Outcome};
+use resident::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+
+#[test]
+fn with_a_seed_nothing_runs_by_itself() -> Result<()> {
+    let device = Device::emulated(Emulation::new().seed(7));
+    let ran = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ran);
+    let kernel = Kernel::<(InOut<u8>,)>::new("mark").host(move |_grid, (_,)| seen.store(true, Ordering::SeqCst));
+    kernel.launch_on(&device.stream(), Grid::cover(1), (&mut SmartArray::<u8, _>::zeros(1),))?;
+    assert!(!ran.load(Ordering::SeqCst));
+    device.synchronize()?;
+    assert!(ran.load(Ordering::SeqCst));
+    Ok(())
+}
+
+/// The order in which bodies of four streams run.
+fn order_under(seed: u64) -> Result<Vec<u32>> {
+    let device = Device::emulated(Emulation::new().seed(seed));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&order);
+    let kernel = Kernel::<(u32, InOut<u8>)>::new("note").host(move |_grid, (name, _)| seen.lock().expect("no panic").push(name));
+    for name in 0..4_u32 {
+        kernel.launch_on(&device.new_stream()?, Grid::cover(1), (name, &mut SmartArray::<u8, _>::zeros(1)))?;
+    }
+    device.synchronize()?;
+    let order = order.lock().expect("no panic").clone();
+    Ok(order)
+}
+
+#[test]
+fn a_seed_gives_one_order_and_seeds_give_many() -> Result<()> {
+    let orders = (0..40).map(order_under).collect::<Result<std::collections::BTreeSet<_>>>()?;
+    assert!(orders.len() > 5, "40 seeds gave {orders:?}");
+    for seed in 0..10 {
+        assert_eq!(order_under(seed)?, order_under(seed)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn calls_are_numbered_labelled_and_sized() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let log = device.emulation().expect("this device is emulated");
+    let photo = SmartArray::from(vec![1.0_f32; 10]).named("photo");
+    photo.prefetch(&device.stream())?;
+    let calls = log.calls();
+    assert_eq!((calls[0].kind, calls[0].len_bytes), (CallKind::Allocate, 40));
+    let upload = calls.iter().find(|call| call.kind == CallKind::Upload).expect("one upload");
+    assert_eq!((upload.len_bytes, upload.outcome), (40, Outcome::Accepted));
+    assert!(upload.label.contains("\"photo\""), "{}", upload.label);
+    assert!(Device::cpu().emulation().is_none());
+    Ok(())
+}
+
+#[test]
+fn the_nth_call_fails_once_when_submitted() -> Result<()> {
+    let device = Device::emulated(Emulation::new().fail(Fault::nth(2)));
+    let array = SmartArray::from(vec![1.0_f32; 10]);
+    let refused = array.prefetch(&device.stream()).expect_err("call 2 is the upload");
+    assert!(matches!(refused, Error::Backend { .. }), "{refused:?}");
+    array.prefetch(&device.stream())?;
+    assert_eq!(array.host()?.sum(), 10.0);
+    Ok(())
+}
+
+#[test]
+fn a_late_fault_lets_the_call_succeed_and_the_work_fail() -> Result<()> {
+    let device = Device::emulated(Emulation::new().fail(Fault::nth(2).late()));
+    let array = SmartArray::from(vec![1.0_f32; 10]);
+    array.prefetch(&device.stream())?;
+    assert!(device.synchronize().is_err(), "the first synchronize that covers the failure returns it");
+    device.synchronize()?;
+    let mut sum = SmartArray::<f32, _>::uninit(1);
+    let total = Kernel::<(In<f32>, Out<f32>)>::new("total").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+    total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
+    assert_eq!(sum.host()?[0], 10.0, "a copy that failed loses nothing");
+    Ok(())
+}
+
+#[test]
+fn a_launch_behind_a_late_failing_upload_tells_the_truth() -> Result<()> {
+    let device = Device::emulated(Emulation::new().fail(Fault::nth(2).late()));
+    let array = SmartArray::from(vec![1.0_f32; 10]).named("xs");
+    let mut sum = SmartArray::<f32, _>::uninit(1).named("sum");
+    let total = Kernel::<(In<f32>, Out<f32>)>::new("total").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+    total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
+    let lost = sum.host().map(drop).expect_err("what the kernel was to read never came");
+    assert!(matches!(lost, Error::Lost { .. }), "{lost:?}");
+    total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
+    assert_eq!(sum.host()?[0], 10.0);
+    Ok(())
+}
+
+#[test]
+fn poison_shows_where_a_promise_was_not_kept() -> Result<()> {
+    let idle = Kernel::<(Out<u32>,)>::new("idle").host(|_grid, (_,)| {});
+    for (poison, expected) in [(true, u32::MAX), (false, 0)] {
+        let device = Device::emulated(Emulation::new().poison(poison));
+        let mut array = SmartArray::<u32, _>::uninit(4);
+        idle.launch_on(&device.stream(), Grid::cover(4), (&mut array,))?;
+        assert_eq!(array.host()?.to_vec(), [expected; 4], "poison: {poison}");
+    }
+    Ok(())
+}
+
+#[test]
+fn work_that_the_library_orders_is_no_hazard() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let mut array = SmartArray::from(vec![0_u32; 8]);
+    let add = Kernel::<(InOut<u32>,)>::new("add").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 1));
+    for _ in 0..10 {
+        add.launch_on(&device.new_stream()?, Grid::cover(8), (&mut array,))?;
+    }
+    assert_eq!(array.host()?.to_vec(), [10; 8]);
+    assert!(device.emulation().is_some_and(|log| log.hazards().is_empty()));
+    Ok(())
+}

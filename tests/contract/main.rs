@@ -1,0 +1,25 @@
+//! The public face, sentence by sentence: what programs that were written against the contract rely on.
+
+#[path = "../common/lab.rs"]
+mod lab;
+#[path = "../common/moves.rs"]
+mod moves;
+
+mod asking;
+mod audit;
+mod call_shapes;
+mod devices;
+mod early;
+mod emulation;
+mod errors;
+mod failures;
+mod first_program;
+mod grids;
+mod host_and_device;
+mod kernels;
+mod making;
+mod order;
+mod parts;
+mod promises;
+mod streams;
+mod where_newest;
