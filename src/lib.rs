@@ -1,10 +1,52 @@
 //! Arrays that stay where they are used.
-#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! A [`SmartArray`] is an n-dimensional array with one copy on the host and one on each device that used it. [`Kernel`]s say in their type what they
+//! read and write. The library brings to a device what is missing there when a kernel needs it, brings to the host what is looked at when it is
+//! looked at, part by part and never twice, orders the work of all [`Stream`]s by the bytes it touches, and remembers at which line of the program
+//! each byte became necessary.
+//!
+//! ```
+//! use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
+//!
+//! # fn main() -> Result<()> {
+//! let _here = Device::cpu().enter();
+//! let transpose = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("transpose")
+//!     .require("rows and columns change places", |_grid, (a, b)| a.shape()[0] == b.shape()[1] && a.shape()[1] == b.shape()[0])
+//!     .host(|_grid, (a, mut b)| b.assign(&a.t()));
+//!
+//! let a = SmartArray::from(Array2::from_shape_fn((300, 200), |(row, column)| (row * 200 + column) as f32));
+//! let mut b = SmartArray::<f32, _>::uninit((200, 300));
+//! let (row, report) = audit::capture(|| -> Result<f32> {
+//!     transpose.launch(Grid::cover_2d((200, 300), (8, 32)), (&a, &mut b))?;      // `a` goes up; `b` does not
+//!     Ok(b.slice(s![7, ..]).host()?.sum())                                       // one row comes down
+//! });
+//! assert_eq!(row?, (0..300).map(|index| (index * 200 + 7) as f32).sum::<f32>());
+//! assert_eq!((report.traffic().to_device.bytes, report.traffic().to_host.bytes), (300 * 200 * 4, 300 * 4));
+//! # Ok(()) }
+//! ```
+//!
+//! # Where to begin
+//!
+//! | for | see |
+//! |---|---|
+//! | arrays, and what each access moves | [`SmartArray`] |
+//! | parts of arrays, coherent with the whole | [`SmartArray::slice`], [`SmartView`], [`SmartViewMut`] |
+//! | kernels and launches | [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`] |
+//! | devices and streams | [`Device`], [`Stream`], [`Event`] |
+//! | what moved, and why | [`audit`] |
+//! | tests without a GPU: seeds, faults, limits, hazards | [`Emulation`], [`emulation`] |
+//! | what can go wrong | [`Error`] |
+//!
+//! # The embedded device
+//!
+//! Without a GPU everything runs on [`Device::cpu`], a real backend with memory and asynchronous streams of its own. [`Device::emulated`] makes fresh ones
+//! for tests: with a seed nothing runs by itself and one test tries thousands of legal orders; a fault fails any chosen call; and work that touches
+//! the same bytes unordered is reported.
 
 mod array;
 pub mod audit;
 mod backend;
-#[allow(dead_code)]
+#[cfg_attr(not(test), allow(dead_code, unused_imports, reason = "part of the algebra is there for its tests and for fuzzing"))]
 mod coherence;
 mod device;
 mod element;
