@@ -182,7 +182,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     pub(super) fn get<T: Element>(&self, index: &[usize], site: Line) -> Result<T> {
-        let bytes = self.at(index, |request| transfer::peek(request), "get", site)?;
+        let bytes = self.at(index, transfer::peek, "get", site)?;
         Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 

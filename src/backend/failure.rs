@@ -21,6 +21,7 @@ pub(crate) enum BackendErrorKind {
     /// A fault that a test asked for.
     Injected,
     /// The device is gone.
+    #[allow(dead_code, reason = "the embedded device is never lost; what it means above is fixed for backends that can be")]
     DeviceLost,
     /// The event has no time stamp, or none yet.
     NoTiming,
@@ -79,7 +80,9 @@ pub(crate) struct FailureRecord {
 }
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
-static TABLE: Mutex<Option<HashMap<(QueueId, Position), Arc<FailureRecord>>>> = Mutex::new(None);
+type Table = HashMap<(QueueId, Position), Arc<FailureRecord>>;
+
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
 /// How many pieces of queued work have failed so far in this process.
 #[inline]

@@ -33,8 +33,6 @@ pub(crate) struct Footprint {
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
-    /// Page-locked memory can be read and written by a device at any time; ordinary memory needs the driver's help.
-    fn is_page_locked(&self) -> bool;
 }
 
 /// One end of a copy.
@@ -192,6 +190,7 @@ pub(crate) struct LaunchWork {
 
 /// Anything that can be queued.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a launch is queued without an allocation")]
 pub(crate) enum Work {
     Copy(Box<CopyWork>),
     Fill(Box<FillWork>),

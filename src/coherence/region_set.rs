@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::boxes::Boxes;
 use super::carve::Slots;
-use super::region::{AXES_MAX, Region};
+use super::region::Region;
 
 /// A set of elements of one index space: disjoint boxes with exact union, intersection and difference.
 ///

@@ -38,6 +38,9 @@ pub use stream::{AutoSynchronize, Stream};
 #[derive(Clone)]
 pub struct Device(Arc<DeviceShared>);
 
+/// Streams of other devices, and up to where they touch this one's memory.
+type Visits = SmallVec<[(Arc<StreamCore>, Position); 2]>;
+
 pub(crate) struct DeviceShared {
     backend: Arc<dyn Backend>,
     /// Unique in the process.
@@ -47,7 +50,7 @@ pub(crate) struct DeviceShared {
     streams: Mutex<Vec<Arc<StreamCore>>>,
     stream_count: AtomicU32,
     /// Where streams of other devices last touched this device's memory.
-    visits: Mutex<SmallVec<[(Arc<StreamCore>, Position); 2]>>,
+    visits: Mutex<Visits>,
     orphans: Mutex<Vec<orphan::Orphan>>,
     traffic: SharedTraffic,
 }
@@ -94,7 +97,7 @@ impl Device {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             streams: Mutex::new(Vec::new()),
             stream_count: AtomicU32::new(1),
-            visits: Mutex::new(SmallVec::new()),
+            visits: Mutex::new(Visits::new()),
             orphans: Mutex::new(Vec::new()),
             traffic: SharedTraffic::default(),
         };
@@ -182,6 +185,16 @@ impl Device {
     /// [`Error::Backend`] if the driver does not answer.
     pub fn capacity(&self) -> Result<Capacity> {
         self.0.backend.capacity().map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
+    }
+
+    /// Gives memory that is kept for reuse back to the system, once queued frees have run. Live arrays stay where they are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InsideKernel`] inside a kernel body, where it may not wait; [`Error::Backend`] if the driver refuses.
+    pub fn trim(&self) -> Result<()> {
+        self.settle_orphans();
+        self.0.backend.trim().map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
     }
 
     /// What was called on an emulated device, and what was unordered. `None` for every other device.

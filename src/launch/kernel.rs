@@ -43,9 +43,12 @@ struct Inner<S: Signature> {
     host: Option<Arc<dyn Body>>,
 }
 
+/// Whether a requirement holds.
+type Condition<S> = dyn for<'a> Fn(Grid, <S as Signature>::Described<'a>) -> bool + Send + Sync;
+
 struct Requirement<S: Signature> {
     text: Arc<str>,
-    holds: Arc<dyn for<'a> Fn(Grid, S::Described<'a>) -> bool + Send + Sync>,
+    holds: Arc<Condition<S>>,
 }
 
 impl<S: Signature> Kernel<S> {

@@ -38,10 +38,6 @@ unsafe impl HostMemory for HostBuffer {
     fn len_bytes(&self) -> usize {
         self.len_bytes
     }
-
-    fn is_page_locked(&self) -> bool {
-        false
-    }
 }
 
 impl HostBuffer {

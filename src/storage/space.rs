@@ -165,7 +165,7 @@ impl Space {
     }
 
     /// Copies a region from memory where it lies packed, `packed_offset_bytes` from its start.
-    pub(crate) fn from_packed(&self, region: &Region, packed_offset_bytes: u64) -> CopyPart {
+    pub(crate) fn out_of_packed(&self, region: &Region, packed_offset_bytes: u64) -> CopyPart {
         let Footprint { offset_bytes, run_bytes, axes } = self.footprint(region);
         let mut packed_stride = run_bytes;
         let mut axes: SmallVec<[(u64, u64, u64); 3]> = axes

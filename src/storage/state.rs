@@ -243,7 +243,7 @@ impl State {
             let streams = &self.streams;
             let uses = if place == Place::HOST { &mut self.host_uses } else { &mut self.slots[place.index() - 1].uses };
             uses.settle(&shape, None, |mark| is_over(streams, mark));
-            uses.before(None, crate::order::Touch::Write, |mark| used[mark.stream.0 as usize] = true);
+            uses.before(None, Touch::Write, |mark| used[mark.stream.0 as usize] = true);
         }
         for (stream, used) in self.streams.iter_mut().zip(used) {
             if !used {

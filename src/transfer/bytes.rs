@@ -11,8 +11,9 @@ use crate::backend::{CopyPart, Footprint};
 pub(super) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &CopyPart) {
     let start = (part.source_offset_bytes, part.destination_offset_bytes);
     each_run(&part.axes, start, &mut |(from, to)| {
+        let (from, to) = (source.wrapping_add(from as usize), destination.wrapping_add(to as usize));
         // SAFETY: both runs lie within their memories and are free for this call, as the caller promises.
-        unsafe { std::ptr::copy_nonoverlapping(source.add(from as usize), destination.add(to as usize), part.run_bytes as usize) };
+        unsafe { std::ptr::copy_nonoverlapping(from, to, part.run_bytes as usize) };
     });
 }
 
@@ -36,8 +37,9 @@ pub(super) unsafe fn fill_footprint(memory: *mut u8, footprint: &Footprint, patt
     let axes: smallvec::SmallVec<[(u64, u64, u64); 3]> = footprint.axes.iter().map(|(count, stride)| (*count, *stride, *stride)).collect();
     each_run(&axes, (footprint.offset_bytes, footprint.offset_bytes), &mut |(offset, _)| {
         for start in (0..footprint.run_bytes as usize).step_by(pattern.len().max(1)) {
+            let place = memory.wrapping_add(offset as usize + start);
             // SAFETY: a run is a multiple of the pattern's length and lies within the memory, which is the caller's to write for this call.
-            unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), memory.add(offset as usize + start), pattern.len()) };
+            unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
         }
     });
 }

@@ -145,7 +145,7 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
     acquire_host(request, Access::Read)?;
     let (storage, mut value) = (request.storage, Bytes::from_elem(0, request.storage.space().element_bytes()));
     request.selection.for_each(storage.space(), |region| {
-        let part = storage.space().from_packed(region, 0).reversed();
+        let part = storage.space().out_of_packed(region, 0).reversed();
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited for its writers, and the caller's borrow keeps
         // others from writing it; `value` has room for one element.
         unsafe { super::bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
@@ -167,7 +167,7 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Host(staging.clone()),
             source_device: None,
-            parts: SmallVec::from_iter([storage.space().from_packed(region, 0).reversed()]),
+            parts: SmallVec::from_iter([storage.space().out_of_packed(region, 0).reversed()]),
             depends,
             label: storage.label("get of", request.site),
         };

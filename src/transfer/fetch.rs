@@ -89,9 +89,9 @@ impl Request<'_> {
         let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
         let mut packed = 0;
         for region in regions {
-            let part = space.from_packed(region, packed);
+            let part = space.out_of_packed(region, packed);
             // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes, and the part lies within both by construction of
-            // `Space::from_packed`. The region is valid on the host, `acquire_on` has waited for what was queued to write it, nothing queued may
+            // `Space::out_of_packed`. The region is valid on the host, `acquire_on` has waited for what was queued to write it, nothing queued may
             // write valid elements, and the caller's borrow of the part keeps the host's own writers out.
             unsafe { super::bytes::copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
             packed += space.region_bytes(region);

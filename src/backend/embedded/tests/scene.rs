@@ -29,10 +29,6 @@ unsafe impl HostMemory for Cells {
     fn len_bytes(&self) -> usize {
         self.0.len()
     }
-
-    fn is_page_locked(&self) -> bool {
-        false
-    }
 }
 
 impl Cells {
