@@ -28,7 +28,7 @@ use system::Machine;
 /// Programs of one test.
 fn config() -> Config {
     let given = std::env::var("RESIDENT_MODEL_CASES").ok();
-    let cases = given.map_or(60, |cases| cases.parse().expect("RESIDENT_MODEL_CASES is a number"));
+    let cases = given.map_or(100, |cases| cases.parse().expect("RESIDENT_MODEL_CASES is a number"));
     // A failing program is printed whole; there is no file of them to keep.
     Config { cases, failure_persistence: None, ..Config::default() }
 }
@@ -37,10 +37,10 @@ prop_state_machine! {
     #![proptest_config(config())]
 
     #[test]
-    fn programs_on_seeded_devices_do_what_the_reference_says(sequential 1..60 => Seeded);
+    fn programs_on_seeded_devices_do_what_the_reference_says(sequential 1..100 => Seeded);
 
     #[test]
-    fn programs_on_devices_with_workers_do_what_the_reference_says(sequential 1..60 => Workers);
+    fn programs_on_devices_with_workers_do_what_the_reference_says(sequential 1..100 => Workers);
 }
 
 type Seeded = Machine<true>;

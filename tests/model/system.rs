@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest_state_machine::StateMachineTest;
 use resident::ndarray::{Array, Axis, Dim, IxDyn, ShapeBuilder, SliceInfoElem};
-use resident::{Device, Emulation, Error, Grid, Result, SmartArray, SmartView, SmartViewMut, Stream, Validity};
+use resident::{Device, Emulation, Error, Grid, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic, Validity};
 
 use super::contents::{Cells, Contents, Misfit, Reference, World, info, misfit};
 use super::ends::Ends;
@@ -21,6 +21,8 @@ pub(crate) struct System {
     streams: Vec<Stream>,
     arrays: Vec<Smart>,
     ledgers: Vec<Ledger>,
+    /// What arrays that are gone have moved.
+    gone: Traffic,
     kernels: Kernels,
 }
 
@@ -96,7 +98,7 @@ impl System {
         let second = |device: &Device| device.new_stream().expect("a stream");
         let streams = devices.iter().flat_map(|device| [device.stream(), second(device)]).collect();
         let (arrays, ledgers) = (0..world.arrays.len()).map(|number| made(&Maker::first(number), 100)).unzip();
-        Self { devices, streams, arrays, ledgers, kernels: Kernels::new() }
+        Self { devices, streams, arrays, ledgers, gone: Traffic::default(), kernels: Kernels::new() }
     }
 
     fn apply(&mut self, world: &World, step: &Step) {
@@ -111,7 +113,7 @@ impl System {
             }
             Plan::Combs { array, other_lane } => self.combs(world, array, [lane, other_lane], step.value),
             Plan::Clone { from, into } => self.clone_part(world, from, into),
-            Plan::Renew { array, maker } => (self.arrays[array], self.ledgers[array]) = made(&maker, step.value),
+            Plan::Renew { array, maker } => self.replace(array, made(&maker, step.value)),
             Plan::Return { array } => self.give_back(world, array),
             Plan::Synchronize { device } => match device {
                 Some(device) => self.devices[device].synchronize().expect("nothing fails"),
@@ -236,12 +238,11 @@ impl System {
         }
         let clone = self.arrays[from].slice(info(&part)).try_clone().expect("there is room");
         let pairs = cells.iter().copied().zip(world.arrays[into].layout.iter().copied());
-        self.ledgers[into] = self.ledgers[from].clone_of(pairs, cells.len());
+        let mut ledger = self.ledgers[from].clone_of(pairs, cells.len());
         // In which order devices came is the library's choice.
-        let (mut order, ledger) = (self.order_of(&clone), &mut self.ledgers[into]);
-        std::mem::swap(&mut order, &mut ledger.devices);
+        let order = std::mem::replace(&mut ledger.devices, self.order_of(&clone));
         assert_eq!(order.iter().collect::<BTreeSet<_>>(), ledger.devices.iter().collect::<BTreeSet<_>>(), "devices of a clone");
-        self.arrays[into] = clone;
+        self.replace(into, (clone, ledger));
     }
 
     /// `into_array`, looked at, and adopted again.
@@ -257,7 +258,12 @@ impl System {
             }
             None => made(&Maker { shape: contents.layout.shape().to_vec(), columns_first: false, origin: Origin::Zeros }, 0),
         };
-        (self.arrays[array], self.ledgers[array]) = fresh;
+        self.replace(array, fresh);
+    }
+
+    fn replace(&mut self, array: usize, (fresh, ledger): (Smart, Ledger)) {
+        self.gone += self.ledgers[array].traffic;
+        (self.arrays[array], self.ledgers[array]) = (fresh, ledger);
     }
 
     /// The devices of an array by number, in its order.
@@ -281,6 +287,14 @@ impl System {
         }
     }
 
+    /// What devices have counted is what arrays have: a copy between two devices is counted by both.
+    fn check_device_totals(&self) {
+        let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
+        let devices = self.devices.iter().fold(Traffic::default(), |sum, device| sum + device.traffic());
+        let both = arrays + Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
+        assert_eq!(devices, both, "totals of devices and of arrays");
+    }
+
     /// Everything is read, dropped and waited for.
     fn finish(self, world: &World) {
         for (array, contents) in self.arrays.iter().zip(&world.arrays) {
@@ -289,6 +303,7 @@ impl System {
                 assert_eq!(array.host().expect("defined").to_owned(), contents.of(&contents.layout));
             }
         }
+        self.check_device_totals();
         let Self { devices, streams, arrays, .. } = self;
         drop(arrays);
         devices.iter().for_each(|device| device.synchronize().expect("nothing fails"));
