@@ -53,8 +53,8 @@ pub(crate) struct Ledger {
     /// Devices in the order of first use: of equally near holders the first is read.
     pub(crate) devices: Vec<usize>,
     pub(crate) traffic: Traffic,
-    /// A download may be on its way to the host, so that what the host will hold is read from a device still.
-    pub(crate) is_unsettled: bool,
+    /// Cells that may be on their way to the host still, since nobody has waited for them there.
+    pub(crate) unsettled: BTreeSet<usize>,
 }
 
 impl Cell {
@@ -81,7 +81,7 @@ fn devices_in(order: &[usize], places: &BTreeSet<Place>) -> Option<usize> {
 impl Ledger {
     pub(crate) fn new(cells: Vec<Cell>, on_host: bool) -> Self {
         let memory = if on_host { BTreeSet::from([Place::Host]) } else { BTreeSet::new() };
-        Self { cells, memory, devices: Vec::new(), traffic: Traffic::default(), is_unsettled: false }
+        Self { cells, memory, devices: Vec::new(), traffic: Traffic::default(), unsettled: BTreeSet::new() }
     }
 
     pub(crate) fn is_valid(&self, cells: &Cells, place: Place) -> bool {
@@ -112,7 +112,9 @@ impl Ledger {
         }
         self.memory.insert(place);
         if place == Place::Host {
-            self.is_unsettled = false;
+            for cell in cells {
+                self.unsettled.remove(cell);
+            }
         }
         let mut copied = 0;
         if access != Access::Overwrite {

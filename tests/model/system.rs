@@ -162,7 +162,7 @@ impl System {
             }
             One::PrefetchHost => {
                 let expected = ledger.access(Place::Host, &cells, Access::Read);
-                ledger.is_unsettled = true;
+                ledger.unsettled.extend(&cells);
                 expect(view.prefetch_host(), expected);
             }
             One::Snapshot => snapshot(ledger, &view, stream, &cells, contents),
@@ -423,7 +423,7 @@ fn snapshot(ledger: &mut Ledger, view: &SmartViewMut<'_, u32, IxDyn>, stream: &S
     let (before, most) = (ledger.traffic.to_host, ledger.most_looked_at(cells));
     let expected = ledger.look(cells);
     let Some(pending) = expect(view.snapshot_on(stream), expected) else { return };
-    if ledger.is_unsettled {
+    if cells.iter().any(|cell| ledger.unsettled.contains(cell)) {
         // A snapshot waits for no download: it may take from a device what is on its way to the host.
         let moved = view.traffic().to_host;
         assert!(moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most, "{moved:?} after {before:?}");
