@@ -34,13 +34,15 @@ pub(crate) struct World {
     /// `None`: each stream has a worker.
     pub(crate) seed: Option<u64>,
     pub(crate) devices: usize,
+    /// Stale copies are filled with a pattern: more work, in other orders.
+    pub(crate) poison: bool,
     pub(crate) arrays: Vec<Contents>,
 }
 
 /// What was drawn: the arrays are always the same.
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "World(seed {:?}, {} devices)", self.seed, self.devices)
+        write!(f, "World(seed {:?}, {} devices, poison {})", self.seed, self.devices, self.poison)
     }
 }
 
@@ -202,8 +204,8 @@ impl<const SEEDED: bool> ReferenceStateMachine for Reference<SEEDED> {
 
     fn init_state() -> BoxedStrategy<World> {
         let arrays: Vec<Contents> = (0..ARRAYS).map(|number| Contents::made(&Maker::first(number), 100)).collect();
-        (any::<u64>(), 2..=3_usize)
-            .prop_map(move |(seed, devices)| World { seed: SEEDED.then_some(seed), devices, arrays: arrays.clone() })
+        (any::<u64>(), 2..=3_usize, any::<bool>())
+            .prop_map(move |(seed, devices, poison)| World { seed: SEEDED.then_some(seed), devices, poison, arrays: arrays.clone() })
             .boxed()
     }
 

@@ -93,7 +93,7 @@ fn made(maker: &Maker, value: u32) -> (Smart, Ledger) {
 
 impl System {
     fn new(world: &World) -> Self {
-        let emulation = || world.seed.map_or_else(Emulation::new, |seed| Emulation::new().seed(seed)).poison(true);
+        let emulation = || world.seed.map_or_else(Emulation::new, |seed| Emulation::new().seed(seed)).poison(world.poison);
         let devices: Vec<Device> = (0..world.devices).map(|_| Device::emulated(emulation())).collect();
         let second = |device: &Device| device.new_stream().expect("a stream");
         let streams = devices.iter().flat_map(|device| [device.stream(), second(device)]).collect();
