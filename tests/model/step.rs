@@ -145,7 +145,10 @@ pub(crate) enum One {
     CallMix,
     Prefetch,
     PrefetchHost,
-    Snapshot,
+    /// It may be waited for later, when the array holds something else.
+    Snapshot {
+        kept: bool,
+    },
     Fill,
     FillOn,
     /// Of the part's element with this number.
@@ -361,7 +364,7 @@ impl Step {
             Kind::CallMix => One::CallMix,
             Kind::Prefetch => One::Prefetch,
             Kind::PrefetchHost => One::PrefetchHost,
-            Kind::Snapshot => One::Snapshot,
+            Kind::Snapshot => One::Snapshot { kept: picks.one_in(2) },
             Kind::Fill => One::Fill,
             Kind::FillOn => One::FillOn,
             Kind::Get => One::Get(picks.below(64)),

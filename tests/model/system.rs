@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use proptest_state_machine::StateMachineTest;
-use resident::ndarray::{Array, Axis, Dim, IxDyn, ShapeBuilder, SliceInfoElem};
-use resident::{Device, Emulation, Error, Grid, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic, Validity};
+use resident::ndarray::{Array, ArrayD, Axis, Dim, IxDyn, ShapeBuilder, SliceInfoElem};
+use resident::{Device, Emulation, Error, Grid, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic, Validity};
 
 use super::contents::{Cells, Contents, Misfit, Reference, World, info, misfit};
 use super::ends::Ends;
@@ -23,6 +23,8 @@ pub(crate) struct System {
     ledgers: Vec<Ledger>,
     /// What arrays that are gone have moved.
     gone: Traffic,
+    /// Snapshots that were not waited for, and what they must hold.
+    pending: Vec<(Pending<ArrayD<u32>>, ArrayD<u32>)>,
     kernels: Kernels,
 }
 
@@ -98,7 +100,7 @@ impl System {
         let second = |device: &Device| device.new_stream().expect("a stream");
         let streams = devices.iter().flat_map(|device| [device.stream(), second(device)]).collect();
         let (arrays, ledgers) = (0..world.arrays.len()).map(|number| made(&Maker::first(number), 100)).unzip();
-        Self { devices, streams, arrays, ledgers, gone: Traffic::default(), kernels: Kernels::new() }
+        Self { devices, streams, arrays, ledgers, gone: Traffic::default(), pending: Vec::new(), kernels: Kernels::new() }
     }
 
     fn apply(&mut self, world: &World, step: &Step) {
@@ -165,7 +167,13 @@ impl System {
                 ledger.unsettled.extend(&cells);
                 expect(view.prefetch_host(), expected);
             }
-            One::Snapshot => snapshot(ledger, &view, stream, &cells, contents),
+            One::Snapshot { kept } => {
+                let pending = snapshot(ledger, &view, stream, &cells).map(|pending| (pending, contents.of(&cells)));
+                self.pending.extend(pending);
+                if !kept {
+                    self.settle_snapshots();
+                }
+            }
             One::Fill => {
                 ledger.fill(&cells, None);
                 view.fill(value).expect("a fill cannot fail");
@@ -287,6 +295,12 @@ impl System {
         }
     }
 
+    fn settle_snapshots(&mut self) {
+        for (pending, expected) in self.pending.drain(..) {
+            assert_eq!(pending.wait().expect("nothing fails"), expected);
+        }
+    }
+
     /// What devices have counted is what arrays have: a copy between two devices is counted by both.
     fn check_device_totals(&self) {
         let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
@@ -296,7 +310,8 @@ impl System {
     }
 
     /// Everything is read, dropped and waited for.
-    fn finish(self, world: &World) {
+    fn finish(mut self, world: &World) {
+        self.settle_snapshots();
         for (array, contents) in self.arrays.iter().zip(&world.arrays) {
             check_cells(array, contents);
             if contents.is_defined(&contents.layout) {
@@ -419,17 +434,17 @@ fn launch_one(
     }
 }
 
-fn snapshot(ledger: &mut Ledger, view: &SmartViewMut<'_, u32, IxDyn>, stream: &Stream, cells: &Cells, contents: &Contents) {
+fn snapshot(ledger: &mut Ledger, view: &SmartViewMut<'_, u32, IxDyn>, stream: &Stream, cells: &Cells) -> Option<Pending<ArrayD<u32>>> {
     let (before, most) = (ledger.traffic.to_host, ledger.most_looked_at(cells));
     let expected = ledger.look(cells);
-    let Some(pending) = expect(view.snapshot_on(stream), expected) else { return };
+    let pending = expect(view.snapshot_on(stream), expected)?;
     if cells.iter().any(|cell| ledger.unsettled.contains(cell)) {
         // A snapshot waits for no download: it may take from a device what is on its way to the host.
         let moved = view.traffic().to_host;
         assert!(moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most, "{moved:?} after {before:?}");
         ledger.traffic.to_host = moved;
     }
-    assert_eq!(pending.wait().expect("nothing fails"), contents.of(cells));
+    Some(pending)
 }
 
 fn get(ledger: &mut Ledger, view: &SmartViewMut<'_, u32, IxDyn>, number: usize, cells: &Cells, contents: &Contents) {
