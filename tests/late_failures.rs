@@ -157,7 +157,7 @@ fn loss_follows_an_assignment_within_a_device_and_between_devices() {
         assert_lost(near.assign(&lost), "kernel \"broken\"");
         assert_eq!(two.synchronize(), Ok(()), "what is inherited is not told");
         assert_told(one_device.synchronize(), "it is broken");
-        [&one_device, &two].map(assert_ordered);
+        [&one_device, &two].into_iter().for_each(assert_ordered);
     }
 }
 
