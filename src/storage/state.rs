@@ -294,6 +294,12 @@ impl State {
         }
     }
 
+    /// Whether a place still holds what a plan was to take from there: a failure that somebody has taken in since may have withdrawn it, and its
+    /// writer is forgotten then.
+    pub(crate) fn holds(&self, place: Place, regions: &[Region]) -> bool {
+        regions.iter().all(|region| self.coherence.is_valid(place, region))
+    }
+
     /// Whether work has failed since failures were last taken in.
     pub(crate) fn needs_reconciling(&self) -> bool {
         failure::epoch() != self.seen_failures

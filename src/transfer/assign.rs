@@ -184,7 +184,7 @@ fn carry(
 ) -> Result<()> {
     match stage(to, from, holders, target) {
         None => carry_on_host(to, from, parts),
-        Some(stream) => carry_on_device(to, from, holders, &stream, parts, crossings),
+        Some(stream) => carry_on_device(to, from, &stream, parts, crossings),
     }
 }
 
@@ -228,29 +228,28 @@ fn carry_on_host(to: &Request<'_>, from: &Request<'_>, parts: &SmallVec<[CopyPar
 fn carry_on_device(
     to: &Request<'_>,
     from: &Request<'_>,
-    holders: Holders,
     stream: &Stream,
     parts: &SmallVec<[CopyPart; 1]>,
     crossings: &mut Crossings,
 ) -> Result<()> {
     let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let mut depends = Dependencies::new();
-    let neighbour = neighbour(from, holders, stream);
-    let place = match neighbour {
-        Some(place) => place,
-        None => acquire_on(from, stream, Access::Read, &mut depends)?.place,
+    let neighbour = neighbour(from, stream)?;
+    let is_neighbour = neighbour.is_some();
+    let (place, depends) = match neighbour {
+        Some(found) => found,
+        None => {
+            let mut depends = Dependencies::new();
+            (acquire_on(from, stream, Access::Read, &mut depends)?.place, depends)
+        }
     };
     let position = {
         let mut state = from.storage.lock();
-        if neighbour.is_some() {
-            depends = read_selection_behind(from, &state, stream, place)?;
-        }
         let source = state.slot(place).device.clone();
         let work = CopyWork {
             loss: FailureKind::Body,
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
-            source_device: neighbour.map(|_| Arc::clone(source.backend())),
+            source_device: is_neighbour.then(|| Arc::clone(source.backend())),
             parts: parts.clone(),
             depends,
             label: to.storage.label("assignment to", to.site),
@@ -258,12 +257,12 @@ fn carry_on_device(
         let position =
             stream.queue().submit(Work::Copy(Box::new(work))).map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
         from.mark_use(&mut state, place, Touch::Read, stream, At::position(position));
-        if neighbour.is_some() {
+        if is_neighbour {
             source.visited_by(stream.core(), position);
         }
         position
     };
-    if let Some(place) = neighbour {
+    if is_neighbour {
         note_crossing(to, from, place, stream, target.place, crossings);
     }
     mark(to, stream, target.place, Access::Overwrite, At::position(position));
@@ -273,15 +272,17 @@ fn carry_on_device(
     Ok(())
 }
 
-/// The device that the contents are copied from directly, if `stream`'s own does not hold them.
-fn neighbour(from: &Request<'_>, holders: Holders, stream: &Stream) -> Option<Place> {
-    let state = from.storage.lock();
-    let own = state.find_place(stream.device_ref());
-    if own.is_some_and(|own| holders.contains(own)) {
-        return None;
+/// The device that the contents are copied from directly, if `stream`'s own does not hold them, and the work there that may still fail. One look:
+/// between two a failure could be taken in.
+fn neighbour(from: &Request<'_>, stream: &Stream) -> Result<Option<(Place, Dependencies)>> {
+    let mut state = from.storage.lock();
+    state.reconcile(from.storage.space());
+    if state.find_place(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
+        return Ok(None);
     }
-    let reaches = |place: &Place| stream.device_ref().backend().reaches(&**state.slot(*place).device.backend());
-    holders.places().iter().filter(|place| *place != Place::HOST).find(reaches)
+    let reaches = |device: &Device| stream.device_ref().backend().reaches(&**device.backend());
+    let found = state.devices().find(|(place, device)| from.is_valid(&state, *place) && reaches(device)).map(|(place, _)| place);
+    found.map(|place| Ok((place, read_selection_behind(from, &state, stream, place)?))).transpose()
 }
 
 fn read_selection_behind(from: &Request<'_>, state: &State, stream: &Stream, place: Place) -> Result<Dependencies> {

@@ -160,6 +160,10 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
     let regions = SmallVec::from_iter([*region]);
     let (stream, position) = {
         let mut state = storage.lock();
+        if !state.holds(place, &regions) {
+            drop(state);
+            return peek(request);
+        }
         let stream = request.download_stream(&state, place, &regions);
         let depends = request.read_behind(&state, &stream, place, &regions)?;
         let work = CopyWork {

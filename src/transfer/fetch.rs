@@ -108,6 +108,10 @@ impl Request<'_> {
             drop(state);
             return self.copy_through_host(stream, place, from, regions);
         }
+        if !state.holds(from, regions) {
+            // The caller finds the elements stale, and plans again.
+            return Ok(0);
+        }
         let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
         let depends = self.read_behind(&state, stream, from, regions)?;
         let work = CopyWork {

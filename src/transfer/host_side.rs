@@ -140,6 +140,10 @@ impl Request<'_> {
         let space = self.storage.space();
         let mut state = self.storage.lock();
         let Some(host) = state.host.clone() else { return Ok(Queued::new()) };
+        if !state.holds(from, regions) {
+            // The caller finds the elements stale, and plans again.
+            return Ok(Queued::new());
+        }
         let stream = self.download_stream(&state, from, regions);
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let work = CopyWork {

@@ -155,6 +155,10 @@ impl Snapshot {
 
     fn take_device(&mut self, request: &Request<'_>, stream: Option<&Stream>, place: Place, regions: &Regions, parts: Parts) -> Result<()> {
         let mut state = request.storage.lock();
+        if !state.holds(place, &regions) {
+            request.plan(&state, Place::HOST, Access::Read)?;
+            return Err(request.source_failed(&state.slot(place).device));
+        }
         let own = stream.filter(|stream| *stream.device_ref() == state.slot(place).device).cloned();
         let stream = own.unwrap_or_else(|| request.download_stream(&state, place, regions));
         let depends = request.read_behind(&state, &stream, place, regions)?;
