@@ -102,9 +102,9 @@ fn images_that_flow_through_three_streams_do_not_wait_for_each_others_work() {
             blur(&gates[image]).launch_on(&compute, one(), (&images[image], &mut soft[image])).unwrap();
             if image > 0 {
                 // The image before is done and comes down, while this one is being computed.
+                let before = soft[image - 1].snapshot_on(&down).unwrap();
                 gates[image - 1].open();
-                let before = soft[image - 1].snapshot_on(&down).unwrap().wait().unwrap();
-                assert_eq!(before.to_vec(), (0..16).collect::<Vec<_>>());
+                assert_eq!(before.wait().unwrap().to_vec(), (0..16).collect::<Vec<_>>());
             }
         }
         gates[2].open();
