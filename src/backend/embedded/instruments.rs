@@ -14,7 +14,7 @@ use super::order::Order;
 use super::time;
 use super::tracker::{Submission, Tracker};
 use super::usage::{self, Place, Usage};
-use crate::backend::{Address, BackendError, BackendErrorKind, Label, Memory, Position, Work};
+use crate::backend::{Address, BackendError, BackendErrorKind, Label, Memory, Position, QueueId, Work};
 
 /// The instruments of one device.
 #[derive(Debug)]
@@ -65,19 +65,30 @@ impl Instruments {
         if let Operation::Between { source, .. } = operation {
             usages.retain(|usage| self.watches(source) || !is_of(usage, source.ordinal));
         }
-        self.track(lane, position, operation.name().into(), operation.site(), &usages);
+        let submission = Self::submission(lane, position, operation.name().into(), operation.site(), operation.depends());
+        self.track(&submission, &usages);
     }
 
     /// As `observe`, for a free of a block of `len_bytes`.
     pub(super) fn observe_free(&self, lane: &Lane, position: Position, address: Address, len_bytes: u64) {
         let usage = usage::of_free(lane.device().ordinal, address, len_bytes);
-        self.track(lane, position, "free".into(), None, &[usage]);
+        self.track(&Self::submission(lane, position, "free".into(), None, &[]), &[usage]);
     }
 
-    fn track(&self, lane: &Lane, position: Position, name: Arc<str>, site: Option<&'static Location<'static>>, usages: &[Usage]) {
+    fn submission<'a>(
+        lane: &'a Lane,
+        position: Position,
+        name: Arc<str>,
+        site: Option<&'static Location<'static>>,
+        depends: &'a [(QueueId, Position)],
+    ) -> Submission<'a> {
         let (device, stream) = (lane.device().ordinal, lane.number());
         let operation = HazardOperation { name, device, stream, position: position.0, site, touch: Touch::Reads };
-        let hazards = self.tracker.submitted(&Submission { queue: lane.progress(), position, operation }, usages);
+        Submission { queue: lane.progress(), position, operation, depends }
+    }
+
+    fn track(&self, submission: &Submission<'_>, usages: &[Usage]) {
+        let hazards = self.tracker.submitted(submission, usages);
         if !hazards.is_empty() {
             self.log.add_hazards(hazards);
         }

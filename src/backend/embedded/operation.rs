@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::device::DeviceCore;
 use super::lane::Lane;
-use crate::backend::{Address, BackendError, CopyWork, FailureKind, Label, Position, Work};
+use crate::backend::{Address, BackendError, CopyWork, FailureKind, Label, Position, QueueId, Work};
 
 /// One piece of the line. Launches stand in it by value, so that queueing one allocates nothing.
 #[derive(Debug)]
@@ -99,6 +99,16 @@ impl Operation {
             Self::Work(Work::Copy(copy)) | Self::Between { copy, .. } => Some(&copy.label),
             Self::Work(Work::Fill(fill)) => Some(&fill.label),
             Self::Work(Work::Launch(_)) | Self::Upkeep(_) => None,
+        }
+    }
+
+    /// The work whose failure keeps it from running.
+    pub(super) fn depends(&self) -> &[(QueueId, Position)] {
+        match self {
+            Self::Work(Work::Copy(copy)) | Self::Between { copy, .. } => &copy.depends,
+            Self::Work(Work::Fill(fill)) => &fill.depends,
+            Self::Work(Work::Launch(launch)) => &launch.depends,
+            Self::Upkeep(_) => &[],
         }
     }
 

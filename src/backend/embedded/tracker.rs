@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::usage::{Effect, Place, Usage};
 use super::written::ByteSet;
 use super::{extent, overlap};
-use crate::backend::{Address, Footprint, Position, QueueId};
+use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
 
 /// Freed blocks remembered, so that a use after the free is told by the block's name.
 const FREED_MAX: usize = 1 << 10;
@@ -48,6 +48,7 @@ struct Past {
     position: Position,
     operation: HazardOperation,
     footprint: Footprint,
+    depends: Dependencies,
 }
 
 /// Who submits: the queue and the operation, whose touch differs from use to use.
@@ -56,6 +57,7 @@ pub(super) struct Submission<'a> {
     pub(super) queue: &'a Arc<Progress>,
     pub(super) position: Position,
     pub(super) operation: HazardOperation,
+    pub(super) depends: &'a [(QueueId, Position)],
 }
 
 impl Tracker {
@@ -95,7 +97,8 @@ impl Tracker {
         let order = orders.get(&submission.queue.id());
         let mut hazards = Vec::new();
         // All uses are compared with the past before any joins it: an operation is in no conflict with itself.
-        for usage in usages {
+        let is_doomed = is_doomed(submission.depends);
+        for usage in usages.iter().filter(|_| !is_doomed) {
             hazards.extend(check(submission, order, blocks, host, usage));
         }
         for usage in usages {
@@ -159,12 +162,17 @@ fn conflicts(
     effect: Effect,
     footprint: &Footprint,
 ) -> Vec<(HazardOperation, Range<u64>)> {
-    past.retain(|past| !past.queue.has_run(past.position));
+    past.retain(|past| !past.queue.has_run(past.position) && !is_doomed(&past.depends));
     let is_before =
         |past: &Past| past.queue.id() == submission.queue.id() || order.is_some_and(|order| order.includes(past.queue.id(), past.position));
     let only_read = |past: &Past| past.operation.touch == Touch::Reads && effect.touch() == Touch::Reads;
     let unordered = past.iter().filter(|past| !only_read(past) && !is_before(past));
     unordered.filter_map(|past| Some((past.operation.clone(), overlap::first_overlap(&past.footprint, footprint)?))).collect()
+}
+
+/// Work that will not run, because what it depends on has failed, is nobody's rival: the layers above may have handed its bytes on by now.
+fn is_doomed(depends: &[(QueueId, Position)]) -> bool {
+    depends.iter().any(|(queue, position)| failure::of(*queue, *position).is_some())
 }
 
 /// Enters one use, if it is in range.
@@ -174,8 +182,10 @@ fn remember(submission: &Submission<'_>, blocks: &mut Blocks, host: &mut Vec<Pas
         position: submission.position,
         operation: HazardOperation { touch: usage.effect.touch(), ..submission.operation.clone() },
         footprint,
+        depends: Dependencies::from_slice(submission.depends),
     };
     match usage.place {
+        Place::Host { .. } if is_doomed(submission.depends) => {}
         Place::Host { base, .. } => host.extend(absolute(usage, base).map(past)),
         Place::Device { device, address } => {
             let Some((start, block)) = around(blocks, device, address) else { return };
@@ -186,7 +196,9 @@ fn remember(submission: &Submission<'_>, blocks: &mut Blocks, host: &mut Vec<Pas
                 Effect::Poison => block.written.remove(&footprint),
                 Effect::Read | Effect::Free => {}
             }
-            block.past.push(past(footprint));
+            if !is_doomed(submission.depends) {
+                block.past.push(past(footprint));
+            }
         }
     }
 }
