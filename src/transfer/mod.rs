@@ -17,6 +17,8 @@ mod host_side;
 mod release;
 mod snapshot;
 mod stale;
+#[cfg(test)]
+mod tests;
 
 use std::panic::Location;
 

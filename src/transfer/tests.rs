@@ -1,0 +1,183 @@
+//! Interleavings of threads that use one array, drawn at random by shuttle, over seeded devices: each run may also order the queued work differently.
+
+use std::sync::Arc;
+
+use ndarray::Ix1;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+
+use crate::sync::explore;
+use crate::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Out, SmartArray, Stream};
+
+const LEN: usize = 8;
+const INTERLEAVINGS: usize = 200;
+
+type Numbers = SmartArray<u32, Ix1>;
+
+fn add() -> Kernel<(InOut<u32>,)> {
+    Kernel::new("add").host(|_, (x,): (&mut [u32],)| x.iter_mut().for_each(|x| *x += 100))
+}
+
+fn copy() -> Kernel<(In<u32>, Out<u32>)> {
+    Kernel::new("copy").host(|_, (x, y): (&[u32], &mut [u32])| y.copy_from_slice(x))
+}
+
+/// Two devices under one random order, the first with faults.
+fn devices(faults: &[Fault]) -> [Device; 2] {
+    let seeded = || Emulation::new().seed(thread_rng().r#gen());
+    [Device::emulated(faults.iter().fold(seeded(), |emulation, fault| emulation.fail(*fault))), Device::emulated(seeded())]
+}
+
+/// The upper half is newest on the first device, the rest on the host.
+fn half_and_half(stream: &Stream) -> Numbers {
+    let mut array = SmartArray::from((0..LEN as u32).collect::<Vec<_>>());
+    add().launch_on(stream, Grid::cover(1), (&mut array.slice_mut(ndarray::s![LEN / 2..]),)).unwrap();
+    array
+}
+
+fn expected() -> Vec<u32> {
+    (0..LEN as u32).map(|index| index + if index < LEN as u32 / 2 { 0 } else { 100 }).collect()
+}
+
+fn in_order(devices: &[Device]) {
+    for device in devices {
+        while device.synchronize().is_err() {}
+        let hazards = device.emulation().unwrap().hazards();
+        assert!(hazards.is_empty(), "{}", hazards[0]);
+        assert_eq!(device.memory().in_use, 0);
+    }
+}
+
+/// Runs the readers, each on a thread of its own, on one array.
+fn readers(faults: &'static [Fault], readers: &'static [fn(&Numbers, &[Device; 2])]) {
+    explore::interleavings(INTERLEAVINGS, move || {
+        let devices = devices(faults);
+        let array = Arc::new(half_and_half(&devices[0].stream()));
+        let threads = readers.iter().map(|read| {
+            let (array, devices) = (Arc::clone(&array), devices.clone());
+            thread::spawn(move || read(&array, &devices))
+        });
+        threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        drop(array);
+        in_order(&devices);
+    });
+}
+
+fn look(array: &Numbers, _: &[Device; 2]) {
+    assert_eq!(array.host().unwrap().to_vec(), expected());
+}
+
+fn look_at_part(array: &Numbers, _: &[Device; 2]) {
+    assert_eq!(array.slice(ndarray::s![2..6]).host().unwrap().to_vec(), expected()[2..6]);
+}
+
+fn guard(array: &Numbers, devices: &[Device; 2]) {
+    let address = array.gpu_on(&devices[1].stream()).unwrap().address();
+    assert_eq!(array.gpu_on(&devices[1].stream()).unwrap().address(), address);
+}
+
+fn prefetch(array: &Numbers, devices: &[Device; 2]) {
+    array.prefetch(&devices[0].stream()).unwrap();
+    array.prefetch_host().unwrap();
+}
+
+fn launch(array: &Numbers, devices: &[Device; 2]) {
+    let mut output = SmartArray::uninit(LEN);
+    copy().launch_on(&devices[1].stream(), Grid::cover(1), (array, &mut output)).unwrap();
+    assert_eq!(output.host().unwrap().to_vec(), expected());
+}
+
+fn snapshot(array: &Numbers, devices: &[Device; 2]) {
+    assert_eq!(array.snapshot_on(&devices[0].stream()).unwrap().wait().unwrap().to_vec(), expected());
+}
+
+#[test]
+fn threads_that_look_at_one_array_move_its_bytes_once() {
+    explore::interleavings(INTERLEAVINGS, || {
+        let devices = devices(&[]);
+        let array = Arc::new(half_and_half(&devices[0].stream()));
+        let threads = (0..3).map(|_| {
+            let (array, devices) = (Arc::clone(&array), devices.clone());
+            thread::spawn(move || {
+                look(&array, &devices);
+                guard(&array, &devices);
+            })
+        });
+        threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+        let traffic = array.traffic();
+        assert_eq!(traffic.to_host.bytes, LEN as u64 / 2 * 4);
+        assert!(traffic.to_device.bytes + traffic.between_devices.bytes <= (LEN + LEN / 2) as u64 * 4, "{traffic:?}");
+        drop(array);
+        in_order(&devices);
+    });
+}
+
+#[test]
+fn reads_of_every_kind_from_many_threads_are_right_and_ordered() {
+    readers(&[], &[look, guard, prefetch]);
+    readers(&[], &[look_at_part, launch, snapshot]);
+    readers(&[], &[look, launch, look_at_part, guard]);
+}
+
+/// Reads until no fault is in the way. The array is never lost.
+fn look_until_right(array: &Numbers, _: &[Device; 2]) {
+    for _ in 0..4 {
+        match array.host() {
+            Ok(host) => return assert_eq!(host.to_vec(), expected()),
+            Err(Error::Backend { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("it fails for ever");
+}
+
+fn prefetch_somehow(array: &Numbers, devices: &[Device; 2]) {
+    let _refused = array.prefetch(&devices[0].stream());
+    let _refused = devices[0].new_stream().and_then(|stream| array.gpu_on(&stream).map(drop));
+    let _refused = array.prefetch(&devices[1].stream());
+}
+
+fn copy_until_right(array: &Numbers, devices: &[Device; 2]) {
+    for _ in 0..6 {
+        let mut output = SmartArray::uninit(LEN);
+        let launched = copy().launch_on(&devices[0].stream(), Grid::cover(1), (array, &mut output));
+        match launched.and_then(|()| output.host().map(|host| host.to_vec())) {
+            Ok(values) => return assert_eq!(values, expected()),
+            Err(Error::Backend { .. } | Error::Lost { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("it fails for ever");
+}
+
+#[test]
+fn a_call_that_fails_at_once_or_late_is_made_good_in_every_interleaving() {
+    // Calls 1 to 3 make the array: its memory, its upload, the launch.
+    for call in 4..10_u64 {
+        for fault in [Fault::nth(call), Fault::nth(call).late()] {
+            readers(Box::leak(Box::new([fault])), &[look_until_right, prefetch_somehow, copy_until_right]);
+        }
+    }
+}
+
+#[test]
+fn arguments_in_opposite_orders_on_two_threads_do_not_wait_for_each_other() {
+    explore::interleavings(INTERLEAVINGS, || {
+        let devices = devices(&[]);
+        let arrays = Arc::new([half_and_half(&devices[0].stream()), half_and_half(&devices[1].stream())]);
+        let both = Kernel::<(In<u32>, In<u32>, Out<u32>)>::new("both")
+            .host(|_, (x, y, z): (&[u32], &[u32], &mut [u32])| z.iter_mut().zip(x).zip(y).for_each(|((z, x), y)| *z = x + y));
+        let threads = [(0, 1), (1, 0)].map(|(first, second)| {
+            let (arrays, stream, both) = (Arc::clone(&arrays), devices[first].stream(), both.clone());
+            thread::spawn(move || {
+                let mut sum = SmartArray::uninit(LEN);
+                both.launch_on(&stream, Grid::cover(1), (&arrays[first], &arrays[second], &mut sum)).unwrap();
+                sum.assign(&arrays[second]).unwrap();
+                assert_eq!(sum.host().unwrap().to_vec(), expected());
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        drop(arrays);
+        in_order(&devices);
+    });
+}
