@@ -212,7 +212,10 @@ impl fmt::Display for Error {
                 write!(f, "no kernel body: kernel {kernel} has none for {device}; give it one with {method}")
             }
             Self::Requirement { kernel, requirement, arguments } => {
-                write!(f, "requirement: kernel {kernel} requires that {requirement}, and was given {arguments}; nothing was moved")
+                write!(
+                    f,
+                    "requirement: kernel {kernel} requires that {requirement}, and was given {arguments}; nothing was moved, pass arguments that fit"
+                )
             }
             Self::NotContiguous { array, parameter, layout } => write!(
                 f,
@@ -224,7 +227,9 @@ impl fmt::Display for Error {
                 "layout mismatch: flat arguments of kernel {kernel} correspond by position in memory, but {first} and {second}; \
                  give both one axis order, or make the parameters sized (`In<T, Ix2>`)"
             ),
-            Self::Shape { operation, expected, seen } => write!(f, "shape: {operation} expects {expected}, and was given {seen}"),
+            Self::Shape { operation, expected, seen } => {
+                write!(f, "shape: {operation} expects {expected}, and was given {seen}; pass one that fits, or a slice that does")
+            }
             Self::Grid { kernel, grid, fault } => {
                 write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}; use `Grid::cover` or numbers above zero")
             }
@@ -238,9 +243,7 @@ impl fmt::Display for Error {
                 "too many devices: {array} lives on 63 devices already, the most for one array, and has no place for {device}; \
                  use a copy of it (`try_clone`) for more devices"
             ),
-            Self::Backend { device, operation, cause } => {
-                write!(f, "{device} failed at {operation}: {cause}; contents are unchanged, the call can be repeated")
-            }
+            Self::Backend { device, operation, cause } => write!(f, "{device} failed at {operation}: {cause}"),
         }
     }
 }
