@@ -122,7 +122,10 @@ impl<T: Element, D: Dimension> fmt::Debug for SmartViewMut<'_, T, D> {
 }
 
 /// Anything that can be looked at as a view: arrays and views of this library. Sealed: views carry the borrow that soundness rests on.
-#[diagnostic::on_unimplemented(message = "`{Self}` is no array or view of `{T}`", label = "expected a `SmartArray` or a view of one")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array or view of `{T}` with dimension `{D}`",
+    label = "expected a `SmartArray` or a view of one, with that element and that dimension"
+)]
 pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
     /// All of it, to be read.
     fn as_view(&self) -> SmartView<'_, T, D>;
@@ -130,8 +133,8 @@ pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
 
 /// Anything that can be looked at as an exclusive view. Sealed as [`AsView`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no writable array or view of `{T}`",
-    label = "expected a `SmartArray` or a `SmartViewMut`"
+    message = "`{Self}` is no writable array or view of `{T}` with dimension `{D}`",
+    label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension"
 )]
 pub trait AsViewMut<T: Element, D: Dimension>: AsView<T, D> {
     /// All of it, to be written.
