@@ -1,7 +1,7 @@
 //! Section 3: work where the newest contents are.
 
 use resident::ndarray::{Array1, Array2, s};
-use resident::{Error, Result, SmartArray, Validity};
+use resident::{Device, Emulation, Error, Fault, Result, SmartArray, Validity};
 
 use crate::lab::lab;
 use crate::moves::{NOTHING, moves};
@@ -158,4 +158,25 @@ fn an_index_outside_is_an_error_and_not_a_panic() {
     let mut array = SmartArray::<u32, _>::zeros((2, 3));
     assert!(matches!(array.get((2, 0)), Err(Error::Shape { .. })));
     assert!(matches!(array.set((0, 3), 1), Err(Error::Shape { .. })));
+}
+
+#[test]
+fn a_device_without_room_leaves_the_array_as_it_was() -> Result<()> {
+    let small = Device::emulated(Emulation::new().memory(8));
+    let mut array = SmartArray::from(vec![1.0_f32; 10]);
+    assert!(matches!(array.fill_on(&small.stream(), 2.0), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(array.assign_on(&small.stream(), &SmartArray::zeros(10)), Err(Error::OutOfMemory { .. })));
+    assert_eq!(array.host()?.sum(), 10.0);
+    Ok(())
+}
+
+#[test]
+fn a_fill_whose_queueing_is_refused_is_made_good_by_the_next_use() -> Result<()> {
+    // Calls: allocate, fill.
+    let device = Device::emulated(Emulation::new().fail(Fault::nth(2)));
+    let mut array = SmartArray::from(vec![1.0_f32; 10]);
+    let outcome = array.fill_on(&device.stream(), 2.0);
+    let expected = if outcome.is_ok() { 20.0 } else { 10.0 };
+    assert_eq!(array.host()?.sum(), expected, "after {outcome:?}");
+    Ok(())
 }

@@ -1,0 +1,174 @@
+//! The steady state takes no heap memory on the calling thread.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting per thread, so that workers and other tests do not disturb.
+struct Counting;
+
+// SAFETY: every call is handed to `System` as it is; counting touches a thread local that takes no memory.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+fn count() {
+    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread in 100 rounds after 200 to warm up; queues and tables have their size by then.
+fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
+    for _ in 0..200 {
+        round()?;
+    }
+    let before = ALLOCATIONS.get();
+    for _ in 0..100 {
+        round()?;
+    }
+    Ok(ALLOCATIONS.get() - before)
+}
+
+#[test]
+fn the_counter_counts() -> Result<()> {
+    assert_eq!(in_steady_state(|| Ok(drop(std::hint::black_box(Box::new(1)))))?, 100);
+    Ok(())
+}
+
+#[test]
+fn reading_on_the_host_what_is_valid_there() -> Result<()> {
+    let array = SmartArray::from(Array2::<f32>::ones((16, 16)));
+    assert_eq!(in_steady_state(|| array.host().map(drop))?, 0);
+    let part = array.slice(s![2..5, 3..;2]);
+    assert_eq!(in_steady_state(|| part.host().map(drop))?, 0);
+    assert_eq!(in_steady_state(|| array.slice(s![1.., ..3]).host().map(drop))?, 0);
+    Ok(())
+}
+
+#[test]
+fn reading_on_a_device_what_is_valid_there() -> Result<()> {
+    let stream = Device::cpu().stream();
+    let array = SmartArray::from(Array2::<f32>::ones((16, 16)));
+    assert_eq!(in_steady_state(|| array.gpu_on(&stream).map(drop))?, 0);
+    assert_eq!(in_steady_state(|| array.slice(s![1.., ..3]).gpu_on(&stream).map(drop))?, 0);
+    Ok(())
+}
+
+#[test]
+fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
+    let device = Device::cpu();
+    let stream = device.stream();
+    let arrays: Vec<_> = (0..300).map(|_| SmartArray::from(Array2::<f32>::ones((16, 16)))).collect();
+    for array in &arrays {
+        array.prefetch(&stream)?;
+    }
+    device.synchronize()?;
+    let mut fresh = arrays.iter();
+    assert_eq!(in_steady_state(|| fresh.next().expect("300 rounds").gpu_on(&stream).map(drop))?, 0);
+    Ok(())
+}
+
+/// Launches return when they are queued, so the queue would grow with the test's speed: each round waits.
+fn launched(kernel: &Kernel<Four<Ix2>>, device: &Device, size: (usize, usize)) -> Result<u64> {
+    let (a, b) = (SmartArray::<f32, _>::ones(size), SmartArray::<f32, _>::ones(size));
+    let (mut c, mut d) = (SmartArray::<f32, _>::zeros(size), SmartArray::<f32, _>::uninit(size));
+    in_steady_state(|| {
+        kernel.launch_on(&device.stream(), Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
+        device.stream().synchronize()
+    })
+}
+
+type Four<D> = (f32, In<f32, D>, In<f32, D>, InOut<f32, D>, Out<f32, D>);
+
+#[test]
+fn a_sized_launch_of_four_arrays() -> Result<()> {
+    let kernel = Kernel::<Four<Ix2>>::new("four").require("sizes", |_, (_, a, b, ..)| a.len() == b.len()).host(|_grid, _| {});
+    assert_eq!(launched(&kernel, &Device::cpu(), (16, 16))?, 0);
+    Ok(())
+}
+
+#[test]
+fn a_flat_launch_of_four_arrays() -> Result<()> {
+    type Flat = (f32, In<f32>, In<f32>, InOut<f32>, Out<f32>);
+    let kernel = Kernel::<Flat>::new("four").require("sizes", |_, (_, a, b, ..)| a.len() == b.len()).host(|_grid, _| {});
+    let device = Device::cpu();
+    let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
+    let (mut c, mut d) = (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::uninit((16, 16)));
+    let allocations = in_steady_state(|| {
+        kernel.launch_on(&device.stream(), Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
+        device.stream().synchronize()
+    })?;
+    assert_eq!(allocations, 0);
+    Ok(())
+}
+
+#[test]
+fn a_launch_on_parts_of_arrays() -> Result<()> {
+    let kernel = Kernel::<Four<Ix2>>::new("four").host(|_grid, _| {});
+    let device = Device::cpu();
+    let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
+    let (mut c, mut d) = (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::zeros((16, 16)));
+    let allocations = in_steady_state(|| {
+        let (inner, mut c, mut d) = (s![1..15, 1..15], c.slice_mut(s![1..15, 1..15]), d.slice_mut(s![1..15, 1..15]));
+        kernel.launch_on(&device.stream(), Grid::cover(1), (1.0, &a.slice(inner), &b.slice(inner), &mut c, &mut d))?;
+        device.stream().synchronize()
+    })?;
+    assert_eq!(allocations, 0);
+    Ok(())
+}
+
+#[test]
+fn a_flip_of_sides_without_a_copy() -> Result<()> {
+    let stream = Device::cpu().stream();
+    let mut array = SmartArray::from(Array2::<f32>::ones((16, 16)));
+    let allocations = in_steady_state(|| {
+        drop(array.gpu_overwrite_on(&stream)?);
+        drop(array.host_overwrite()?);
+        Ok(())
+    })?;
+    assert_eq!(allocations, 0);
+    Ok(())
+}
+
+#[test]
+fn a_flip_of_sides_of_a_part() -> Result<()> {
+    let stream = Device::cpu().stream();
+    let mut array = SmartArray::from(Array2::<f32>::ones((16, 16)));
+    let mut part = array.slice_mut(s![4..8, 2..]);
+    let allocations = in_steady_state(|| {
+        drop(part.gpu_overwrite_on(&stream)?);
+        drop(part.host_overwrite()?);
+        Ok(())
+    })?;
+    assert_eq!(allocations, 0);
+    Ok(())
+}
