@@ -248,7 +248,7 @@ fn no_function_is_above_seventy_lines_and_no_file_above_eight_hundred() {
             let indent = &line[..line.len() - line.trim_start().len()];
             let ends = |other: &&str| other.strip_prefix(indent).is_some_and(|rest| rest.starts_with('}'));
             let is_one_line = line.ends_with(['}', ';']);
-            let length = if is_one_line { 1 } else { lines[start..].iter().position(|other| ends(&other)).map_or(1, |end| end + 1) };
+            let length = if is_one_line { 1 } else { lines[start..].iter().position(ends).map_or(1, |end| end + 1) };
             if length > 70 {
                 found.push(format!("{}:{}: {length} lines: {}", source.path, start + 1, line.trim()));
             }

@@ -1,5 +1,8 @@
 //! The defects of Numba's `SmartArray`, the ancestor: each named, with what Numba did, and shown to be gone.
 
+// Every guard must be forgettable, whether or not it does something when it drops.
+#![allow(clippy::forget_non_drop)]
+
 #[path = "common/lab.rs"]
 mod lab;
 #[path = "common/moves.rs"]

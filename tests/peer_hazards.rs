@@ -6,7 +6,7 @@ mod lab;
 mod moves;
 
 use lab::lab;
-use moves::moves;
+use moves::{NOTHING, moves};
 use resident::ndarray::{Array1, s};
 use resident::{Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
 
@@ -68,6 +68,7 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     sum.launch_on(&device.stream(), Grid::cover(10), (&read, &mut total))?;
     read.host_mut()?[0] = 5;
     assert_eq!(moves(read.traffic()), [(1, 40), (0, 0), (0, 0)], "read there, so nothing came back");
+    assert_eq!(moves(total.traffic()), NOTHING);
     Ok(())
 }
 

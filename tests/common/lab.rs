@@ -3,6 +3,6 @@
 use resident::{Device, Emulation};
 
 /// A fresh embedded device that nobody else uses.
-pub fn lab() -> Device {
+pub(crate) fn lab() -> Device {
     Device::emulated(Emulation::new())
 }

@@ -1,8 +1,8 @@
 //! A body that owns what it captures.
 use resident::{InOut, Kernel};
 
-pub fn main() {
-    let factors = vec![1.0_f32, 2.0];
+pub(crate) fn main() {
+    let factors = Vec::from([1.0_f32, 2.0]);
     let scale = Kernel::<(InOut<f32>,)>::new("scale").host(move |_grid, (xs,)| xs[0] *= factors[1]);
     drop(scale);
 }

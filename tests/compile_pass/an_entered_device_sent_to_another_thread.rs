@@ -1,7 +1,7 @@
 //! A device may be sent, and entered there.
 use resident::Device;
 
-pub fn main() {
+pub(crate) fn main() {
     let device = Device::cpu();
     std::thread::spawn(move || drop(device.enter())).join().unwrap();
 }

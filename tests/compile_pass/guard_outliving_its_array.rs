@@ -1,7 +1,7 @@
 //! A guard that outlives a view, and not the array.
 use resident::{Result, SmartArray, ndarray::s};
 
-pub fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let array = SmartArray::<f32, _>::ones(8);
     let seen = {
         let view = array.slice(s![..4]);

@@ -1,7 +1,7 @@
 //! `multi_slice_mut` gives several, and checks that they are disjoint.
 use resident::{Result, SmartArray, ndarray::s};
 
-pub fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let mut array = SmartArray::<f32, _>::zeros(8);
     let (mut left, mut right) = array.multi_slice_mut((s![..4], s![4..]));
     left.fill(1.0)?;

@@ -1,7 +1,7 @@
 //! Elements of the parameter's type.
 use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray};
 
-pub fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let _here = Device::cpu().enter();
     let copy = Kernel::<(In<f32>, Out<f32>)>::new("copy").host(|_grid, (from, to)| to.copy_from_slice(from));
     let from = SmartArray::<f32, _>::ones(4);

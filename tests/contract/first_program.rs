@@ -46,6 +46,6 @@ fn the_prelude_and_the_re_exports_name_what_a_program_needs() {
     let array: SmartArray<u8, ndarray::Ix1> = SmartArray::zeros(3);
     let _grid: Grid = Grid::cover(array.len());
     let _bytes: &[u8] = bytemuck::bytes_of(&1_u32);
-    let _kernel: Kernel<(f32, In<f32>, InOut<f32>, Out<f32>)> = Kernel::new("named");
+    let _kernel = Kernel::<(f32, In<f32>, InOut<f32>, Out<f32>)>::new("named");
     let _view: SmartView<'_, u8, _> = array.view();
 }

@@ -132,7 +132,7 @@ fn a_broadcast_array_is_packed() -> Result<()> {
 fn arrays_without_elements_are_arrays() -> Result<()> {
     let device = lab();
     let mut none = SmartArray::from(Array2::<f32>::zeros((0, 5)));
-    assert!(none.is_empty() && none.len() == 0);
+    assert_eq!((none.is_empty(), none.len()), (true, 0));
     assert_eq!((none.host()?.shape(), none.gpu_on(&device.stream())?.shape()), (&[0, 5][..], &[0, 5][..]));
     none.host_mut()?.fill(1.0);
     drop(none.gpu_mut_on(&device.stream())?);

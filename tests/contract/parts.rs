@@ -34,7 +34,7 @@ fn every_kind_of_slice_reads_what_ndarrays_does() -> Result<()> {
     macro_rules! same {
         ($($slice:expr),+) => { $(assert_eq!(*array.slice($slice).host()?, plain.slice($slice));)+ };
     }
-    same!(s![.., ..], s![1..3, 2..], s![.., ..;-1], s![..;2, 1..;3], s![-1, ..], s![2, 3], s![3..1;-1, ..], s![4.., ..]);
+    same!(s![.., ..], s![1..3, 2..], s![.., ..;-1], s![..;2, 1..;3], s![-1, ..], s![2, 3], s![1..3;-1, ..], s![4.., ..]);
     same!(s![.., ndarray::NewAxis, 2..4], s![..;-2, ..;-3]);
     Ok(())
 }
