@@ -161,7 +161,7 @@ impl Use {
 pub(crate) enum Uses {
     /// All of it alike: the common case, without a box.
     Uniform(Use),
-    /// By region.
+    /// By region. Once a map always a map: one that became uniform again keeps its boxes' memory, so that flips of a part allocate nothing.
     Mapped(Box<RegionMap<Use>>),
 }
 
@@ -177,7 +177,7 @@ impl Uses {
     pub(crate) fn uniform(&self) -> Option<&Use> {
         match self {
             Self::Uniform(usage) => Some(usage),
-            Self::Mapped(_) => None,
+            Self::Mapped(map) => map.uniform(),
         }
     }
 
@@ -186,7 +186,7 @@ impl Uses {
     pub(crate) fn uniform_mut(&mut self) -> Option<&mut Use> {
         match self {
             Self::Uniform(usage) => Some(usage),
-            Self::Mapped(_) => None,
+            Self::Mapped(map) => map.uniform_mut(),
         }
     }
 
@@ -243,41 +243,27 @@ impl Uses {
     /// Nothing to wait for anywhere.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self, Self::Uniform(usage) if usage.is_idle())
+        self.uniform().is_some_and(Use::is_idle)
     }
 
     #[inline]
     fn update(&mut self, shape: &[u64], region: Option<&Region>, change: impl Fn(&mut Use)) {
-        match (&mut *self, region) {
-            (Self::Uniform(usage), None) => change(usage),
-            (_, region) => self.update_mapped(shape, region, change),
+        match (self.uniform_mut(), region) {
+            (Some(usage), None) => change(usage),
+            (_, region) => self.update_part(shape, region.unwrap_or(&Region::whole(shape)), change),
         }
     }
 
-    fn update_mapped(&mut self, shape: &[u64], region: Option<&Region>, change: impl Fn(&mut Use)) {
-        match self {
-            Self::Uniform(usage) if region.is_none_or(|region| region.len() == shape.iter().product::<u64>()) => change(usage),
-            Self::Uniform(usage) => {
-                let mut map = RegionMap::new(shape, std::mem::take(usage));
-                let whole = Region::whole(shape);
-                map.update_values(region.unwrap_or(&whole), |usage| changed(usage, &change));
-                self.adopt(map);
+    fn update_part(&mut self, shape: &[u64], region: &Region, change: impl Fn(&mut Use)) {
+        if let Self::Uniform(usage) = self {
+            if region.len() == shape.iter().product::<u64>() {
+                return change(usage);
             }
-            Self::Mapped(map) => {
-                let whole = Region::whole(shape);
-                map.update_values(region.unwrap_or(&whole), |usage| changed(usage, &change));
-                if let Some(usage) = map.uniform() {
-                    *self = Self::Uniform(usage.clone());
-                }
-            }
+            *self = Self::Mapped(Box::new(RegionMap::new(shape, std::mem::take(usage))));
         }
-    }
-
-    fn adopt(&mut self, map: RegionMap<Use>) {
-        *self = match map.uniform() {
-            Some(usage) => Self::Uniform(usage.clone()),
-            None => Self::Mapped(Box::new(map)),
-        };
+        if let Self::Mapped(map) = self {
+            map.update_values(region, |usage| changed(usage, &change));
+        }
     }
 }
 

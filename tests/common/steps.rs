@@ -49,7 +49,7 @@ fn grid() -> Grid {
 const NOTHING: Step = Step { name: "", reads: &[], writes: &[], settles: false, run: |_| Ok(()), model: |_| Vec::new() };
 
 pub fn steps() -> Vec<Step> {
-    [launches(), parts(), looks(), guards()].into_iter().flatten().collect()
+    [launches(), parts(), single_elements_and_parts(), looks(), guards(), waits_and_guards()].into_iter().flatten().collect()
 }
 
 fn launches() -> Vec<Step> {
@@ -138,6 +138,11 @@ fn parts() -> Vec<Step> {
             },
             ..NOTHING
         },
+    ]
+}
+
+fn single_elements_and_parts() -> Vec<Step> {
+    vec![
         Step {
             name: "a[0, 1] = 99",
             reads: &[(A, 0)],
@@ -276,6 +281,11 @@ fn guards() -> Vec<Step> {
             run: |bench| bench.arrays[B].gpu_mut_on(&bench.streams[2]).map(std::mem::forget),
             ..NOTHING
         },
+    ]
+}
+
+fn waits_and_guards() -> Vec<Step> {
+    vec![
         Step { name: "a read guard of c", reads: ALL_C, run: |bench| bench.arrays[C].gpu_on(&bench.streams[0]).map(drop), ..NOTHING },
         Step {
             name: "d += 3 behind the guard",
