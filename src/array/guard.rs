@@ -80,6 +80,7 @@ pub struct DeviceRef<'a, T, D> {
     /// Of the whole array's copy.
     pub(super) base: u64,
     pub(super) stream: u64,
+    pub(super) idle: Idle,
     pub(super) element: PhantomData<&'a T>,
 }
 
@@ -117,7 +118,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     /// The stream that this access is ordered on.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        stream_of(self.storage, self.stream)
+        stream_of(self.storage, self.stream, &self.idle)
     }
 
     /// The device.
@@ -137,6 +138,7 @@ pub struct DeviceMut<'a, T, D: Dimension> {
     pub(super) layout: Layout<D>,
     pub(super) base: u64,
     pub(super) stream: u64,
+    pub(super) idle: Idle,
     pub(super) place: Place,
     pub(super) site: &'static Location<'static>,
     pub(super) element: PhantomData<&'a mut T>,
@@ -176,7 +178,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     /// The stream that this access is ordered on.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        stream_of(self.storage, self.stream)
+        stream_of(self.storage, self.stream, &self.idle)
     }
 
     /// The device.
@@ -186,8 +188,14 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     }
 }
 
+/// The stream of a guard without a byte, which leaves no mark by which its array would keep the stream.
+pub(super) type Idle = Option<Box<Stream>>;
+
 /// A guard's stream: the array keeps it for as long as the guard's own mark stands, which nothing replaces while its borrow lasts.
-fn stream_of(storage: &Storage, id: u64) -> Stream {
+fn stream_of(storage: &Storage, id: u64, idle: &Idle) -> Stream {
+    if let Some(stream) = idle {
+        return Stream::clone(stream);
+    }
     let stream = storage.lock().find_stream(id).map(|(_, stream)| stream.clone());
     stream.unwrap_or_else(|| unreachable!("an array forgot the stream of an open guard"))
 }

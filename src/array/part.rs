@@ -127,7 +127,14 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             Some(base) => base,
             None => self.bring_to_device(stream, site)?,
         };
-        Ok(DeviceRef { storage: self.storage, layout: self.layout.clone(), base, stream: id, element: PhantomData })
+        let idle = self.idle::<T>(stream);
+        Ok(DeviceRef { storage: self.storage, layout: self.layout.clone(), base, stream: id, idle, element: PhantomData })
+    }
+
+    /// What a guard without a byte keeps of its stream.
+    #[inline]
+    fn idle<T: Element>(&self, stream: &Stream) -> Option<Box<Stream>> {
+        (size_of::<T>() == 0 || self.layout.len() == 0).then(|| Box::new(stream.clone()))
     }
 
     #[cold]
@@ -146,6 +153,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             layout: self.layout.clone(),
             base: acquired.address.0,
             stream: stream.id().0,
+            idle: self.idle::<T>(stream),
             place: acquired.place,
             site,
             element: PhantomData,
