@@ -130,10 +130,8 @@ pub(crate) enum One {
     HostMut,
     HostOverwrite,
     Gpu,
-    /// The guard may be forgotten.
-    GpuMut {
-        forgotten: bool,
-    },
+    /// The guard is dropped: a forgotten one would keep its device alive, and with it the workers, or the seeded world of all later programs.
+    GpuMut,
     GpuOverwrite,
     Stamp {
         flat: bool,
@@ -354,7 +352,7 @@ impl Step {
             Kind::HostMut => One::HostMut,
             Kind::HostOverwrite => One::HostOverwrite,
             Kind::Gpu => One::Gpu,
-            Kind::GpuMut => One::GpuMut { forgotten: picks.one_in(2) },
+            Kind::GpuMut => One::GpuMut,
             Kind::GpuOverwrite => One::GpuOverwrite,
             Kind::Stamp => One::Stamp { flat: false },
             Kind::StampFlat => One::Stamp { flat: true },

@@ -155,12 +155,9 @@ impl System {
                     _ => drop(expect(view.prefetch(stream), expected)),
                 }
             }
-            One::GpuMut { forgotten } => {
+            One::GpuMut => {
                 let expected = ledger.access(device, &cells, Access::ReadWrite);
-                let guard = expect(view.gpu_mut_on(stream), expected);
-                if forgotten {
-                    std::mem::forget(guard);
-                }
+                drop(expect(view.gpu_mut_on(stream), expected));
             }
             One::PrefetchHost => {
                 let expected = ledger.access(Place::Host, &cells, Access::Read);
