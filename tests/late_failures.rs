@@ -72,6 +72,9 @@ fn the_message_of_the_panic_reaches_whoever_reads_what_was_lost() {
     assert!(cause.contains("it is broken"), "{cause}");
 }
 
+/// A way to overwrite an array.
+type Heal<'a> = &'a dyn Fn(&mut SmartArray<u32, Ix1>) -> Result<()>;
+
 #[test]
 fn overwriting_accesses_heal_what_was_lost() {
     for emulation in modes() {
@@ -79,7 +82,7 @@ fn overwriting_accesses_heal_what_was_lost() {
         gate.open();
         let (stream, other) = (device.stream(), device.new_stream().unwrap());
         let source = numbers(4);
-        let heal: [&dyn Fn(&mut SmartArray<u32, _>) -> Result<()>; 6] = [
+        let heal: [Heal<'_>; 6] = [
             &|array| array.host_overwrite().map(|mut host| host.fill(5)),
             &|array| array.fill(5),
             &|array| array.fill_on(&other, 5),
@@ -129,7 +132,7 @@ fn only_the_part_that_a_body_was_to_write_is_lost() {
     for emulation in modes() {
         let (device, gate) = (Device::emulated(emulation()), Gate::default());
         let mut array = numbers(12);
-        array.gpu_mut_on(&device.stream()).unwrap();
+        drop(array.gpu_mut_on(&device.stream()).unwrap());
         broken_update(&gate).launch_on(&device.stream(), one(), (&mut array.slice_mut(s![4..8]),)).unwrap();
         gate.open();
         assert_eq!(array.slice(s![..4]).host().unwrap().to_vec(), [0, 1, 2, 3]);
@@ -331,9 +334,9 @@ fn a_write_guard_behind_an_upload_that_fails_never_passes_off_rubbish_as_content
             let mut array = numbers(4);
             let guard = array.gpu_mut_on(&device.stream()).unwrap();
             if forget {
-                std::mem::forget(guard)
+                std::mem::forget(guard);
             } else {
-                drop(guard)
+                drop(guard);
             }
             let read = array.host().map(|host| host.to_vec());
             if read != Ok(vec![0, 1, 2, 3]) {

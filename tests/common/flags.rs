@@ -13,10 +13,10 @@ use crate::bodies::Gate;
 
 /// Raised by a body.
 #[derive(Clone, Default)]
-pub struct Flag(Arc<AtomicBool>);
+pub(crate) struct Flag(Arc<AtomicBool>);
 
 impl Flag {
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
@@ -26,13 +26,13 @@ impl Flag {
 }
 
 /// Raises the flag: foreign work, as far as other arrays than its own are concerned.
-pub fn raising(flag: &Flag) -> Kernel<(InOut<u32>,)> {
+pub(crate) fn raising(flag: &Flag) -> Kernel<(InOut<u32>,)> {
     let flag = flag.clone();
     Kernel::new("raising").host(move |_, (_,): (&mut [u32],)| flag.raise())
 }
 
 /// Writes its array, and raises `late` if `flag` is not up by then.
-pub fn expecting(flag: &Flag, late: &Flag) -> Kernel<(InOut<u32>,)> {
+pub(crate) fn expecting(flag: &Flag, late: &Flag) -> Kernel<(InOut<u32>,)> {
     let (flag, late) = (flag.clone(), late.clone());
     Kernel::new("expecting").host(move |_, (x,): (&mut [u32],)| {
         x.iter_mut().for_each(|x| *x += 1);
@@ -43,7 +43,7 @@ pub fn expecting(flag: &Flag, late: &Flag) -> Kernel<(InOut<u32>,)> {
 }
 
 /// As `expecting`, of a body that only reads.
-pub fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
+pub(crate) fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
     let (flag, late) = (flag.clone(), late.clone());
     Kernel::new("expecting").host(move |_, (_,): (&[u32],)| {
         if !flag.is_up() {
@@ -53,7 +53,7 @@ pub fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
 }
 
 /// Adds one, once the gate is open.
-pub fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
+pub(crate) fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
     let gate = gate.clone();
     Kernel::new("gated").host(move |_, (x,): (&mut [u32],)| {
         gate.pass();
@@ -63,7 +63,7 @@ pub fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
 
 /// Runs a test that would wait for ever if it were wrong.
 #[track_caller]
-pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
+pub(crate) fn without_deadlock(test: impl FnOnce() + Send + 'static) {
     let (done, finished) = mpsc::channel();
     let running = std::thread::spawn(move || {
         test();

@@ -4,15 +4,15 @@ use resident::ndarray::Array2;
 
 use crate::steps::Step;
 
-pub const ROWS: usize = 4;
-pub const COLUMNS: usize = 3;
-pub const ARRAYS: usize = 4;
+pub(crate) const ROWS: usize = 4;
+pub(crate) const COLUMNS: usize = 3;
+pub(crate) const ARRAYS: usize = 4;
 
 /// Row `.1` of array `.0`.
-pub type Row = (usize, usize);
+pub(crate) type Row = (usize, usize);
 
-pub struct Model {
-    pub values: [Array2<u32>; ARRAYS],
+pub(crate) struct Model {
+    pub(crate) values: [Array2<u32>; ARRAYS],
     unwritten: Vec<Row>,
     /// Rows that may be lost.
     tainted: Vec<Row>,
@@ -21,7 +21,7 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let counting = |start: u32| Array2::from_shape_fn((ROWS, COLUMNS), |(row, column)| start + (row * COLUMNS + column) as u32);
         let zeros = || Array2::zeros((ROWS, COLUMNS));
         Self {
@@ -33,33 +33,33 @@ impl Model {
     }
 
     /// A row's contents, if it has any.
-    pub fn row(&self, row: Row) -> Option<Vec<u32>> {
+    pub(crate) fn row(&self, row: Row) -> Option<Vec<u32>> {
         (!self.unwritten.contains(&row)).then(|| self.values[row.0].row(row.1).to_vec())
     }
 
-    pub fn may_be_lost(&self, row: Row) -> bool {
+    pub(crate) fn may_be_lost(&self, row: Row) -> bool {
         self.tainted.contains(&row)
     }
 
     /// Whether a step may find lost what it reads.
-    pub fn may_lose(&self, step: &Step) -> bool {
+    pub(crate) fn may_lose(&self, step: &Step) -> bool {
         step.reads.iter().any(|row| self.tainted.contains(row) || self.doubtful.contains(&row.0))
     }
 
     /// A step queued work that will fail: what it writes may be lost, and copies of what it reads may not arrive.
-    pub fn doubt_late_calls(&mut self, step: &Step, has_late_call: bool) {
+    pub(crate) fn doubt_late_calls(&mut self, step: &Step, has_late_call: bool) {
         if has_late_call {
             self.doubtful.extend(step.reads.iter().chain(step.writes).map(|row| row.0));
         }
     }
 
     /// All failures are known from now on, and what failed to arrive is copied again.
-    pub fn no_more_doubts(&mut self) {
+    pub(crate) fn no_more_doubts(&mut self) {
         self.doubtful.clear();
     }
 
     /// The step was taken. Says what it ought to have seen.
-    pub fn apply(&mut self, step: &Step) -> Vec<u32> {
+    pub(crate) fn apply(&mut self, step: &Step) -> Vec<u32> {
         let seen = (step.model)(&mut self.values);
         let is_doubtful = step.writes.iter().any(|row| self.doubtful.contains(&row.0));
         let taints = self.may_lose(step) || is_doubtful;

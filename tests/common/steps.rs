@@ -6,16 +6,16 @@ use resident::{Grid, In, InOut, Kernel, Out, Result};
 use crate::model::{ARRAYS, Row};
 use crate::scenario::Bench;
 
-pub struct Step {
-    pub name: &'static str,
-    pub reads: &'static [Row],
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) reads: &'static [Row],
     /// Those that are not read too are overwritten.
-    pub writes: &'static [Row],
+    pub(crate) writes: &'static [Row],
     /// Everything queued has run afterwards, and well.
-    pub settles: bool,
-    pub run: fn(&mut Bench) -> Result<()>,
+    pub(crate) settles: bool,
+    pub(crate) run: fn(&mut Bench) -> Result<()>,
     /// Does the same to plain arrays, and says what the step is to see.
-    pub model: fn(&mut [Array2<u32>; ARRAYS]) -> Vec<u32>,
+    pub(crate) model: fn(&mut [Array2<u32>; ARRAYS]) -> Vec<u32>,
 }
 
 const A: usize = 0;
@@ -30,15 +30,15 @@ const ALL_D: &[Row] = &[(D, 0), (D, 1), (D, 2), (D, 3)];
 const B_AND_D: &[Row] = &[(B, 0), (B, 1), (B, 2), (B, 3), (D, 0), (D, 1), (D, 2), (D, 3)];
 const A_AND_C: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (C, 0), (C, 1), (C, 2), (C, 3)];
 
-fn plus() -> Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)> {
+fn plus() -> Kernel<(u32, Read, Write)> {
     Kernel::new("plus").host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)))
 }
 
-fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
+fn add() -> Kernel<(u32, Change)> {
     Kernel::new("add").host(|_, (k, mut x): (u32, ArrayViewMut2<u32>)| x += k)
 }
 
-fn mix() -> Kernel<(In<u32, Ix2>, InOut<u32, Ix2>)> {
+fn mix() -> Kernel<(Read, Change)> {
     Kernel::new("mix").host(|_, (x, mut y): (ArrayView2<u32>, ArrayViewMut2<u32>)| y += &x)
 }
 
@@ -46,10 +46,15 @@ fn grid() -> Grid {
     Grid::cover(1)
 }
 
+/// A kernel's array that is read, written after reading, or overwritten.
+type Read = In<u32, Ix2>;
+type Change = InOut<u32, Ix2>;
+type Write = Out<u32, Ix2>;
+
 const NOTHING: Step = Step { name: "", reads: &[], writes: &[], settles: false, run: |_| Ok(()), model: |_| Vec::new() };
 
-pub fn steps() -> Vec<Step> {
-    [launches(), parts(), single_elements_and_parts(), looks(), guards(), waits_and_guards()].into_iter().flatten().collect()
+pub(crate) fn steps() -> Vec<Step> {
+    [launches(), parts(), elements(), looks(), writes(), guards(), overwrites()].into_iter().flatten().collect()
 }
 
 fn launches() -> Vec<Step> {
@@ -141,7 +146,7 @@ fn parts() -> Vec<Step> {
     ]
 }
 
-fn single_elements_and_parts() -> Vec<Step> {
+fn elements() -> Vec<Step> {
     vec![
         Step {
             name: "a[0, 1] = 99",
@@ -239,7 +244,7 @@ fn looks() -> Vec<Step> {
     ]
 }
 
-fn guards() -> Vec<Step> {
+fn writes() -> Vec<Step> {
     vec![
         Step {
             name: "a[1] *= 2 on the host",
@@ -267,6 +272,11 @@ fn guards() -> Vec<Step> {
             },
             ..NOTHING
         },
+    ]
+}
+
+fn guards() -> Vec<Step> {
+    vec![
         Step {
             name: "a guard of d, dropped",
             reads: ALL_D,
@@ -281,11 +291,6 @@ fn guards() -> Vec<Step> {
             run: |bench| bench.arrays[B].gpu_mut_on(&bench.streams[2]).map(std::mem::forget),
             ..NOTHING
         },
-    ]
-}
-
-fn waits_and_guards() -> Vec<Step> {
-    vec![
         Step { name: "a read guard of c", reads: ALL_C, run: |bench| bench.arrays[C].gpu_on(&bench.streams[0]).map(drop), ..NOTHING },
         Step {
             name: "d += 3 behind the guard",
@@ -298,6 +303,11 @@ fn waits_and_guards() -> Vec<Step> {
             },
             ..NOTHING
         },
+    ]
+}
+
+fn overwrites() -> Vec<Step> {
+    vec![
         Step {
             name: "a[2] rewritten on the host",
             writes: &[(A, 2)],
