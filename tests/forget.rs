@@ -106,7 +106,7 @@ fn a_forgotten_overwriting_guard_of_a_device_with_a_launch_behind_it() {
 #[test]
 fn forgotten_views() {
     afterwards_all_is_well(2, |array, place| {
-        forget(array.slice(s![1..3]));
+        forget(array.slice_mut(s![1..3]));
         let mut part = array.view_mut();
         add().launch_on(&place.streams[2], one(), (1, &mut part)).unwrap();
         forget(part);

@@ -340,9 +340,9 @@ fn a_device_is_synchronised_with_copies_of_its_memory_on_other_devices_streams()
         // The copy between the devices stands behind this one on the peer's stream.
         raising(&flag).launch_on(&stream, one(), (&mut other,)).unwrap();
         if seed % 2 == 0 {
-            array.prefetch(&stream).unwrap()
+            array.prefetch(&stream).unwrap();
         } else {
-            other.assign_on(&stream, &array).unwrap()
+            other.assign_on(&stream, &array).unwrap();
         }
         assert!(!flag.is_up());
         device.synchronize().unwrap();
