@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use resident::{Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -46,6 +46,11 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// A stream that no other test uses: what others queue would make its queue grow at their own time.
+fn own_stream() -> Result<Stream> {
+    Device::cpu().new_stream()
+}
+
 /// Allocations of this thread in 100 rounds after 200 to warm up; queues and tables have their size by then.
 fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
     for _ in 0..200 {
@@ -80,7 +85,7 @@ fn reading_on_the_host_what_is_valid_there() -> Result<()> {
 
 #[test]
 fn reading_on_a_device_what_is_valid_there() -> Result<()> {
-    let stream = Device::cpu().stream();
+    let stream = own_stream()?;
     let array = SmartArray::from(Array2::<f32>::ones((16, 16)));
     assert_eq!(in_steady_state(|| array.gpu_on(&stream).map(drop))?, 0);
     assert_eq!(in_steady_state(|| array.slice(s![1.., ..3]).gpu_on(&stream).map(drop))?, 0);
@@ -89,25 +94,24 @@ fn reading_on_a_device_what_is_valid_there() -> Result<()> {
 
 #[test]
 fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
-    let device = Device::cpu();
-    let stream = device.stream();
+    let stream = own_stream()?;
     let arrays: Vec<_> = (0..300).map(|_| SmartArray::from(Array2::<f32>::ones((16, 16)))).collect();
     for array in &arrays {
         array.prefetch(&stream)?;
     }
-    device.synchronize()?;
+    stream.synchronize()?;
     let mut fresh = arrays.iter();
     assert_eq!(in_steady_state(|| fresh.next().expect("300 rounds").gpu_on(&stream).map(drop))?, 0);
     Ok(())
 }
 
 /// Launches return when they are queued, so the queue would grow with the test's speed: each round waits.
-fn launched(kernel: &Kernel<Four<Ix2>>, device: &Device, size: (usize, usize)) -> Result<u64> {
+fn launched(kernel: &Kernel<Four<Ix2>>, stream: &Stream, size: (usize, usize)) -> Result<u64> {
     let (a, b) = (SmartArray::<f32, _>::ones(size), SmartArray::<f32, _>::ones(size));
     let (mut c, mut d) = (SmartArray::<f32, _>::zeros(size), SmartArray::<f32, _>::uninit(size));
     in_steady_state(|| {
-        kernel.launch_on(&device.stream(), Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
-        device.stream().synchronize()
+        kernel.launch_on(stream, Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
+        stream.synchronize()
     })
 }
 
@@ -116,7 +120,7 @@ type Four<D> = (f32, In<f32, D>, In<f32, D>, InOut<f32, D>, Out<f32, D>);
 #[test]
 fn a_sized_launch_of_four_arrays() -> Result<()> {
     let kernel = Kernel::<Four<Ix2>>::new("four").require("sizes", |_, (_, a, b, ..)| a.len() == b.len()).host(|_grid, _| {});
-    assert_eq!(launched(&kernel, &Device::cpu(), (16, 16))?, 0);
+    assert_eq!(launched(&kernel, &own_stream()?, (16, 16))?, 0);
     Ok(())
 }
 
@@ -124,12 +128,12 @@ fn a_sized_launch_of_four_arrays() -> Result<()> {
 fn a_flat_launch_of_four_arrays() -> Result<()> {
     type Flat = (f32, In<f32>, In<f32>, InOut<f32>, Out<f32>);
     let kernel = Kernel::<Flat>::new("four").require("sizes", |_, (_, a, b, ..)| a.len() == b.len()).host(|_grid, _| {});
-    let device = Device::cpu();
+    let stream = own_stream()?;
     let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
     let (mut c, mut d) = (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::uninit((16, 16)));
     let allocations = in_steady_state(|| {
-        kernel.launch_on(&device.stream(), Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
-        device.stream().synchronize()
+        kernel.launch_on(&stream, Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
+        stream.synchronize()
     })?;
     assert_eq!(allocations, 0);
     Ok(())
@@ -138,13 +142,13 @@ fn a_flat_launch_of_four_arrays() -> Result<()> {
 #[test]
 fn a_launch_on_parts_of_arrays() -> Result<()> {
     let kernel = Kernel::<Four<Ix2>>::new("four").host(|_grid, _| {});
-    let device = Device::cpu();
+    let stream = own_stream()?;
     let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
     let (mut c, mut d) = (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::zeros((16, 16)));
     let allocations = in_steady_state(|| {
         let (inner, mut c, mut d) = (s![1..15, 1..15], c.slice_mut(s![1..15, 1..15]), d.slice_mut(s![1..15, 1..15]));
-        kernel.launch_on(&device.stream(), Grid::cover(1), (1.0, &a.slice(inner), &b.slice(inner), &mut c, &mut d))?;
-        device.stream().synchronize()
+        kernel.launch_on(&stream, Grid::cover(1), (1.0, &a.slice(inner), &b.slice(inner), &mut c, &mut d))?;
+        stream.synchronize()
     })?;
     assert_eq!(allocations, 0);
     Ok(())
@@ -152,7 +156,7 @@ fn a_launch_on_parts_of_arrays() -> Result<()> {
 
 #[test]
 fn a_flip_of_sides_without_a_copy() -> Result<()> {
-    let stream = Device::cpu().stream();
+    let stream = own_stream()?;
     let mut array = SmartArray::from(Array2::<f32>::ones((16, 16)));
     let allocations = in_steady_state(|| {
         drop(array.gpu_overwrite_on(&stream)?);
@@ -163,13 +167,18 @@ fn a_flip_of_sides_without_a_copy() -> Result<()> {
     Ok(())
 }
 
+/// With work between the flips, as foreign work would be queued while the guard lives.
 #[test]
 fn a_flip_of_sides_of_a_part() -> Result<()> {
-    let stream = Device::cpu().stream();
-    let mut array = SmartArray::from(Array2::<f32>::ones((16, 16)));
+    let stream = own_stream()?;
+    let touch = Kernel::<(InOut<f32>,)>::new("touch").host(|_grid, _| {});
+    let (mut array, mut other) = (SmartArray::from(Array2::<f32>::ones((16, 16))), SmartArray::<f32, _>::zeros(4));
     let mut part = array.slice_mut(s![4..8, 2..]);
     let allocations = in_steady_state(|| {
-        drop(part.gpu_overwrite_on(&stream)?);
+        let guard = part.gpu_overwrite_on(&stream)?;
+        touch.launch_on(&stream, Grid::cover(4), (&mut other,))?;
+        stream.synchronize()?;
+        drop(guard);
         drop(part.host_overwrite()?);
         Ok(())
     })?;
