@@ -46,7 +46,7 @@
 mod array;
 pub mod audit;
 mod backend;
-#[cfg_attr(not(test), allow(dead_code, unused_imports, reason = "part of the algebra is there for its tests and for fuzzing"))]
+#[allow(dead_code, unused_imports, reason = "part of the algebra is there for its tests and for fuzzing")]
 mod coherence;
 mod device;
 mod element;

@@ -3,6 +3,8 @@
 //! `cargo bench --bench peers` prints one line per operation: its name, the medians of both in nanoseconds, and their ratio. Medians are over 101
 //! batches, the two libraries' batches in turn. Quote ratios: machines differ and are shared.
 
+#![allow(unreachable_pub, unused_qualifications, reason = "a program: `pub` says what a module is for")]
+
 mod coaster_device;
 mod footprint;
 mod gate;

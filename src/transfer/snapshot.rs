@@ -155,7 +155,7 @@ impl Snapshot {
 
     fn take_device(&mut self, request: &Request<'_>, stream: Option<&Stream>, place: Place, regions: &Regions, parts: Parts) -> Result<()> {
         let mut state = request.storage.lock();
-        if !state.holds(place, &regions) {
+        if !state.holds(place, regions) {
             request.plan(&state, Place::HOST, Access::Read)?;
             return Err(request.source_failed(&state.slot(place).device));
         }
