@@ -54,6 +54,29 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
+    /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `slice_move`, if an index lies outside.
+    #[track_caller]
+    #[must_use]
+    pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartView<'a, T, I::OutDim> {
+        SmartView::new(self.storage, self.layout.slice(&info))
+    }
+
+    /// The parts before and from `index` on along an axis.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `split_at`, if there is no such axis or `index` lies beyond its end.
+    #[track_caller]
+    #[must_use]
+    pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
+        let (first, second) = self.layout.split_at(axis, index);
+        (Self::new(self.storage, first), Self::new(self.storage, second))
+    }
+
     reading!('a);
 }
 
@@ -103,6 +126,50 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     #[track_caller]
     pub fn into_gpu_mut_on(self, stream: &Stream) -> Result<DeviceMut<'a, T, D>> {
         self.long_part().gpu_mut_on(Access::ReadWrite, stream, Location::caller())
+    }
+
+    /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `slice_move`, if an index lies outside.
+    #[track_caller]
+    #[must_use]
+    pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartViewMut<'a, T, I::OutDim> {
+        SmartViewMut::new(self.storage, self.layout.slice(&info))
+    }
+
+    /// The parts before and from `index` on along an axis, for as long as this one would have lived: so a part can be divided again and again.
+    ///
+    /// ```
+    /// use resident::{Result, SmartArray, SmartViewMut, ndarray::{Axis, Ix1}};
+    ///
+    /// fn number(part: SmartViewMut<'_, u32, Ix1>, start: u32) -> Result<()> {
+    ///     match part.len() {
+    ///         0 => Ok(()),
+    ///         1 => part.into_host_mut().map(|mut host| host[0] = start),
+    ///         len => {
+    ///             let (low, high) = part.split_at(Axis(0), len / 2);
+    ///             number(low, start)?;
+    ///             number(high, start + len as u32 / 2)
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let mut array = SmartArray::<u32, _>::zeros(10);
+    /// number(array.view_mut(), 0)?;
+    /// assert_eq!(array.host()?.to_vec(), (0..10).collect::<Vec<_>>());
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `split_at`, if there is no such axis or `index` lies beyond its end.
+    #[track_caller]
+    #[must_use]
+    pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
+        let (first, second) = self.layout.split_at(axis, index);
+        (Self::new(self.storage, first), Self::new(self.storage, second))
     }
 
     reading!('_);

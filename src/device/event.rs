@@ -1,6 +1,7 @@
 //! Events: points in a stream that can be waited for and timed.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,6 +77,12 @@ impl PartialEq for Event {
 }
 
 impl Eq for Event {}
+
+impl Hash for Event {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.raw.queue(), self.raw.position()).hash(state);
+    }
+}
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
