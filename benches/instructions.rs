@@ -3,7 +3,11 @@
 //! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` of the version in `Cargo.lock` (`cargo install gungraun-runner`). Each
 //! function runs its operation 1,000 times, so a count divided by 1,000 is that of one; `nothing` is what is counted without any.
 
-#![allow(missing_docs, unused_qualifications, reason = "the macros make public modules and constants without documentation, and name things in full")]
+#![allow(
+    missing_docs,
+    unused_qualifications,
+    reason = "the macros make public modules and constants without documentation, and name things in full"
+)]
 
 use std::hint::black_box;
 

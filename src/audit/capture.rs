@@ -53,8 +53,8 @@ pub(super) fn is_active() -> bool {
     DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 
-pub(super) fn add(record: Record) {
-    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add(&record)));
+pub(super) fn add(record: &Record) {
+    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add(record)));
 }
 
 pub(super) fn add_avoided(flow: Flow) {

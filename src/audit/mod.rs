@@ -25,6 +25,7 @@ mod report;
 mod traffic;
 mod validity;
 
+use std::cell::RefCell;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -50,16 +51,27 @@ pub(crate) struct Record {
     pub(crate) stale_since: Option<&'static Location<'static>>,
 }
 
-/// Tells whoever listens of a copy. The record is made only if somebody does.
+thread_local! {
+    /// Copies that this thread has queued and not told of yet.
+    static UNTOLD: RefCell<Vec<Record>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes a copy for [`tell`]. The record is made only if somebody listens. May be called with locks held: nobody is told yet.
+#[inline]
 pub(crate) fn record(make: impl FnOnce() -> Record) {
-    let (captured, traced) = (capture::is_active(), emit::is_enabled());
-    if captured || traced {
-        let record = make();
-        if traced {
-            emit::emit(&record);
+    if capture::is_active() || emit::is_enabled() {
+        UNTOLD.with_borrow_mut(|untold| untold.push(make()));
+    }
+}
+
+/// Tells whoever listens of the copies noted. Subscribers are code of the user's, which may look at arrays: no lock and no claim is held.
+pub(crate) fn tell() {
+    while let Some(record) = UNTOLD.with_borrow_mut(|untold| if untold.is_empty() { None } else { Some(untold.remove(0)) }) {
+        if capture::is_active() {
+            capture::add(&record);
         }
-        if captured {
-            capture::add(record);
+        if emit::is_enabled() {
+            emit::emit(&record);
         }
     }
 }

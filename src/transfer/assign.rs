@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::constant::newest_device;
 use super::{Request, acquire_host, acquire_on, fill, fill_on, mark, mark_host_written};
-use crate::audit::{Cause, Direction};
+use crate::audit::{self, Cause, Direction};
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work};
 use crate::coherence::{Access, Content, Holders, Place, Region};
 use crate::device::{Device, Stream};
@@ -107,6 +107,7 @@ fn transplant(
     for Crossing { source, stream, place, bytes } in crossings {
         to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, &stream, place);
     }
+    audit::tell();
     outcome
 }
 

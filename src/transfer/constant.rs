@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Request, acquire_host, acquire_on, mark, mark_host_written};
+use crate::audit;
 use crate::backend::{Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work};
 use crate::coherence::{Access, Content, Place};
 use crate::device::{self, Stream};
@@ -176,9 +177,10 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
             label: storage.label("get of", request.site),
         };
         let position = request.submit_read(&mut state, &stream, place, &regions, Work::Copy(Box::new(work)))?;
-        request.count(&mut state, crate::audit::Direction::ToHost, element_bytes as u64, stream.device_ref(), &stream, Place::HOST);
+        request.count(&mut state, audit::Direction::ToHost, element_bytes as u64, stream.device_ref(), &stream, Place::HOST);
         (stream, position)
     };
+    audit::tell();
     request.wait_for_host(SmallVec::from_iter([(stream.clone(), position)]))?;
     request.outcome_of(&stream, position)?;
     let mut value = Bytes::from_elem(0, element_bytes);

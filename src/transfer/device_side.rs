@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::{MOVED, Marks, Request};
-use crate::audit::Flow;
-use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work, embedded};
+use crate::audit::{self, Flow};
+use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
 use crate::coherence::{Access, Piece, Place};
 use crate::device::Stream;
 use crate::error::Result;
@@ -73,8 +73,14 @@ fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access
     Some(Acquired { place, address, copied_bytes: 0 })
 }
 
-/// Copies, allocates and waits as need be.
+/// Copies, allocates and waits as need be, and tells of the copies.
 fn bring(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
+    let outcome = bring_untold(request, stream, access, depends);
+    audit::tell();
+    outcome
+}
+
+fn bring_untold(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
     let storage = request.storage;
     let mut copied_bytes = 0;
     let mut state = storage.lock();
@@ -87,13 +93,7 @@ fn bring(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut D
             _ => {}
         }
         if state.is_claimed(place, request.selection) {
-            if embedded::in_body() {
-                return Err(request.inside_kernel("another thread that is moving the same elements"));
-            }
-            let seen = MOVED.count();
-            drop(state);
-            MOVED.wait_past(seen);
-            state = storage.lock();
+            state = request.wait_for_claim(state)?;
             continue;
         }
         let pieces = if needs_copies { request.plan(&state, place, access)? } else { Vec::new() };

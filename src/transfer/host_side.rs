@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::device_side::queued;
 use super::fetch::by_source;
 use super::{MOVED, Queued, Request};
-use crate::audit::Direction;
-use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, Memory, Position, Work, embedded, failure};
+use crate::audit::{self, Direction};
+use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, Memory, Position, Work, failure};
 use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -61,8 +61,14 @@ fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     })
 }
 
-/// Queues the copies that an access on the host needs. Copies that another thread is queueing are waited for.
+/// Queues the copies that an access on the host needs, and tells of them. Copies that another thread is queueing are waited for.
 fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
+    let outcome = bring_untold(request, access);
+    audit::tell();
+    outcome
+}
+
+fn bring_untold(request: &Request<'_>, access: Access) -> Result<Queued> {
     let storage = request.storage;
     if request.is_empty() {
         return Ok(Queued::new());
@@ -74,13 +80,7 @@ fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
             return allocate(request, &mut state).map(|()| Queued::new());
         }
         if state.is_claimed(Place::HOST, request.selection) {
-            if embedded::in_body() {
-                return Err(request.inside_kernel("another thread that is moving the same elements"));
-            }
-            let seen = MOVED.count();
-            drop(state);
-            MOVED.wait_past(seen);
-            state = storage.lock();
+            state = request.wait_for_claim(state)?;
             continue;
         }
         // Memory comes after the plan: what cannot be read takes none.

@@ -25,13 +25,13 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use crate::audit::{self, Cause, Direction, Record, Traffic};
-use crate::backend::{Dependencies, Position};
+use crate::backend::{Dependencies, Position, embedded};
 use crate::coherence::{Access, Costs, Piece, Place};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{Selection, State, Storage};
-use crate::sync::Turnstile;
+use crate::sync::{ShortGuard, Turnstile};
 
 pub(crate) use assign::{End, Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on, peek, poke};
@@ -135,6 +135,17 @@ impl Request<'_> {
         marks
     }
 
+    /// Gives the lock back until a claim is, and takes it again. Inside a kernel body nothing is waited for.
+    fn wait_for_claim<'s>(&'s self, state: ShortGuard<'s, State>) -> Result<ShortGuard<'s, State>> {
+        if embedded::in_body() {
+            return Err(self.inside_kernel("another thread that is moving the same elements"));
+        }
+        let seen = MOVED.count();
+        drop(state);
+        MOVED.wait_past(seen);
+        Ok(self.storage.lock())
+    }
+
     /// Enters a use; one that writes is queued work, whose failure spoils what it writes.
     #[inline]
     fn mark_use(&self, state: &mut State, place: Place, touch: Touch, stream: &Stream, at: At) {
@@ -178,7 +189,7 @@ impl Request<'_> {
         }
     }
 
-    /// Counts a queued copy and tells whoever listens.
+    /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`], once no lock is held.
     fn count(&self, state: &mut State, direction: Direction, bytes: u64, device: &Device, stream: &Stream, destination: Place) {
         let traffic = Traffic::moved(direction, bytes);
         *state.traffic_mut() += traffic;

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::assign::End;
 use super::{Queued, Request, acquire_host};
-use crate::audit::{Cause, Direction};
+use crate::audit::{self, Cause, Direction};
 use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work};
 use crate::coherence::{Access, ConstantId, Place, Region, Source};
 use crate::device::Stream;
@@ -51,10 +51,9 @@ pub(crate) fn snapshot(
             }
         }
     }
-    for (place, regions, parts) in taken {
-        snapshot.take_device(&request, stream, place, &regions, parts)?;
-    }
-    Ok(snapshot)
+    let outcome = taken.into_iter().try_for_each(|(place, regions, parts)| snapshot.take_device(&request, stream, place, &regions, parts));
+    audit::tell();
+    outcome.map(|()| snapshot)
 }
 
 type Regions = SmallVec<[Region; 1]>;
