@@ -12,7 +12,8 @@ mod steps;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use resident::emulation::{Call, CallKind};
-use resident::{Device, Emulation, Fault};
+use resident::ndarray::s;
+use resident::{Device, Emulation, Fault, Grid, InOut, Kernel, SmartArray};
 use scenario::{Failing, Outcome};
 
 /// How the two devices run their work.
@@ -116,4 +117,25 @@ impl Random {
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (mixed ^ (mixed >> 31)) % bound
     }
+}
+
+/// The lower half of both arrays is newest on the device, the upper on the host.
+#[test]
+fn an_assignment_of_several_parts_is_done_whole_or_not_at_all() {
+    let halves = |device: &Device, start: u32| {
+        let mut array = SmartArray::from((start..start + 8).collect::<Vec<u32>>());
+        let double = Kernel::<(InOut<u32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2));
+        double.launch_on(&device.stream(), Grid::cover(4), (&mut array.slice_mut(s![..4]),)).map(|()| array)
+    };
+    let mut refused = 0;
+    for call in 1..40 {
+        let device = Device::emulated(Emulation::new().seed(3).poison(false).fail(Fault::nth(call)));
+        let (Ok(source), Ok(mut target)) = (halves(&device, 50), halves(&device, 100)) else { continue };
+        let outcome = target.assign_on(&device.stream(), &source);
+        refused += usize::from(outcome.is_err());
+        let expected = if outcome.is_ok() { source } else { halves(&Device::emulated(Emulation::new()), 100).expect("no faults there") };
+        let contents = |array: &SmartArray<u32, _>| array.host().or_else(|_| array.host()).expect("there is one fault").to_vec();
+        assert_eq!(contents(&target), contents(&expected), "call {call}");
+    }
+    assert!(refused >= 2, "the assignment's own calls were refused: {refused}");
 }

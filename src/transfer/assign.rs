@@ -6,10 +6,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::constant::newest_device;
-use super::{Request, acquire_host, acquire_on, fill, fill_on, mark, mark_host_written};
+use super::{Request, acquire_host, acquire_on, fill, mark, mark_host_written};
 use crate::audit::{self, Cause, Direction};
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work};
-use crate::coherence::{Access, Content, Holders, Place, Region};
+use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Touch};
@@ -40,16 +40,14 @@ struct Passage {
     parts: SmallVec<[CopyPart; 1]>,
 }
 
-/// Bytes that went from one device to another: counted once for both, however many parts they were copied in.
-struct Crossing {
-    source: Device,
-    stream: Stream,
-    /// The destination's.
-    place: Place,
-    bytes: u64,
+/// Passages that are copied at once.
+struct Haul {
+    /// Who copies: a stream, or the host.
+    stage: Option<Stream>,
+    /// Another device's copy that is read; none where the contents are on the stage's own, or have yet to come there.
+    from: Option<Place>,
+    passage: Passage,
 }
-
-type Crossings = SmallVec<[Crossing; 1]>;
 
 /// Copies `source` to `destination`, which have one shape.
 pub(crate) fn assign(destination: End<'_>, source: End<'_>, target: Target<'_>, site: &'static Location<'static>) -> Result<()> {
@@ -89,6 +87,7 @@ fn newest(source: End<'_>, operation: &str, site: &'static Location<'static>, al
     Ok(contents)
 }
 
+/// Whatever can be refused comes before anything is written; of the copies that are queued only one is, as a rule, so that all is copied or nothing.
 fn transplant(
     destination: End<'_>,
     source: End<'_>,
@@ -100,55 +99,87 @@ fn transplant(
     if source.storage.space().is_empty() {
         return Ok(());
     }
-    let mut crossings = Crossings::new();
-    let outcome = transplant_each(destination, source, contents, target, (operation, site), &mut crossings);
-    let all = Selection::Whole;
-    let to = request(destination.storage, &all, operation, site);
-    for Crossing { source, stream, place, bytes } in crossings {
-        to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, &stream, place);
+    let (hauls, constants) = sorted(destination, source, contents, target, (operation, site));
+    for haul in hauls.iter().filter(|haul| haul.stage.is_none()) {
+        prepare_on_host(&haul.passage.to(destination, operation, site), &haul.passage.from(source, operation, site))?;
     }
+    if let (Target::On(stream), [(passage, _), ..]) = (target, constants.as_slice()) {
+        acquire_on(&passage.to(destination, operation, site), stream, Access::Overwrite, &mut Dependencies::new())?;
+    }
+    let outcome = hauls.iter().filter_map(|haul| Some((haul, haul.stage.as_ref()?))).try_for_each(|(haul, stream)| {
+        carry_on_device(
+            &haul.passage.to(destination, operation, site),
+            &haul.passage.from(source, operation, site),
+            stream,
+            &haul.passage.parts,
+        )
+    });
     audit::tell();
-    outcome
+    outcome?;
+    for haul in hauls.iter().filter(|haul| haul.stage.is_none()) {
+        carry_on_host(&haul.passage.to(destination, operation, site), source.storage, &haul.passage.parts);
+    }
+    for (passage, value) in &constants {
+        carry_constant(&passage.to(destination, operation, site), source.storage, *value, target);
+    }
+    Ok(())
 }
 
-fn transplant_each(
+/// The passages of stored contents, those that are copied at once together, and those of constants.
+fn sorted(
     destination: End<'_>,
     source: End<'_>,
     contents: &[(Region, Content)],
     target: Target<'_>,
     (operation, site): (&str, &'static Location<'static>),
-    crossings: &mut Crossings,
-) -> Result<()> {
-    if let Target::On(stream) = target {
-        upload_sources(source, contents, stream, (operation, site))?;
-    }
+) -> (SmallVec<[Haul; 1]>, Vec<(Passage, ConstantId)>) {
+    let mut hauls: SmallVec<[Haul; 1]> = SmallVec::new();
+    let mut constants = Vec::new();
     for (region, content) in contents {
         for ranges in source.view.narrowed(source.storage.space(), region) {
             let passage = passage(destination, source, &ranges);
-            let from = request(source.storage, &passage.source, operation, site);
-            let to = request(destination.storage, &passage.destination, operation, site);
             match content {
                 Content::Undefined(_) => {}
-                Content::Constant { value, .. } => carry_constant(&to, &from, *value, target)?,
-                Content::Stored(holders) => carry(&to, &from, *holders, target, &passage.parts, crossings)?,
+                Content::Constant { value, .. } => constants.push((passage, *value)),
+                Content::Stored(holders) => {
+                    let stage = stage(&passage.to(destination, operation, site), source.storage, *holders, target);
+                    let from = stage.as_ref().and_then(|stream| nearest(source.storage, *holders, stream));
+                    put_with_its_like(&mut hauls, Haul { stage, from, passage });
+                }
             }
         }
     }
-    Ok(())
+    (hauls, constants)
 }
 
-/// What only the host holds of a source goes up at once, as one planned copy.
-fn upload_sources(
-    source: End<'_>,
-    contents: &[(Region, Content)],
-    stream: &Stream,
-    (operation, site): (&str, &'static Location<'static>),
-) -> Result<()> {
-    let is_on_host_alone = |content: &Content| content.is_only_at(Place::HOST);
-    let regions: SmallVec<[Region; 1]> =
-        contents.iter().filter(|(_, content)| is_on_host_alone(content)).map(|(region, _)| *region).collect();
-    let selection = Selection::Boxes(regions);
-    acquire_on(&request(source.storage, &selection, operation, site), stream, Access::Read, &mut Dependencies::new()).map(drop)
+fn put_with_its_like(hauls: &mut SmallVec<[Haul; 1]>, haul: Haul) {
+    match hauls.iter_mut().find(|known| known.stage == haul.stage && known.from == haul.from) {
+        Some(known) => known.passage.take(haul.passage),
+        None => hauls.push(haul),
+    }
+}
+
+impl Passage {
+    fn to<'a>(&'a self, destination: End<'a>, operation: &'a str, site: &'static Location<'static>) -> Request<'a> {
+        request(destination.storage, &self.destination, operation, site)
+    }
+
+    fn from<'a>(&'a self, source: End<'a>, operation: &'a str, site: &'static Location<'static>) -> Request<'a> {
+        request(source.storage, &self.source, operation, site)
+    }
+
+    fn take(&mut self, other: Self) {
+        join(&mut self.source, other.source);
+        join(&mut self.destination, other.destination);
+        self.parts.extend(other.parts);
+    }
+}
+
+/// Adds disjoint boxes to boxes. A passage over a whole array is alone.
+fn join(selection: &mut Selection, other: Selection) {
+    if let (Selection::Boxes(boxes), Selection::Boxes(more)) = (selection, other) {
+        boxes.extend(more);
+    }
 }
 
 fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
@@ -163,36 +194,19 @@ fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
     }
 }
 
-fn carry_constant(to: &Request<'_>, from: &Request<'_>, value: crate::coherence::ConstantId, target: Target<'_>) -> Result<()> {
-    let bytes = from.storage.lock().constant_value(value, from.storage.space().element_bytes());
-    match target {
-        Target::On(stream) => fill_on(to, stream, bytes),
-        Target::WhereNewest | Target::WhereItLives => {
-            fill(to, bytes);
-            Ok(())
-        }
-    }
-}
-
-/// Copies contents that are stored somewhere.
-fn carry(
-    to: &Request<'_>,
-    from: &Request<'_>,
-    holders: Holders,
-    target: Target<'_>,
-    parts: &SmallVec<[CopyPart; 1]>,
-    crossings: &mut Crossings,
-) -> Result<()> {
-    match stage(to, from, holders, target) {
-        None => carry_on_host(to, from, parts),
-        Some(stream) => carry_on_device(to, from, &stream, parts, crossings),
+/// Makes the destination the constant; on a stream's device, which has room for it by now, fills early. Where that is refused, the next use fills.
+fn carry_constant(to: &Request<'_>, source: &Storage, value: ConstantId, target: Target<'_>) {
+    let bytes = source.lock().constant_value(value, source.space().element_bytes());
+    fill(to, bytes);
+    if let Target::On(stream) = target {
+        let _ = acquire_on(to, stream, Access::Read, &mut Dependencies::new());
     }
 }
 
 /// The stream that does the copy; `None` for the host.
-fn stage(to: &Request<'_>, from: &Request<'_>, holders: Holders, target: Target<'_>) -> Option<Stream> {
+fn stage(to: &Request<'_>, source: &Storage, holders: Holders, target: Target<'_>) -> Option<Stream> {
     let device_holder = {
-        let state = from.storage.lock();
+        let state = source.lock();
         holders.places().iter().find(|place| *place != Place::HOST).map(|place| state.slot(place).device.clone())
     };
     match target {
@@ -213,26 +227,33 @@ fn stage(to: &Request<'_>, from: &Request<'_>, holders: Holders, target: Target<
     }
 }
 
-fn carry_on_host(to: &Request<'_>, from: &Request<'_>, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
+/// The other device's copy that a stream reads contents from; none where they are on its own device, or have yet to come there.
+fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Place> {
+    let state = source.lock();
+    if state.find_place(stream.device_ref()).is_some_and(|own| holders.contains(own)) {
+        return None;
+    }
+    let reaches = |place: &Place| stream.device_ref().backend().reaches(&**state.slot(*place).device.backend());
+    holders.places().iter().filter(|place| *place != Place::HOST).find(reaches)
+}
+
+/// Memory, and whatever has to be waited for: from here on the host can copy.
+fn prepare_on_host(to: &Request<'_>, from: &Request<'_>) -> Result<()> {
     acquire_host(from, Access::Read)?;
-    acquire_host(to, Access::Overwrite)?;
+    acquire_host(to, Access::Overwrite)
+}
+
+fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyPart; 1]>) {
     mark_host_written(to, Access::Overwrite);
     for part in parts {
         // SAFETY: both arrays have host memory of their space's size and the part lies within both by construction of `copies_between`. The source
-        // is valid on the host and read by shared borrow; the destination is borrowed exclusively and nothing queued touches it, as the two
-        // acquisitions saw to. Both can be one array only through disjoint parts.
-        unsafe { super::bytes::copy_part(from.storage.host_base(), to.storage.host_base(), part) };
+        // is valid on the host and read by shared borrow; the destination is borrowed exclusively and nothing queued touches it, as
+        // `prepare_on_host` saw to: what was queued since by this very call copies other parts. Both can be one array only through disjoint parts.
+        unsafe { super::bytes::copy_part(source.host_base(), to.storage.host_base(), part) };
     }
-    Ok(())
 }
 
-fn carry_on_device(
-    to: &Request<'_>,
-    from: &Request<'_>,
-    stream: &Stream,
-    parts: &SmallVec<[CopyPart; 1]>,
-    crossings: &mut Crossings,
-) -> Result<()> {
+fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
     let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
     let neighbour = neighbour(from, stream)?;
     let is_neighbour = neighbour.is_some();
@@ -264,7 +285,10 @@ fn carry_on_device(
         position
     };
     if is_neighbour {
-        note_crossing(to, from, place, stream, target.place, crossings);
+        // A copy from device to device belongs to the array that it is written to.
+        let source = from.storage.lock().slot(place).device.clone();
+        let bytes = to.selection.len_bytes(to.storage.space());
+        to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, stream, target.place);
     }
     mark(to, stream, target.place, Access::Overwrite, At::position(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
@@ -290,14 +314,4 @@ fn read_selection_behind(from: &Request<'_>, state: &State, stream: &Stream, pla
     let mut regions: SmallVec<[Region; 1]> = SmallVec::new();
     from.selection.for_each(from.storage.space(), |region| regions.push(*region));
     from.read_behind(state, stream, place, &regions)
-}
-
-/// A copy from device to device belongs to the array that it is written to.
-fn note_crossing(to: &Request<'_>, from: &Request<'_>, neighbour: Place, stream: &Stream, place: Place, crossings: &mut Crossings) {
-    let source = from.storage.lock().slot(neighbour).device.clone();
-    let bytes = to.selection.len_bytes(to.storage.space());
-    match crossings.iter_mut().find(|known| known.source == source && known.stream == *stream) {
-        Some(known) => known.bytes += bytes,
-        None => crossings.push(Crossing { source, stream: stream.clone(), place, bytes }),
-    }
 }
