@@ -18,7 +18,7 @@ pub(super) fn emit(record: &Record) {
         direction = direction.as_str(),
         bytes = *bytes,
         array = &**array,
-        device = device.as_str(),
+        device = &**device,
         stream = u64::from(*stream),
         cause = cause.as_str(),
         site = %site,

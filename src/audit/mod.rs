@@ -42,7 +42,7 @@ pub(crate) struct Record {
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
     pub(crate) array: Arc<str>,
-    pub(crate) device: String,
+    pub(crate) device: Arc<str>,
     pub(crate) stream: u32,
     pub(crate) cause: Cause,
     /// The call that needed the bytes.

@@ -14,7 +14,13 @@ pub(crate) trait Listed: Send + Sync {
 }
 
 /// Numbers are handed out in order, so they spread over the shards as they are.
-type Registry = DashMap<u64, Weak<dyn Listed>, Spread>;
+type Registry = DashMap<u64, Row, Spread>;
+
+/// A live array, and its name: the one that it was given, or the one that was made when somebody asked for it.
+struct Row {
+    array: Weak<dyn Listed>,
+    name: Option<Arc<str>>,
+}
 
 static ARRAYS: LazyLock<Registry> = LazyLock::new(|| DashMap::with_hasher(Spread));
 static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -55,7 +61,21 @@ pub(crate) fn number() -> u64 {
 }
 
 pub(crate) fn enter(number: u64, array: Weak<dyn Listed>) {
-    ARRAYS.insert(number, array);
+    ARRAYS.insert(number, Row { array, name: None });
+}
+
+/// The name of an array; `make` makes one where it has none yet. Messages ask with an array's lock held: neither this nor `make` takes another.
+pub(crate) fn name_of(number: u64, make: impl FnOnce() -> Arc<str>) -> Arc<str> {
+    match ARRAYS.get_mut(&number) {
+        Some(mut row) => Arc::clone(row.name.get_or_insert_with(make)),
+        None => make(),
+    }
+}
+
+pub(crate) fn set_name(number: u64, name: Arc<str>) {
+    if let Some(mut row) = ARRAYS.get_mut(&number) {
+        row.name = Some(name);
+    }
 }
 
 pub(crate) fn leave(number: u64) {
@@ -118,7 +138,7 @@ impl fmt::Display for Entry {
 #[must_use]
 pub fn inventory() -> Vec<Entry> {
     // The map's guards are given back before an array is asked: asking takes the array's own lock, and may be its last owner.
-    let mut arrays: Vec<(u64, Weak<dyn Listed>)> = ARRAYS.iter().map(|entry| (*entry.key(), Weak::clone(entry.value()))).collect();
+    let mut arrays: Vec<(u64, Weak<dyn Listed>)> = ARRAYS.iter().map(|entry| (*entry.key(), Weak::clone(&entry.value().array))).collect();
     arrays.sort_by_key(|(number, _)| *number);
     arrays.iter().filter_map(|(_, array)| array.upgrade()).map(|array| array.entry()).collect()
 }

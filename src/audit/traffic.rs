@@ -1,7 +1,8 @@
 //! Totals: how many copies, how many bytes, which way.
 
 use std::ops::{Add, AddAssign};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sync::ShortLock;
 
 /// One kind of movement.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -122,49 +123,23 @@ impl Cause {
     }
 }
 
-/// One flow that many threads add to. The two numbers are read apart: a reader beside a writer may see one without the other.
+/// A device's totals. One short lock rather than a locked instruction per number, and counts that fit their bytes.
 #[derive(Debug, Default)]
-struct SharedFlow {
-    count: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl SharedFlow {
-    fn add(&self, flow: Flow) {
-        if flow.count != 0 {
-            self.count.fetch_add(flow.count, Ordering::Relaxed);
-            self.bytes.fetch_add(flow.bytes, Ordering::Relaxed);
-        }
-    }
-
-    fn get(&self) -> Flow {
-        Flow { count: self.count.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
-    }
-}
-
-/// A device's totals.
-#[derive(Debug, Default)]
-pub(crate) struct SharedTraffic {
-    to_device: SharedFlow,
-    to_host: SharedFlow,
-    between_devices: SharedFlow,
-    avoided: SharedFlow,
-}
+pub(crate) struct SharedTraffic(ShortLock<Traffic>);
 
 impl SharedTraffic {
     pub(crate) fn add(&self, traffic: &Traffic) {
-        self.to_device.add(traffic.to_device);
-        self.to_host.add(traffic.to_host);
-        self.between_devices.add(traffic.between_devices);
-        self.avoided.add(traffic.avoided);
+        *self.0.lock() += *traffic;
+    }
+
+    #[inline]
+    pub(crate) fn add_avoided(&self, flow: Flow) {
+        if flow.count != 0 {
+            self.0.lock().avoided += flow;
+        }
     }
 
     pub(crate) fn get(&self) -> Traffic {
-        Traffic {
-            to_device: self.to_device.get(),
-            to_host: self.to_host.get(),
-            between_devices: self.between_devices.get(),
-            avoided: self.avoided.get(),
-        }
+        *self.0.lock()
     }
 }

@@ -71,6 +71,7 @@ impl Content {
 
     /// After `access` at `place`, with the copies of its plan made.
     #[must_use]
+    #[inline]
     pub(super) fn after(self, place: Place, access: Access) -> Self {
         match access {
             Access::Read => self.after_read(place),

@@ -24,7 +24,7 @@ use super::span::Span;
 #[derive(Clone, Debug)]
 pub(crate) struct RegionMap<V> {
     /// The extents of the space.
-    shape: SmallVec<[u64; 4]>,
+    shape: SmallVec<[u64; 3]>,
     /// The value wherever no box is.
     pub(super) background: V,
     /// Kept when the last box goes, if it is small: a change to and fro then allocates nothing.
@@ -32,7 +32,7 @@ pub(crate) struct RegionMap<V> {
 }
 
 impl<V: Clone + PartialEq> RegionMap<V> {
-    /// One value everywhere, in a space of at most six axes (as in [`Region::whole`]). Up to four take no heap.
+    /// One value everywhere, in a space of at most six axes (as in [`Region::whole`]). Up to three take no heap.
     #[must_use]
     pub(crate) fn new(shape: &[u64], value: V) -> Self {
         debug_assert!(shape.len() <= AXES_MAX, "a map has at most {AXES_MAX} axes, not {}", shape.len());

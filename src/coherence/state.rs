@@ -49,6 +49,7 @@ impl Coherence {
 
     /// What is known of every element, if it is the same.
     #[must_use]
+    #[inline]
     pub(crate) fn uniform(&self) -> Option<Content> {
         self.contents.uniform().copied()
     }
@@ -105,6 +106,7 @@ impl Coherence {
     }
 
     /// As [`apply`](Self::apply), to the whole array, without a box where one content is everywhere.
+    #[inline]
     pub(crate) fn apply_to_all(&mut self, place: Place, access: Access) {
         match self.contents.uniform_mut() {
             Some(content) => *content = content.after(place, access),

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::audit::{SharedTraffic, Traffic};
+use crate::audit::{Flow, SharedTraffic, Traffic};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
 use crate::backend::{Backend, Capacity, DeviceKind, MemoryUsage, Position};
 use crate::error::{Error, Result};
@@ -43,6 +43,7 @@ type Visits = SmallVec<[(Arc<StreamCore>, Position); 2]>;
 
 pub(crate) struct DeviceShared {
     backend: Arc<dyn Backend>,
+    name: Arc<str>,
     /// Unique in the process.
     number: u64,
     default: Arc<StreamCore>,
@@ -53,6 +54,8 @@ pub(crate) struct DeviceShared {
     visits: Mutex<Visits>,
     orphans: Mutex<Vec<orphan::Orphan>>,
     traffic: SharedTraffic,
+    /// With what stale copies are filled, at hand.
+    poison: Option<u8>,
 }
 
 impl Device {
@@ -93,6 +96,8 @@ impl Device {
             backend.default_queue().map_err(|refusal| fault::backend_error(&backend.name(), "making its default stream", &refusal))?;
         let shared = DeviceShared {
             default: Arc::new(StreamCore::new(queue, 0)),
+            name: backend.name().into(),
+            poison: backend.poison(),
             backend,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             streams: Mutex::new(Vec::new()),
@@ -119,7 +124,12 @@ impl Device {
     /// Its name, as in `cpu:0`.
     #[must_use]
     pub fn name(&self) -> String {
-        self.0.backend.name()
+        self.0.name.to_string()
+    }
+
+    /// Its name, for records: nothing is copied.
+    pub(crate) fn name_shared(&self) -> Arc<str> {
+        Arc::clone(&self.0.name)
     }
 
     /// Its default stream: the library's own, tied to no legacy default.
@@ -207,12 +217,25 @@ impl Device {
         &self.0.backend
     }
 
+    /// The byte pattern for stale copies, if this device wants that.
+    #[inline]
+    pub(crate) fn poison(&self) -> Option<u8> {
+        self.0.poison
+    }
+
+    #[inline]
     pub(crate) fn default_core(&self) -> &Arc<StreamCore> {
         &self.0.default
     }
 
     pub(crate) fn count(&self, traffic: &Traffic) {
         self.0.traffic.add(traffic);
+    }
+
+    /// Counts what launches did not have to move.
+    #[inline]
+    pub(crate) fn count_avoided(&self, flow: Flow) {
+        self.0.traffic.add_avoided(flow);
     }
 
     /// Remembers that a stream of another device touches this device's memory up to `position`.
@@ -232,8 +255,9 @@ fn is_in_use(stream: &Arc<StreamCore>) -> bool {
 }
 
 impl PartialEq for Device {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.0.number == other.0.number
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

@@ -140,14 +140,12 @@ shared_argument!(In);
 exclusive_argument!(InOut);
 exclusive_argument!(Out);
 
-/// The arguments of one launch.
-pub(crate) type AllBound<'a> = SmallVec<[Bound<'a>; 6]>;
-
 /// A tuple of arguments that fits signature `S`, parameter by parameter.
 pub trait Arguments<S: Signature> {
+    /// Calls with the arguments in order. They stay where they were bound: moving them costs as much as binding them.
     #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn bind_all(&self) -> AllBound<'_>;
+    #[allow(private_bounds, private_interfaces)]
+    fn with_bound<R>(&self, serve: impl FnOnce(&[Bound<'_>]) -> R) -> R;
 }
 
 /// Calls a macro with type names and indices, once for each number of parameters.
@@ -176,12 +174,10 @@ pub(super) use for_each_arity;
 macro_rules! arguments {
     ($($parameter:ident $argument:ident $index:tt),+) => {
         impl<$($parameter: Parameter, $argument: Argument<$parameter>),+> Arguments<($($parameter,)+)> for ($($argument,)+) {
-            #[allow(private_interfaces)]
+            #[allow(private_bounds, private_interfaces)]
             #[inline]
-            fn bind_all(&self) -> AllBound<'_> {
-                let mut bound = AllBound::new();
-                $(bound.push(self.$index.bind());)+
-                bound
+            fn with_bound<R>(&self, serve: impl FnOnce(&[Bound<'_>]) -> R) -> R {
+                serve(&[$(self.$index.bind()),+])
             }
         }
     };

@@ -19,16 +19,27 @@ type Words = SmallVec<[u64; 24]>;
 
 impl Bound<'_> {
     /// Writes what the body needs beside the pointer: a scalar's bytes; a flat array's length; a sized array's dimensions, shape and strides.
+    #[inline]
     pub(super) fn pack(&self, words: &mut Words) {
         match self {
             Bound::Scalar { words: value, .. } => words.extend_from_slice(value),
             Bound::Array(BoundArray { view, is_flat: true, .. }) => words.push(view.len()),
-            Bound::Array(BoundArray { view, .. }) => {
-                // Pushed one by one: a few words, and `extend` of an iterator costs more.
-                words.push(view.shape.len() as u64);
-                view.shape.iter().for_each(|len| words.push(*len as u64));
-                view.strides.iter().for_each(|stride| words.push(*stride as u64));
-            }
+            Bound::Array(BoundArray { view, .. }) => pack_sized(view.shape, view.strides, words),
+        }
+    }
+}
+
+/// Few dimensions at once, so that room is looked for once.
+#[inline]
+fn pack_sized(shape: &[usize], strides: &[isize], words: &mut Words) {
+    match (shape, strides) {
+        (&[a], &[s]) => words.extend_from_slice(&[1, a as u64, s as u64]),
+        (&[a, b], &[s, t]) => words.extend_from_slice(&[2, a as u64, b as u64, s as u64, t as u64]),
+        (&[a, b, c], &[s, t, u]) => words.extend_from_slice(&[3, a as u64, b as u64, c as u64, s as u64, t as u64, u as u64]),
+        _ => {
+            words.push(shape.len() as u64);
+            shape.iter().for_each(|len| words.push(*len as u64));
+            strides.iter().for_each(|stride| words.push(*stride as u64));
         }
     }
 }

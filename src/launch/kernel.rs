@@ -120,10 +120,11 @@ impl<S: Signature> Kernel<S> {
     }
 
     fn launch_from<A: Arguments<S>>(&self, stream: &Stream, grid: Grid, arguments: &A, site: &'static Location<'static>) -> Result<()> {
-        let bound = arguments.bind_all();
-        self.check(grid, &bound)?;
-        let Some(body) = &self.inner.host else { return Err(self.no_body(&stream.device().name())) };
-        queue::launch(&Launch { body, title: &self.inner.title, grid, bound: &bound, site }, stream)
+        arguments.with_bound(|bound| {
+            self.check(grid, bound)?;
+            let Some(body) = &self.inner.host else { return Err(self.no_body(&stream.device().name())) };
+            queue::launch(&Launch { body, title: &self.inner.title, grid, bound, site }, stream)
+        })
     }
 
     /// Runs the host body on the host copies, here and now: no device, no stream. A panic of the body goes through.
@@ -133,10 +134,12 @@ impl<S: Signature> Kernel<S> {
     /// As [`launch_on`](Self::launch_on).
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
-        let bound = arguments.bind_all();
-        self.check(grid, &bound)?;
-        let Some(body) = &self.inner.host else { return Err(self.no_body("the host")) };
-        queue::call(&Launch { body, title: &self.inner.title, grid, bound: &bound, site: Location::caller() })
+        let site = Location::caller();
+        arguments.with_bound(|bound| {
+            self.check(grid, bound)?;
+            let Some(body) = &self.inner.host else { return Err(self.no_body("the host")) };
+            queue::call(&Launch { body, title: &self.inner.title, grid, bound, site })
+        })
     }
 
     fn check(&self, grid: Grid, bound: &[Bound<'_>]) -> Result<()> {

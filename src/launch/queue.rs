@@ -6,11 +6,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::argument::{Bound, BoundArray};
-use crate::audit::{self, Cause, Flow, Traffic};
-use crate::backend::{self, Arguments, ArrayArgument, Body, Dependencies, LaunchWork, Position, Work};
+use crate::audit::{self, Cause, Flow};
+use crate::backend::{self, Arguments, ArrayArgument, BackendError, Body, Dependencies, LaunchWork, Position, Work};
 use crate::coherence::Access;
 use crate::device::{Stream, call_error};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::storage::Selection;
 use crate::transfer::{self, Acquired, Request};
@@ -43,14 +43,22 @@ impl<'a> Launch<'a> {
     }
 
     /// The array arguments, each with the request that serves it.
-    #[inline]
     fn requests<'s>(&'s self, selections: &'s Selections) -> impl Iterator<Item = (&'a BoundArray<'a>, Request<'s>)> {
         let mut parts = selections.iter();
-        self.arrays().map(move |array| {
-            let part = if array.is_whole { None } else { parts.next() };
-            let selection = part.unwrap_or(&Selection::Whole);
-            (array, Request { storage: array.storage, selection, cause: Cause::Launch, operation: self.title, site: self.site })
-        })
+        self.arrays().map(move |array| (array, self.request(array, array.selection(&mut parts))))
+    }
+
+    fn request<'s>(&'s self, array: &'s BoundArray<'_>, selection: &'s Selection) -> Request<'s> {
+        Request { storage: array.storage, selection, cause: Cause::Launch, operation: self.title, site: self.site }
+    }
+}
+
+impl BoundArray<'_> {
+    /// What it selects: the next of `parts`, unless it is whole.
+    #[inline]
+    fn selection<'s>(&self, parts: &mut std::slice::Iter<'s, Selection>) -> &'s Selection {
+        let part = if self.is_whole { None } else { parts.next() };
+        part.unwrap_or(&Selection::Whole)
     }
 }
 
@@ -59,39 +67,71 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
-    let mut depends = Dependencies::new();
-    let mut acquired: SmallVec<[Acquired; 6]> = SmallVec::new();
     let selections = launch.selections();
-    for (array, request) in launch.requests(&selections) {
-        acquired.push(transfer::acquire_on(&request, stream, array.access, &mut depends)?);
-    }
-    let work = LaunchWork {
+    let mut acquired: SmallVec<[Acquired; 6]> = SmallVec::new();
+    let mut work = LaunchWork {
         body: Arc::clone(launch.body),
         grid: launch.grid,
-        arguments: arguments(launch, &acquired),
-        depends,
+        arguments: Arguments::default(),
+        depends: Dependencies::new(),
         site: launch.site,
     };
-    let device = stream.device_ref();
-    let position = stream
-        .queue()
-        .submit(Work::Launch(work))
-        .map_err(|refusal| call_error(device, "its arguments", &format!("queueing {} at {}", launch.title, launch.site), &refusal))?;
+    acquire(launch, &selections, stream, &mut work, &mut acquired)?;
+    let submitted = stream.queue().submit(Work::Launch(work));
+    let position = submitted.map_err(|refusal| refused(launch, stream, &refusal))?;
     mark(launch, &selections, stream, &acquired, position);
     Ok(())
 }
 
+#[cold]
+fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Error {
+    call_error(stream.device_ref(), "its arguments", &format!("queueing {} at {}", launch.title, launch.site), refusal)
+}
+
+/// Acquires all arguments, and packs them.
+#[inline]
+fn acquire(
+    launch: &Launch<'_>,
+    selections: &Selections,
+    stream: &Stream,
+    work: &mut LaunchWork,
+    acquired: &mut SmallVec<[Acquired; 6]>,
+) -> Result<()> {
+    let LaunchWork { arguments, depends, .. } = work;
+    let mut parts = selections.iter();
+    for bound in launch.bound {
+        if let Bound::Array(array) = bound {
+            let selection = array.selection(&mut parts);
+            let at_hand = if array.is_whole { transfer::acquire_whole(array.storage, stream, array.access, depends) } else { None };
+            let one = match at_hand {
+                Some(one) => one,
+                None => transfer::acquire_on(&launch.request(array, selection), stream, array.access, depends)?,
+            };
+            arguments.arrays.push(argument(array, &one, arguments.words.len()));
+            acquired.push(one);
+        }
+        bound.pack(&mut arguments.words);
+    }
+    Ok(())
+}
+
 /// Enters the launch in its arguments, and takes one event for all of them where others than this stream may have to wait.
+#[inline]
 fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired: &[Acquired], position: Position) {
     let mut avoided = Flow::default();
     let mut is_worth_an_event = false;
-    for ((array, request), acquired) in launch.requests(selections).zip(acquired) {
-        let bytes = request.selection.len_bytes(array.storage.space());
-        let spared = if bytes == 0 { Flow::default() } else { spared(bytes, acquired.copied_bytes) };
-        is_worth_an_event |= transfer::mark_launched(&request, stream, acquired.place, array.access, position, spared);
+    let mut parts = selections.iter();
+    for (array, acquired) in launch.arrays().zip(acquired) {
+        let (place, access) = (acquired.place, array.access);
+        let selection = array.selection(&mut parts);
+        let spared = spared(selection.len_bytes(array.storage.space()), acquired.copied_bytes);
+        let marked =
+            if array.is_whole { transfer::mark_whole_launched(array.storage, stream, place, access, position, spared) } else { None };
+        is_worth_an_event |=
+            marked.unwrap_or_else(|| transfer::mark_launched(&launch.request(array, selection), stream, place, access, position, spared));
         avoided += spared;
     }
-    stream.device_ref().count(&Traffic { avoided, ..Traffic::default() });
+    stream.device_ref().count_avoided(avoided);
     audit::avoided(avoided);
     if is_worth_an_event {
         stream.record_in_time();
@@ -99,26 +139,17 @@ fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired:
 }
 
 /// What a launcher that copies each argument in and out would have moved for one argument, less what was moved.
+#[inline]
 fn spared(bytes: u64, copied_bytes: u64) -> Flow {
+    if bytes == 0 {
+        return Flow::default();
+    }
     let mut spared = Flow::of(bytes);
     spared += Flow { count: u64::from(copied_bytes == 0), bytes: bytes.saturating_sub(copied_bytes) };
     spared
 }
 
-fn arguments(launch: &Launch<'_>, acquired: &[Acquired]) -> Arguments {
-    let mut arguments = Arguments::default();
-    let mut acquired = acquired.iter();
-    for bound in launch.bound {
-        if let Bound::Array(array) = bound
-            && let Some(acquired) = acquired.next()
-        {
-            arguments.arrays.push(argument(array, acquired, arguments.words.len()));
-        }
-        bound.pack(&mut arguments.words);
-    }
-    arguments
-}
-
+#[inline]
 fn argument(array: &BoundArray<'_>, acquired: &Acquired, at_word: usize) -> ArrayArgument {
     ArrayArgument {
         address: acquired.address,

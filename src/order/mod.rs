@@ -99,7 +99,20 @@ impl Access {
 pub(crate) struct Use {
     /// [`Mark::NONE`] for none.
     writer: Mark,
-    readers: SmallVec<[Mark; 1]>,
+    readers: SmallVec<[Reader; 1]>,
+}
+
+/// A mark that reads: it spoils nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Reader {
+    stream: StreamKey,
+    at: At,
+}
+
+impl Reader {
+    fn mark(self) -> Mark {
+        Mark::harmless(self.stream, self.at)
+    }
 }
 
 impl Default for Use {
@@ -117,8 +130,9 @@ impl Use {
     /// Whether a touch has nothing of other streams than `stream` before it.
     #[inline]
     pub(crate) fn is_alone(&self, touch: Touch, stream: StreamKey) -> bool {
-        let own = |mark: &Mark| mark.stream == stream;
-        (own(&self.writer) || self.writer.stream == StreamKey::NONE) && (touch == Touch::Read || self.readers.iter().all(own))
+        let writer = self.writer.stream;
+        (writer == stream || writer == StreamKey::NONE)
+            && (touch == Touch::Read || self.readers.iter().all(|reader| reader.stream == stream))
     }
 
     /// Enters a use.
@@ -131,7 +145,7 @@ impl Use {
             }
             Touch::Read => match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
                 Some(reader) => reader.at = reader.at.max(mark.at),
-                None => self.readers.push(mark),
+                None => self.readers.push(Reader { stream: mark.stream, at: mark.at }),
             },
         }
     }
@@ -144,7 +158,7 @@ impl Use {
     fn for_each_before(&self, touch: Touch, mut visit: impl FnMut(Mark)) {
         self.writer().into_iter().for_each(&mut visit);
         if touch == Touch::Write {
-            self.readers.iter().copied().for_each(visit);
+            self.readers.iter().map(|reader| reader.mark()).for_each(visit);
         }
     }
 
@@ -152,7 +166,7 @@ impl Use {
         if self.writer().is_some_and(is_done) {
             self.writer = Mark::NONE;
         }
-        self.readers.retain(|reader| !is_done(*reader));
+        self.readers.retain(|reader| !is_done(reader.mark()));
     }
 }
 
@@ -172,6 +186,9 @@ impl Default for Uses {
 }
 
 impl Uses {
+    /// Nothing to wait for, for whoever has no uses of its own to show.
+    pub(crate) const IDLE: Self = Self::Uniform(Use { writer: Mark::NONE, readers: SmallVec::new_const() });
+
     /// The use of all of it, if all is used alike.
     #[inline]
     pub(crate) fn uniform(&self) -> Option<&Use> {
@@ -220,6 +237,7 @@ impl Uses {
     }
 
     /// The guard of an open write was dropped: nothing foreign comes behind `position` any more.
+    #[inline]
     pub(crate) fn close(&mut self, shape: &[u64], region: Option<&Region>, stream: StreamKey, position: Position) {
         self.update(shape, region, |usage| {
             if usage.writer.stream == stream && usage.writer.at == At::OPEN {

@@ -22,11 +22,11 @@ use crate::backend::{Bytes, HostMemory, Label, failure};
 use crate::coherence::{Coherence, ConstantId, Place};
 use crate::device::Device;
 use crate::element::Element;
-use crate::sync::{Mutex, ShortGuard, ShortLock};
+use crate::sync::{ShortGuard, ShortLock};
 
 pub(crate) use host::HostBuffer;
 pub(crate) use space::{Selection, Space};
-pub(crate) use state::{Slot, State};
+pub(crate) use state::{Slot, State, WholeAtHand};
 pub(crate) use strided::{Ranges, Strided, copies_between};
 
 /// The whole array is valid on the host and nothing queued writes it there.
@@ -45,14 +45,25 @@ pub(crate) struct Storage {
     known_epoch: AtomicU64,
     state: ShortLock<State>,
     space: Space,
-    shape: SmallVec<[usize; 3]>,
-    type_name: &'static str,
-    /// Makes memory for so many elements; knows their type.
-    make_host: fn(usize) -> Option<HostBuffer>,
+    /// Elements along each axis, unless these are the extents of `space`.
+    shape: Option<Box<[usize]>>,
+    element: &'static ElementType,
     made_at: &'static Location<'static>,
-    /// A lock of its own, taken last: messages ask for the name with any other held.
-    name: Mutex<Option<Arc<str>>>,
+    /// Under which the registry knows it, and keeps its name.
     number: u64,
+}
+
+/// What the storage of an array knows of its elements: one table for each type.
+struct ElementType {
+    name: fn() -> &'static str,
+    /// Makes memory for so many of them.
+    make_host: fn(usize) -> Option<HostBuffer>,
+}
+
+impl ElementType {
+    const fn of<T: Element>() -> &'static Self {
+        &Self { name: type_name::<T>, make_host: HostBuffer::zeroed::<T> }
+    }
 }
 
 /// A stream that is entered as an open reader of the whole valid copy of its device, and where that copy is.
@@ -92,12 +103,10 @@ impl Storage {
             known: Default::default(),
             known_epoch: AtomicU64::new(0),
             state: ShortLock::new(state),
+            shape: shape_beside(&space, shape),
             space,
-            shape: SmallVec::from_slice(shape),
-            type_name: type_name::<T>(),
-            make_host: HostBuffer::zeroed::<T>,
+            element: ElementType::of::<T>(),
             made_at,
-            name: Mutex::new(None),
             number: registry::number(),
         });
         let listed: Weak<Self> = Arc::downgrade(&storage);
@@ -131,7 +140,7 @@ impl Storage {
         if state.host.is_some() {
             return true;
         }
-        let made = usize::try_from(self.space.len()).ok().and_then(self.make_host);
+        let made = usize::try_from(self.space.len()).ok().and_then(self.element.make_host);
         let Some(buffer) = made else { return false };
         self.host_base.store(buffer.base(), Ordering::Release);
         state.host = Some(Arc::new(buffer));
@@ -183,8 +192,19 @@ impl Storage {
 
     /// Its name, or its type, shape and the line that made it.
     pub(crate) fn name(&self) -> Arc<str> {
-        let mut name = self.name.lock();
-        Arc::clone(name.get_or_insert_with(|| format!("{}{:?} made at {}", short_type(self.type_name), self.shape, self.made_at).into()))
+        registry::name_of(self.number, || format!("{}{:?} made at {}", self.type_name(), self.shape(), self.made_at).into())
+    }
+
+    fn type_name(&self) -> String {
+        short_type((self.element.name)())
+    }
+
+    /// Elements along each axis.
+    fn shape(&self) -> SmallVec<[usize; 6]> {
+        match &self.shape {
+            Some(shape) => SmallVec::from_slice(shape),
+            None => self.space.extents().iter().map(|extent| *extent as usize).collect(),
+        }
     }
 
     /// The name for messages: quoted if it was given.
@@ -194,7 +214,7 @@ impl Storage {
     }
 
     pub(crate) fn set_name(&self, name: &str) {
-        *self.name.lock() = Some(Arc::from(name));
+        registry::set_name(self.number, Arc::from(name));
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -204,6 +224,12 @@ impl Storage {
     pub(crate) fn label(&self, operation: &str, site: &'static Location<'static>) -> Label {
         Label { text: format!("{operation} {}", self.named()).into(), site: Some(site) }
     }
+}
+
+/// The shape where memory order does not tell it: lone axes, columns first, more than six axes.
+fn shape_beside(space: &Space, shape: &[usize]) -> Option<Box<[usize]>> {
+    let is_told = shape.len() == space.extents().len() && shape.iter().zip(space.extents()).all(|(len, extent)| *len as u64 == *extent);
+    (!is_told).then(|| shape.into())
 }
 
 /// A type without its path: `f32`, `Complex<f64>`.
@@ -220,7 +246,7 @@ impl Listed for Storage {
         let state = self.state.lock();
         let mut places = vec![("host".to_owned(), state.validity(&self.space, Place::HOST))];
         places.extend(state.devices().map(|(place, device)| (Device::name(device), state.validity(&self.space, place))));
-        Entry::new(self.name(), self.shape.to_vec(), short_type(self.type_name), self.space.len_bytes(), places)
+        Entry::new(self.name(), self.shape().to_vec(), self.type_name(), self.space.len_bytes(), places)
     }
 }
 
@@ -228,25 +254,4 @@ impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Storage").field("name", &self.name()).finish_non_exhaustive()
     }
-}
-#[cfg(test)]
-#[test]
-fn print_sizes() {
-    println!(
-        "Storage {} State {} Slot {} Uses {} Use {} Mark {} Coherence {} Stream {} Space {} Selection {} Region {} Work {} LaunchWork {} Traffic {}",
-        size_of::<Storage>(),
-        size_of::<State>(),
-        size_of::<Slot>(),
-        size_of::<crate::order::Uses>(),
-        size_of::<crate::order::Use>(),
-        size_of::<crate::order::Mark>(),
-        size_of::<Coherence>(),
-        size_of::<crate::device::Stream>(),
-        size_of::<Space>(),
-        size_of::<Selection>(),
-        size_of::<crate::coherence::Region>(),
-        size_of::<crate::backend::Work>(),
-        size_of::<crate::backend::LaunchWork>(),
-        size_of::<crate::audit::Traffic>()
-    );
 }

@@ -36,6 +36,9 @@ impl Space {
     /// The space of an array of that shape and those strides (in elements) and the offset of its first element from the start of memory, in
     /// elements; `None` if its memory has gaps or overlaps.
     pub(crate) fn of(shape: &[usize], strides: &[isize], element_bytes: u32) -> Option<(Self, usize)> {
+        if let Some(space) = Self::of_rows(shape, strides, element_bytes) {
+            return Some((space, 0));
+        }
         let mut axes: SmallVec<[(usize, isize); 6]> =
             shape.iter().copied().zip(strides.iter().copied()).filter(|(len, _)| *len != 1).collect();
         if axes.iter().any(|(len, _)| *len == 0) {
@@ -52,6 +55,23 @@ impl Space {
         let offset = axes.iter().filter(|(_, stride)| *stride < 0).map(|(len, stride)| (len - 1) * stride.unsigned_abs()).sum();
         let extents = axes.iter().map(|(len, _)| *len as u64).collect();
         Some((Self::flattened(extents, element_bytes), offset))
+    }
+
+    /// The same for rows first without gaps and lone axes, as most arrays are: nothing is to be sorted or left out.
+    fn of_rows(shape: &[usize], strides: &[isize], element_bytes: u32) -> Option<Self> {
+        let mut expected = 1_isize;
+        for (len, stride) in shape.iter().zip(strides).rev() {
+            if *len <= 1 || *stride != expected {
+                return None;
+            }
+            expected = expected.checked_mul(isize::try_from(*len).ok()?)?;
+        }
+        if shape.len() > AXES_MAX {
+            return None;
+        }
+        let mut extents = SmallVec::new();
+        shape.iter().for_each(|len| extents.push(*len as u64));
+        Some(Self { extents, len: expected as u64, element_bytes })
     }
 
     fn flattened(mut extents: SmallVec<[u64; 3]>, element_bytes: u32) -> Self {
@@ -77,6 +97,7 @@ impl Space {
         self.len
     }
 
+    #[inline]
     pub(crate) fn len_bytes(&self) -> u64 {
         self.len * u64::from(self.element_bytes)
     }
@@ -199,10 +220,12 @@ impl Selection {
         }
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Boxes(boxes) if boxes.is_empty())
     }
 
+    #[inline]
     pub(crate) fn len_bytes(&self, space: &Space) -> u64 {
         match self {
             Self::Whole => space.len_bytes(),

@@ -20,7 +20,8 @@ const STREAMS_KEPT: usize = 8;
 pub(crate) struct State {
     pub(crate) coherence: Coherence,
     pub(crate) host: Option<Arc<HostBuffer>>,
-    pub(crate) host_uses: Uses,
+    /// Made when something queued first touches the host's memory; idle until then.
+    host_uses: Option<Box<Uses>>,
     /// Late failures were last looked for at this epoch.
     seen_failures: u64,
     pub(crate) slots: SmallVec<[Slot; 1]>,
@@ -43,23 +44,32 @@ struct Rare {
     claims: Vec<(Place, Selection)>,
 }
 
+/// The whole array on a device, with nothing to be done before its use.
+pub(crate) struct WholeAtHand {
+    pub(crate) place: Place,
+    pub(crate) address: Address,
+    /// The number of the stream that asked.
+    key: StreamKey,
+    /// Work of that stream that made what is to be read, and may have failed.
+    pub(crate) writer: Option<Position>,
+}
+
 /// One device's copy.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) device: Device,
     pub(crate) address: Option<Address>,
-    /// Whether the device wants stale copies poisoned, at hand.
-    pub(crate) is_poisoned: bool,
     pub(crate) uses: Uses,
     pub(crate) stale_since: Option<&'static Location<'static>>,
 }
 
 impl State {
+    #[inline]
     pub(super) fn new(coherence: Coherence) -> Self {
         Self {
             coherence,
             host: None,
-            host_uses: Uses::default(),
+            host_uses: None,
             seen_failures: 0,
             slots: SmallVec::new(),
             streams: SmallVec::new(),
@@ -130,7 +140,13 @@ impl State {
 
     #[inline]
     pub(crate) fn is_host_ready(&self) -> bool {
-        self.host.is_some() && self.host_uses.is_idle() && self.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
+        self.host.is_some() && self.is_host_idle() && self.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
+    }
+
+    /// Nothing queued touches the host's memory, as far as is known.
+    #[inline]
+    pub(crate) fn is_host_idle(&self) -> bool {
+        self.host_uses.as_ref().is_none_or(|uses| uses.is_idle())
     }
 
     pub(crate) fn devices(&self) -> impl Iterator<Item = (Place, &Device)> {
@@ -143,8 +159,7 @@ impl State {
             return Some(place);
         }
         let free = self.slots.iter().position(|slot| slot.address.is_none() && slot.uses.is_idle());
-        let is_poisoned = device.backend().poison().is_some();
-        let slot = Slot { device: device.clone(), address: None, is_poisoned, uses: Uses::default(), stale_since: None };
+        let slot = Slot { device: device.clone(), address: None, uses: Uses::default(), stale_since: None };
         match Place::slot(self.slots.len() + 1) {
             Some(place) => {
                 self.slots.push(slot);
@@ -165,50 +180,69 @@ impl State {
     }
 
     /// The whole array on a stream's device, if it is there as `access` needs it and nobody but that stream has a use to be waited for: its place,
-    /// its address, and the writer that may still fail.
+    /// its address, and the stream's work of which it is, if that may have failed. Whether that work is over is not asked: the answer lies with the
+    /// thread that runs it, and fetching it costs more than naming work that is over.
     #[inline]
-    pub(crate) fn whole_at_hand(&self, stream: &Stream, access: Access) -> Option<(Place, Address, Option<Mark>)> {
-        let place = self.find_place(stream.device_ref())?;
-        let slot = self.slot(place);
-        let (address, usage) = (slot.address?, slot.uses.uniform()?);
-        let is_valid = access == Access::Overwrite || self.coherence.uniform()?.is_valid(place);
-        let is_alone = usage.is_alone(access.touch(), self.find_key(stream)?);
-        if !is_valid || !is_alone || self.needs_reconciling() {
+    pub(crate) fn whole_at_hand(&self, stream: &Stream, access: Access) -> Option<WholeAtHand> {
+        if self.needs_reconciling() {
             return None;
         }
-        let writer = if access == Access::Overwrite { None } else { usage.writer() };
-        Some((place, address, writer))
+        let index = self.slots.iter().position(|slot| slot.device == *stream.device_ref())?;
+        let (place, slot) = (Place::slot(index + 1)?, &self.slots[index]);
+        let (address, usage) = (slot.address?, slot.uses.uniform()?);
+        let key = self.find_key(stream)?;
+        if !usage.is_alone(access.touch(), key) {
+            return None;
+        }
+        if access == Access::Overwrite {
+            return Some(WholeAtHand { place, address, key, writer: None });
+        }
+        let writer = || usage.writer().and_then(|writer| writer.work());
+        self.coherence.uniform()?.is_valid(place).then(|| WholeAtHand { place, address, key, writer: writer() })
+    }
+
+    /// Enters a write of the whole array that was found at hand, as a guard that is handed out.
+    #[inline]
+    pub(crate) fn open_whole(&mut self, at_hand: &WholeAtHand) {
+        let WholeAtHand { place, key, writer, .. } = *at_hand;
+        self.handed_out = true;
+        if let Some(usage) = self.slot_mut(place).uses.uniform_mut() {
+            usage.after(Touch::Write, Mark::foreign(key, At::OPEN, writer.unwrap_or(Position::START)));
+        }
     }
 
     /// Enters queued work of `stream` on the whole array, if that changes nothing but the mark: false if there is more to do.
     #[inline]
     pub(crate) fn mark_whole(&mut self, stream: &Stream, place: Place, access: Access, position: Position) -> bool {
-        let Some(key) = self.find_key(stream) else { return false };
+        let (Some(key), Some(index)) = (self.find_key(stream), place.index().checked_sub(1)) else { return false };
         let touch = access.touch();
         if touch == Touch::Write && !self.coherence.uniform().is_some_and(|content| content.is_only_at(place)) {
             return false;
         }
-        let Some(usage) = self.slot_mut(place).uses.uniform_mut() else { return false };
+        let Some(usage) = self.slots[index].uses.uniform_mut() else { return false };
         let mark = if touch == Touch::Write { Mark::written(key, position) } else { Mark::harmless(key, At::position(position)) };
         usage.after(touch, mark);
         true
     }
 
     /// The slot of a device's place. The host has none: do not ask.
+    #[inline]
     pub(crate) fn slot(&self, place: Place) -> &Slot {
         &self.slots[place.index() - 1]
     }
 
+    #[inline]
     pub(crate) fn slot_mut(&mut self, place: Place) -> &mut Slot {
         &mut self.slots[place.index() - 1]
     }
 
     pub(crate) fn uses(&self, place: Place) -> &Uses {
-        if place == Place::HOST { &self.host_uses } else { &self.slot(place).uses }
+        static IDLE: Uses = Uses::IDLE;
+        if place == Place::HOST { self.host_uses.as_deref().unwrap_or(&IDLE) } else { &self.slot(place).uses }
     }
 
     pub(crate) fn uses_mut(&mut self, place: Place) -> &mut Uses {
-        if place == Place::HOST { &mut self.host_uses } else { &mut self.slot_mut(place).uses }
+        if place == Place::HOST { self.host_uses.get_or_insert_default() } else { &mut self.slot_mut(place).uses }
     }
 
     /// The number of a stream in this array's marks.
@@ -239,9 +273,8 @@ impl State {
     fn forget_idle_streams(&mut self) {
         let shape: SmallVec<[u64; 6]> = SmallVec::from_slice(self.coherence.shape());
         let mut used: SmallVec<[bool; 16]> = SmallVec::from_elem(false, self.streams.len());
-        for place in (0..=self.slots.len()).filter_map(Place::slot) {
-            let streams = &self.streams;
-            let uses = if place == Place::HOST { &mut self.host_uses } else { &mut self.slots[place.index() - 1].uses };
+        let streams = &self.streams;
+        for uses in self.host_uses.as_deref_mut().into_iter().chain(self.slots.iter_mut().map(|slot| &mut slot.uses)) {
             uses.settle(&shape, None, |mark| is_over(streams, mark));
             uses.before(None, Touch::Write, |mark| used[mark.stream.0 as usize] = true);
         }
@@ -274,7 +307,7 @@ impl State {
 
     /// Forgets uses of the host's copy that are over.
     pub(crate) fn settle_host(&mut self, space: &Space, selection: &Selection) {
-        let Self { host_uses, streams, .. } = self;
+        let Self { host_uses: Some(host_uses), streams, .. } = self else { return };
         selection.each(|region| host_uses.settle(space.extents(), region, |mark| is_over(streams, mark)));
     }
 
@@ -301,6 +334,7 @@ impl State {
     }
 
     /// Whether work has failed since failures were last taken in.
+    #[inline]
     pub(crate) fn needs_reconciling(&self) -> bool {
         failure::epoch() != self.seen_failures
     }

@@ -9,7 +9,7 @@ use crate::coherence::{Access, Piece, Place};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::order::{At, Mark, StreamKey, Touch};
-use crate::storage::{Selection, State};
+use crate::storage::{Selection, State, Storage, WholeAtHand};
 
 /// What an acquired part is to its stream.
 #[derive(Debug)]
@@ -34,11 +34,20 @@ pub(crate) fn acquire_on(request: &Request<'_>, stream: &Stream, access: Access,
     bring(request, stream, access, depends)
 }
 
+/// As `acquire_on` for a whole array, without a request, where everything is at hand; `None` if there is more to do.
+#[inline]
+pub(crate) fn acquire_whole(storage: &Storage, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
+    if storage.space().is_empty() {
+        return None;
+    }
+    whole_at_hand(&storage.lock(), stream, access, depends)
+}
+
 /// `at_hand` for a whole array.
 #[inline]
 fn whole_at_hand(state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
-    let (place, address, writer) = state.whole_at_hand(stream, access)?;
-    if let Some(work) = writer.and_then(|mark| mark.work().filter(|_| !state.is_over(mark))) {
+    let WholeAtHand { place, address, writer, .. } = state.whole_at_hand(stream, access)?;
+    if let Some(work) = writer {
         let writer = (stream.id(), work);
         if !depends.contains(&writer) {
             depends.push(writer);
@@ -145,6 +154,9 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
         return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
     }
     let mut state = request.storage.lock();
+    if let Some(acquired) = open_at_hand(request, &mut state, stream, access) {
+        return Ok(acquired);
+    }
     let mut depends = Dependencies::new();
     let acquired = match at_hand(request, &state, stream, access, &mut depends) {
         Some(acquired) => acquired,
@@ -166,6 +178,18 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
         mark_foreign(request, stream, &acquired, access, At::OPEN, depends)?;
     }
     Ok(acquired)
+}
+
+/// Hands out a whole array for a write, where everything is at hand.
+#[inline]
+fn open_at_hand(request: &Request<'_>, state: &mut State, stream: &Stream, access: Access) -> Option<Acquired> {
+    if access == Access::Read || !matches!(request.selection, Selection::Whole) {
+        return None;
+    }
+    let at_hand = state.whole_at_hand(stream, access)?;
+    state.open_whole(&at_hand);
+    written(request, state, at_hand.place, access);
+    Some(Acquired { place: at_hand.place, address: at_hand.address, copied_bytes: 0 })
 }
 
 /// Enters a write of foreign work, which is queued at `at` or still to come. It reads what `depends` may still spoil: nobody can keep foreign work
@@ -248,13 +272,29 @@ pub(crate) fn mark_launched(
     }
     let mut state = request.storage.lock();
     state.traffic_mut().avoided += spared;
-    let is_whole = matches!(request.selection, Selection::Whole);
-    if !(is_whole && state.mark_whole(stream, place, access, position)) {
-        enter(request, &mut state, stream, place, access, At::position(position));
-    } else if access != Access::Read {
-        request.storage.forget_known();
-    }
+    enter(request, &mut state, stream, place, access, At::position(position));
     state.is_worth_events()
+}
+
+/// As `mark_launched` for a whole array, without a request, where nothing changes but the mark; `None` if there is more to do: nothing was done then.
+#[inline]
+pub(crate) fn mark_whole_launched(
+    storage: &Storage,
+    stream: &Stream,
+    place: Place,
+    access: Access,
+    position: Position,
+    spared: Flow,
+) -> Option<bool> {
+    let mut state = storage.lock();
+    if !state.mark_whole(stream, place, access, position) {
+        return None;
+    }
+    state.traffic_mut().avoided += spared;
+    if access != Access::Read {
+        storage.forget_known();
+    }
+    Some(state.is_worth_events())
 }
 
 pub(super) fn enter(request: &Request<'_>, state: &mut State, stream: &Stream, place: Place, access: Access, at: At) {
@@ -275,12 +315,13 @@ fn written(request: &Request<'_>, state: &mut State, place: Place, access: Acces
 
 impl Request<'_> {
     /// `place` is about to hold the newest contents of the selection, alone.
+    #[inline]
     pub(super) fn become_newest(&self, state: &mut State, place: Place, access: Access) {
         let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(place));
         if already {
             return;
         }
-        if state.slots.iter().any(|slot| slot.is_poisoned) {
+        if state.slots.iter().any(|slot| slot.device.poison().is_some()) {
             let spoiled = self.stale_elsewhere(state, place);
             self.note_stale(state, place);
             self.apply(state, place, access);

@@ -168,7 +168,7 @@ impl Request<'_> {
         let (read, written) = (Mark::harmless(key, At::position(position)), Mark::written(key, position));
         for region in regions {
             state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, read);
-            state.host_uses.mark(space.extents(), Some(region), Touch::Write, written);
+            state.uses_mut(Place::HOST).mark(space.extents(), Some(region), Touch::Write, written);
             state.coherence.apply(Place::HOST, region, Access::Read);
         }
         self.storage.publish(state);
@@ -217,7 +217,7 @@ fn written_at_hand(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
     let is_there =
         state.host.is_some() && !state.needs_reconciling() && (access == Access::Overwrite || request.is_valid(&state, Place::HOST));
-    if !is_there || !state.host_uses.is_idle() {
+    if !is_there || !state.is_host_idle() {
         return false;
     }
     request.storage.forget_known();

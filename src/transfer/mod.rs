@@ -35,7 +35,9 @@ use crate::sync::{ShortGuard, Turnstile};
 
 pub(crate) use assign::{End, Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on, peek, poke};
-pub(crate) use device_side::{Acquired, acquire_on, close_write, hand_out, mark, mark_foreign, mark_launched};
+pub(crate) use device_side::{
+    Acquired, acquire_on, acquire_whole, close_write, hand_out, mark, mark_foreign, mark_launched, mark_whole_launched,
+};
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host};
 pub(crate) use release::release;
@@ -77,6 +79,7 @@ impl Costs for Nearness<'_> {
 
 impl Request<'_> {
     /// Nothing to read or write: such accesses never reach a device.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.storage.space().is_empty() || self.selection.is_empty()
     }
@@ -178,12 +181,13 @@ impl Request<'_> {
     }
 
     /// Other places' copies of the selection have just become stale because of this call.
+    #[inline]
     fn note_stale(&self, state: &mut State, newest: Place) {
         if newest != Place::HOST {
             state.host_stale_since = Some(self.site);
         }
         for (index, slot) in state.slots.iter_mut().enumerate() {
-            if Place::slot(index + 1) != Some(newest) {
+            if index + 1 != newest.index() {
                 slot.stale_since = Some(self.site);
             }
         }
@@ -201,7 +205,7 @@ impl Request<'_> {
             direction,
             bytes,
             array: self.storage.name(),
-            device: device.name(),
+            device: device.name_shared(),
             stream: stream.number(),
             cause: self.cause,
             site: self.site,

@@ -7,7 +7,14 @@ use crate::order::{At, Touch};
 use crate::storage::{Slot, State};
 
 /// Frees every device's copy of an array that nobody can use any more. Never waits and never fails: what a backend refuses is done later.
+#[inline]
 pub(crate) fn release(state: &mut State) {
+    if !state.slots.is_empty() {
+        release_slots(state);
+    }
+}
+
+fn release_slots(state: &mut State) {
     for slot in std::mem::take(&mut state.slots) {
         if let Some(address) = slot.address {
             release_slot(state, &slot, address);

@@ -25,7 +25,7 @@ impl Request<'_> {
 
     fn valid_on_poisoned(&self, state: &State, wanted: impl Fn(Place) -> bool) -> Spoiled {
         let mut spoiled = Spoiled::new();
-        let is_poisoned = |place: Place| state.slot(place).is_poisoned && state.slot(place).address.is_some();
+        let is_poisoned = |place: Place| state.slot(place).device.poison().is_some() && state.slot(place).address.is_some();
         for (place, _) in state.devices().filter(|(place, _)| wanted(*place) && is_poisoned(*place)) {
             self.selection.for_each(self.storage.space(), |region| {
                 state.coherence.newest(region, |part, content| {
@@ -43,7 +43,7 @@ impl Request<'_> {
     pub(super) fn poison(&self, state: &mut State, spoiled: Spoiled) {
         for (place, region) in spoiled {
             let slot = state.slot(place);
-            let (Some(address), Some(pattern)) = (slot.address, slot.device.backend().poison()) else { continue };
+            let (Some(address), Some(pattern)) = (slot.address, slot.device.poison()) else { continue };
             let stream = self.last_stream(state, place, &region);
             let mut marks = Marks::new();
             state.uses(place).before(Some(&region), Touch::Write, |mark| {
