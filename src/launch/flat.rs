@@ -73,7 +73,11 @@ fn is_unbroken(view: &Strided<'_>) -> bool {
 }
 
 /// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other correspond by index, not by position.
+/// Without an element there is nothing to correspond.
 fn line(view: &Strided<'_>) -> Option<bool> {
+    if view.len() <= 1 {
+        return None;
+    }
     let mut long = (0..view.shape.len()).filter(|axis| view.shape[*axis] > 1);
     let axis = long.next()?;
     (long.next().is_none()).then(|| view.strides[axis] < 0)

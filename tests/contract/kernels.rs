@@ -198,6 +198,15 @@ fn flat_arguments_of_one_launch_have_one_axis_order() -> Result<()> {
 }
 
 #[test]
+fn flat_arguments_without_elements_have_any_order() -> Result<()> {
+    let copy = Kernel::<(In<u32>, Out<u32>)>::new("copy").host(|_grid, (from, to)| to.copy_from_slice(from));
+    let from = SmartArray::<u32, _>::ones((2, 3));
+    let mut to = SmartArray::<u32, _>::zeros((2, 3));
+    copy.launch_on(&lab().stream(), Grid::cover(1), (&from.slice(s![1..1, ..]), &mut to.slice_mut(s![2..2, ..;-1])))?;
+    copy.call(Grid::cover(1), (&from.slice(s![1..1, ..;-1]), &mut to.slice_mut(s![.., 3..])))
+}
+
+#[test]
 fn a_kernel_without_a_body_for_the_device_is_an_error() {
     let bare = Kernel::<(InOut<f32>,)>::new("bare");
     let mut array = SmartArray::<f32, _>::zeros(4);
