@@ -70,6 +70,53 @@ impl<T: fmt::Display, D: Dimension> fmt::Display for HostRef<'_, T, D> {
     }
 }
 
+/// What both guards of a device's side show.
+macro_rules! handed_out {
+    () => {
+        /// Elements.
+        #[must_use]
+        pub fn len(&self) -> usize {
+            self.layout.len()
+        }
+
+        /// Whether there are none.
+        #[must_use]
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// Elements along each axis.
+        #[must_use]
+        pub fn shape(&self) -> &[usize] {
+            self.layout.shape()
+        }
+
+        /// Elements from one to the next along each axis.
+        #[must_use]
+        pub fn strides(&self) -> &[isize] {
+            self.layout.strides()
+        }
+
+        /// The device's own address of the element with index 0, 0, ...
+        #[must_use]
+        pub fn address(&self) -> u64 {
+            self.base + (self.layout.offset() * size_of::<T>()) as u64
+        }
+
+        /// The stream that this access is ordered on.
+        #[must_use]
+        pub fn stream(&self) -> Stream {
+            stream_of(self.storage, self.stream, &self.idle)
+        }
+
+        /// The device.
+        #[must_use]
+        pub fn device(&self) -> Device {
+            self.stream().device()
+        }
+    };
+}
+
 /// A device's copy of a part, to be read by foreign work on [`stream`](Self::stream): launches and library calls that this crate does not know of.
 ///
 /// Work queued on that stream is ordered behind what wrote the bytes, and what writes them later anywhere is ordered behind that work.
@@ -85,47 +132,7 @@ pub struct DeviceRef<'a, T, D> {
 }
 
 impl<T, D: Dimension> DeviceRef<'_, T, D> {
-    /// Elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.layout.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Elements along each axis.
-    #[must_use]
-    pub fn shape(&self) -> &[usize] {
-        self.layout.shape()
-    }
-
-    /// Elements from one to the next along each axis.
-    #[must_use]
-    pub fn strides(&self) -> &[isize] {
-        self.layout.strides()
-    }
-
-    /// The device's own address of the element with index 0, 0, ...
-    #[must_use]
-    pub fn address(&self) -> u64 {
-        self.base + (self.layout.offset() * size_of::<T>()) as u64
-    }
-
-    /// The stream that this access is ordered on.
-    #[must_use]
-    pub fn stream(&self) -> Stream {
-        stream_of(self.storage, self.stream, &self.idle)
-    }
-
-    /// The device.
-    #[must_use]
-    pub fn device(&self) -> Device {
-        self.stream().device()
-    }
+    handed_out!();
 }
 
 /// A device's copy of a part, to be written by foreign work on [`stream`](Self::stream).
@@ -145,47 +152,7 @@ pub struct DeviceMut<'a, T, D: Dimension> {
 }
 
 impl<T, D: Dimension> DeviceMut<'_, T, D> {
-    /// Elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.layout.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Elements along each axis.
-    #[must_use]
-    pub fn shape(&self) -> &[usize] {
-        self.layout.shape()
-    }
-
-    /// Elements from one to the next along each axis.
-    #[must_use]
-    pub fn strides(&self) -> &[isize] {
-        self.layout.strides()
-    }
-
-    /// The device's own address of the element with index 0, 0, ...
-    #[must_use]
-    pub fn address(&self) -> u64 {
-        self.base + (self.layout.offset() * size_of::<T>()) as u64
-    }
-
-    /// The stream that this access is ordered on.
-    #[must_use]
-    pub fn stream(&self) -> Stream {
-        stream_of(self.storage, self.stream, &self.idle)
-    }
-
-    /// The device.
-    #[must_use]
-    pub fn device(&self) -> Device {
-        self.stream().device()
-    }
+    handed_out!();
 }
 
 /// The stream of a guard without a byte, which leaves no mark by which its array would keep the stream.
