@@ -251,9 +251,9 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let space = self.storage.space();
         let selection = self.selection();
         let state = self.storage.lock();
-        let validity = |place| state.validity_of(space, &selection, place);
-        let devices = state.devices().map(|(place, device)| (device.clone(), validity(place))).collect();
-        Residency::new(validity(Place::HOST), devices)
+        let validities = state.validities_of(space, &selection);
+        let devices = state.devices().map(|(place, device)| (device.clone(), validities[place.index()])).collect();
+        Residency::new(validities[Place::HOST.index()], devices)
     }
 }
 

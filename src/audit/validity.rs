@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use crate::device::Device;
 
 /// What one place holds of an array.
@@ -35,11 +37,14 @@ impl fmt::Display for Validity {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Residency {
     host: Validity,
-    devices: Vec<(Device, Validity)>,
+    devices: Devices,
 }
 
+/// One as a rule, which takes no heap.
+type Devices = SmallVec<[(Device, Validity); 1]>;
+
 impl Residency {
-    pub(crate) fn new(host: Validity, devices: Vec<(Device, Validity)>) -> Self {
+    pub(crate) fn new(host: Validity, devices: Devices) -> Self {
         Self { host, devices }
     }
 

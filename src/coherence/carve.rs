@@ -29,11 +29,11 @@ impl<V: Clone + PartialEq> Boxes<V> {
                 let start = lists.len();
                 for at in from..to {
                     let slot = lists[at];
-                    if slot != pivot && self.meets(slot, &smaller) {
+                    if slot != pivot && self.meets(slot, smaller) {
                         lists.push(slot);
                     }
                 }
-                waiting.push((smaller, start, lists.len()));
+                waiting.push((*smaller, start, lists.len()));
             });
         }
     }
@@ -48,7 +48,7 @@ impl<V: Clone + PartialEq> Boxes<V> {
     /// none; the slots of all pieces are added to `touched`.
     pub(super) fn carve(&mut self, slot: u32, region: &Region, touched: &mut Slots) {
         let mut pieces: SmallVec<[Region; 8]> = SmallVec::new();
-        self.region(slot).difference_each(region, |piece| pieces.push(piece));
+        self.region(slot).difference_each(region, |piece| pieces.push(*piece));
         let Some((first, rest)) = pieces.split_first() else {
             let _ = self.remove(slot);
             return;

@@ -105,16 +105,16 @@ impl Region {
         if spans.len() != self.axes() {
             return None;
         }
-        let mut common = *self;
-        for (own, other) in common.spans.iter_mut().zip(spans) {
-            *own = own.intersection(other)?;
+        let mut common = [Span::EMPTY; AXES_MAX];
+        for ((common, own), other) in common.iter_mut().zip(self.spans()).zip(spans) {
+            *common = own.intersection(other)?;
         }
-        Some(common)
+        Some(Self { axes: self.axes, spans: common })
     }
 
     /// Adds the elements that `other` lacks to `out`, as disjoint boxes.
     pub(crate) fn difference(&self, other: &Self, out: &mut Vec<Self>) {
-        self.difference_each(other, |piece| out.push(piece));
+        self.difference_each(other, |piece| out.push(*piece));
     }
 
     /// Emits the elements that `other` lacks, as disjoint boxes.
@@ -122,17 +122,22 @@ impl Region {
     /// What `other` lacks along the first axis is peeled off over the full breadth of the others, then the second
     /// axis, and so on: the rest shrinks to the intersection. So the pieces are as long in memory as they can be
     /// when the last axis is contiguous.
-    pub(super) fn difference_each(&self, other: &Self, mut emit: impl FnMut(Self)) {
+    pub(super) fn difference_each(&self, other: &Self, mut emit: impl FnMut(&Self)) {
         self.check_axes(other);
         let Some(common) = self.intersection(other) else {
             if !self.is_empty() {
-                emit(*self);
+                emit(self);
             }
             return;
         };
         let mut rest = *self;
         for axis in 0..self.axes() {
-            rest.spans[axis].difference(&common.spans[axis], |span| emit(rest.with_span(axis, span)));
+            let span = rest.spans[axis];
+            // Boxes are large: the rest itself is shown as each piece in turn, and put right below.
+            span.without(&common.spans[axis], |piece| {
+                rest.spans[axis] = piece;
+                emit(&rest);
+            });
             rest.spans[axis] = common.spans[axis];
         }
     }

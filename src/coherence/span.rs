@@ -102,13 +102,23 @@ impl Span {
 
     /// The common indices, or `None` if there are none.
     #[must_use]
+    #[inline]
     pub(crate) fn intersection(&self, other: &Self) -> Option<Self> {
+        if self.step == 1 && other.step == 1 {
+            let (start, end) = (self.start.max(other.start), self.end.min(other.end));
+            return (start < end).then_some(Self { start, end, step: 1 });
+        }
+        self.intersection_of_lattices(other)
+    }
+
+    /// The common indices of spans of which one has gaps.
+    fn intersection_of_lattices(&self, other: &Self) -> Option<Self> {
         if !self.overlaps(other) {
             return None;
         }
         let low = self.start.max(other.start);
         let end = self.end.min(other.end);
-        let (first, step) = if self.step == 1 && other.step == 1 { (low, 1) } else { self.common_lattice(other, low)? };
+        let (first, step) = self.common_lattice(other, low)?;
         (first < end).then(|| Self::new(first, end, step))
     }
 
@@ -135,9 +145,23 @@ impl Span {
     /// Emits the indices that `other` lacks, as disjoint spans.
     pub(crate) fn difference(&self, other: &Self, emit: impl FnMut(Self)) {
         match self.intersection(other) {
-            Some(common) => Comb::new(self, &common).emit_rest(emit),
+            Some(common) => self.without(&common, emit),
             None if self.is_empty() => {}
             None => std::iter::once(*self).for_each(emit),
+        }
+    }
+
+    /// Emits the indices that are not in `part`, a non-empty subset of this span, as disjoint spans.
+    #[inline]
+    pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(Self)) {
+        if self.step != 1 || part.step != 1 {
+            return Comb::new(self, part).emit_rest(emit);
+        }
+        if self.start < part.start {
+            emit(Self { start: self.start, end: part.start, step: 1 });
+        }
+        if part.end < self.end {
+            emit(Self { start: part.end, end: self.end, step: 1 });
         }
     }
 

@@ -38,8 +38,11 @@ impl<'a> Launch<'a> {
 
     /// The boxes of the arguments that are parts.
     fn selections(&self) -> Selections {
-        let parts = self.arrays().filter(|array| !array.is_whole);
-        parts.map(|array| array.storage.space().select(array.view.shape, array.view.strides, array.view.offset)).collect()
+        let mut selections = Selections::new();
+        for array in self.arrays().filter(|array| !array.is_whole) {
+            selections.push(array.storage.space().select(array.view.shape, array.view.strides, array.view.offset));
+        }
+        selections
     }
 
     /// The array arguments, each with the request that serves it.

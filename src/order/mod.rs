@@ -20,7 +20,7 @@ pub(crate) struct StreamKey(pub(crate) u32);
 
 impl StreamKey {
     /// No stream: the key of a mark that marks nothing.
-    const NONE: Self = Self(u32::MAX);
+    pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
 /// Where in its stream a use is: a position, or open.
@@ -122,6 +122,10 @@ impl Default for Use {
 }
 
 impl Use {
+    fn written(mark: Mark) -> Self {
+        Self { writer: mark, readers: SmallVec::new() }
+    }
+
     #[inline]
     pub(crate) fn writer(&self) -> Option<Mark> {
         (self.writer.stream != StreamKey::NONE).then_some(self.writer)
@@ -212,8 +216,23 @@ impl Uses {
     pub(crate) fn before(&self, region: Option<&Region>, touch: Touch, mut visit: impl FnMut(Mark)) {
         match self {
             Self::Uniform(usage) => usage.for_each_before(touch, visit),
-            Self::Mapped(map) => on(map, region, |region| map.visit(region, |_, usage| usage.for_each_before(touch, &mut visit))),
+            Self::Mapped(map) => visit_values(map, region, |usage| usage.for_each_before(touch, &mut visit)),
         }
+    }
+
+    /// As [`Use::is_alone`], for all of `region` (`None`: of all); visits the writers there meanwhile.
+    #[inline]
+    pub(crate) fn is_alone(&self, region: Option<&Region>, touch: Touch, stream: StreamKey, mut visit: impl FnMut(Mark)) -> bool {
+        let mut is_alone = true;
+        let mut look = |usage: &Use| {
+            is_alone = is_alone && usage.is_alone(touch, stream);
+            usage.writer().into_iter().for_each(&mut visit);
+        };
+        match self {
+            Self::Uniform(usage) => look(usage),
+            Self::Mapped(map) => visit_values(map, region, look),
+        }
+        is_alone
     }
 
     /// Visits the writers of `region` (`None`: of all).
@@ -233,7 +252,14 @@ impl Uses {
     /// Enters a use of `region` (`None`: of all), which lies in a space of `shape`.
     #[inline]
     pub(crate) fn mark(&mut self, shape: &[u64], region: Option<&Region>, touch: Touch, mark: Mark) {
-        self.update(shape, region, |usage| usage.after(touch, mark));
+        match (touch, &mut *self) {
+            // What a write leaves does not depend on what was before.
+            (Touch::Write, Self::Mapped(map)) => {
+                let whole = Region::whole(shape);
+                map.update_values(region.unwrap_or(&whole), |_| Use::written(mark));
+            }
+            _ => self.update(shape, region, |usage| usage.after(touch, mark)),
+        }
     }
 
     /// The guard of an open write was dropped: nothing foreign comes behind `position` any more.
@@ -291,10 +317,14 @@ fn changed(usage: &Use, change: &impl Fn(&mut Use)) -> Use {
     next
 }
 
-/// Calls with a region, the whole space if none is given.
-fn on<V: Clone + PartialEq>(map: &RegionMap<V>, region: Option<&Region>, visit: impl FnOnce(&Region)) {
-    match region {
-        Some(region) => visit(region),
-        None => visit(&Region::whole(map.shape())),
-    }
+/// Visits the uses in a region, the whole space if none is given; which elements they are of is not found out.
+fn visit_values(map: &RegionMap<Use>, region: Option<&Region>, mut visit: impl FnMut(&Use)) {
+    let mut look = |usage: &Use| {
+        visit(usage);
+        false
+    };
+    let _ = match region {
+        Some(region) => map.any_value(region, &mut look),
+        None => map.any_value(&Region::whole(map.shape()), &mut look),
+    };
 }

@@ -131,7 +131,35 @@ impl Space {
             .zip(strides)
             .filter(|(_, stride)| **stride < 0)
             .fold(offset as u64, |lowest, (len, stride)| lowest - (*len as u64 - 1) * stride.unsigned_abs() as u64);
-        Selection::Boxes(self.boxes(shape, strides, lowest))
+        match self.one_box(shape, strides, lowest) {
+            Some(region) => Selection::Boxes(SmallVec::from_buf([region])),
+            None => Selection::Boxes(self.boxes(shape, strides, lowest)),
+        }
+    }
+
+    /// The box of a view that runs along each axis of this space with at most one of its own, as views do unless axes were flattened.
+    fn one_box(&self, shape: &[usize], strides: &[isize], lowest: u64) -> Option<Region> {
+        let axes = self.extents.len();
+        let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
+        let (mut rest, mut step) = (lowest, 1);
+        for (axis, extent) in self.extents.iter().enumerate().rev() {
+            // Parts mostly start at or near the start of an axis, and a comparison is cheaper than a division.
+            let index = if rest < *extent { rest } else { rest % extent };
+            rest = if rest < *extent { 0 } else { rest / extent };
+            (spans[axis], steps[axis]) = (Span::single(index), step);
+            step *= extent;
+        }
+        let mut taken = [false; AXES_MAX];
+        for (len, stride) in shape.iter().zip(strides).filter(|(len, _)| **len > 1) {
+            let stride = stride.unsigned_abs() as u64;
+            let axis = steps[..axes].iter().position(|step| *step <= stride)?;
+            if std::mem::replace(&mut taken[axis], true) {
+                return None;
+            }
+            let (start, step) = (spans[axis].start(), stride / steps[axis]);
+            spans[axis] = Span::new(start, start + (*len as u64 - 1) * step + 1, step);
+        }
+        Some(Region::new(&spans[..axes]))
     }
 
     /// The boxes of progressions that start at memory offset `lowest` and run along each axis of the view.

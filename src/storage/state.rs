@@ -51,7 +51,7 @@ pub(crate) struct WholeAtHand {
     /// The number of the stream that asked.
     key: StreamKey,
     /// Work of that stream that made what is to be read, and may have failed.
-    pub(crate) writer: Option<Position>,
+    pub(crate) writer: Option<Mark>,
 }
 
 /// One device's copy.
@@ -179,9 +179,7 @@ impl State {
         Place::slot(index + 1)
     }
 
-    /// The whole array on a stream's device, if it is there as `access` needs it and nobody but that stream has a use to be waited for: its place,
-    /// its address, and the stream's work of which it is, if that may have failed. Whether that work is over is not asked: the answer lies with the
-    /// thread that runs it, and fetching it costs more than naming work that is over.
+    /// The whole array on a stream's device, if it is there as `access` needs it and nobody but that stream has a use to be waited for.
     #[inline]
     pub(crate) fn whole_at_hand(&self, stream: &Stream, access: Access) -> Option<WholeAtHand> {
         if self.needs_reconciling() {
@@ -197,8 +195,7 @@ impl State {
         if access == Access::Overwrite {
             return Some(WholeAtHand { place, address, key, writer: None });
         }
-        let writer = || usage.writer().and_then(|writer| writer.work());
-        self.coherence.uniform()?.is_valid(place).then(|| WholeAtHand { place, address, key, writer: writer() })
+        self.coherence.uniform()?.is_valid(place).then(|| WholeAtHand { place, address, key, writer: usage.writer() })
     }
 
     /// Enters a write of the whole array that was found at hand, as a guard that is handed out.
@@ -207,7 +204,7 @@ impl State {
         let WholeAtHand { place, key, writer, .. } = *at_hand;
         self.handed_out = true;
         if let Some(usage) = self.slot_mut(place).uses.uniform_mut() {
-            usage.after(Touch::Write, Mark::foreign(key, At::OPEN, writer.unwrap_or(Position::START)));
+            usage.after(Touch::Write, Mark::foreign(key, At::OPEN, writer.and_then(|writer| writer.work()).unwrap_or(Position::START)));
         }
     }
 
@@ -386,20 +383,27 @@ impl State {
         }
     }
 
-    /// What of a part can be read at this place.
-    pub(crate) fn validity_of(&self, space: &Space, selection: &Selection, place: Place) -> Validity {
+    /// What of a part can be read at each place, the host's first: its boxes are looked for once, not once for each place.
+    pub(crate) fn validities_of(&self, space: &Space, selection: &Selection) -> SmallVec<[Validity; 4]> {
+        let places = || (0..=self.slots.len()).filter_map(Place::slot);
         if matches!(selection, Selection::Whole) || space.is_empty() {
-            return self.validity(space, place);
+            return places().map(|place| self.validity(space, place)).collect();
         }
-        if !self.has_memory(place) {
-            return Validity::Absent;
-        }
-        let (mut valid, mut len) = (0, 0);
+        let (mut valid, mut len): (SmallVec<[u64; 4]>, _) = (SmallVec::from_elem(0, self.slots.len() + 1), 0);
         selection.for_each(space, |region| {
             len += region.len();
-            self.coherence.newest(region, |part, content| valid += if content.is_valid(place) { part.len() } else { 0 });
+            self.coherence.newest(region, |part, content| {
+                let elements = part.len();
+                places().zip(&mut valid).filter(|(place, _)| content.is_valid(*place)).for_each(|(_, valid)| *valid += elements);
+            });
         });
+        places().zip(valid).map(|(place, valid)| self.validity_at(space, place, valid, len)).collect()
+    }
+
+    /// How `valid` of `len` elements at a place are called.
+    fn validity_at(&self, space: &Space, place: Place, valid: u64, len: u64) -> Validity {
         match valid {
+            _ if !self.has_memory(place) => Validity::Absent,
             _ if valid == len => Validity::Valid,
             0 => Validity::Stale,
             _ => Validity::Partial { valid_bytes: valid * space.element_bytes() as u64 },

@@ -47,12 +47,7 @@ pub(crate) fn acquire_whole(storage: &Storage, stream: &Stream, access: Access, 
 #[inline]
 fn whole_at_hand(state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
     let WholeAtHand { place, address, writer, .. } = state.whole_at_hand(stream, access)?;
-    if let Some(work) = writer {
-        let writer = (stream.id(), work);
-        if !depends.contains(&writer) {
-            depends.push(writer);
-        }
-    }
+    writer.into_iter().for_each(|writer| depend(state, depends, stream, writer));
     Some(Acquired { place, address, copied_bytes: 0 })
 }
 
@@ -70,16 +65,28 @@ fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access
     if access != Access::Overwrite && !request.is_valid(state, place) {
         return None;
     }
-    let key = state.find_key(stream);
+    let key = state.find_key(stream).unwrap_or(StreamKey::NONE);
     let mut alone = true;
-    request.selection.each(|region| state.uses(place).before(region, access.touch(), |mark| alone &= Some(mark.stream) == key));
-    if !alone {
-        return None;
+    request.selection.each(|region| {
+        alone &= state.uses(place).is_alone(region, access.touch(), key, |writer| {
+            if access != Access::Overwrite && writer.stream == key {
+                depend(state, depends, stream, writer);
+            }
+        });
+    });
+    alone.then_some(Acquired { place, address, copied_bytes: 0 })
+}
+
+/// Adds a writer on `stream` itself. Whether it is over is asked only where the list would need the heap: the answer lies with the thread that runs
+/// the work, and fetching it costs more than naming work that is over.
+#[inline]
+fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
+    let Some(work) = writer.work() else { return };
+    let dependency = (stream.id(), work);
+    let is_full = depends.len() >= depends.inline_size();
+    if !depends.contains(&dependency) && !(is_full && state.is_over(writer)) {
+        depends.push(dependency);
     }
-    if access != Access::Overwrite {
-        request.dependencies(state, place, depends);
-    }
-    Some(Acquired { place, address, copied_bytes: 0 })
 }
 
 /// Copies, allocates and waits as need be, and tells of the copies.
