@@ -12,8 +12,8 @@
 use std::hint::black_box;
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, Stream};
+use resident::ndarray::{Array2, Ix2, Ix3, s};
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, Out, SmartArray, SmartViewMut, Stream};
 
 const TURNS: usize = 1_000;
 
@@ -97,6 +97,49 @@ fn launch_bare(kernel: Kernel<(u32,)>) {
     stream.synchronize().expect("nothing failed");
 }
 
+type Cube = SmartArray<u8, Ix3>;
+
+/// A cube of 1,024³ bytes whose device copy is the newest, written by a body that touches nothing: the embedded device zeroes pages only when they
+/// are touched.
+fn cube() -> Cube {
+    let mut cube = Cube::uninit((1024, 1024, 1024));
+    let stream = Device::cpu().stream();
+    let write = Kernel::<(Out<u8, Ix3>,)>::new("write").host(|_grid, _cube| ());
+    write.launch_on(&stream, Grid::cover(1), (&mut cube,)).expect("1 GiB of address space");
+    stream.synchronize().expect("nothing failed");
+    cube
+}
+
+#[library_benchmark]
+#[bench::of_a_cube((Kernel::new("touch").host(|_grid, _cube| ()), cube()))]
+fn launch_interior((kernel, mut cube): (Kernel<(InOut<u8, Ix3>,)>, Cube)) -> Cube {
+    let stream = Device::cpu().stream();
+    let mut interior = cube.slice_mut(s![1..1023, 1..1023, 1..1023]);
+    for _ in 0..TURNS {
+        kernel.launch_on(&stream, Grid::cover(1), (&mut interior,)).expect("launched");
+    }
+    stream.synchronize().expect("nothing failed");
+    cube
+}
+
+// Six launches in each turn.
+#[library_benchmark]
+#[bench::of_a_cube((Kernel::new("touch").host(|_grid, _face| ()), cube()))]
+fn launch_faces((kernel, mut cube): (Kernel<(InOut<u8, Ix2>,)>, Cube)) -> Cube {
+    let stream = Device::cpu().stream();
+    for _ in 0..TURNS {
+        let launch = |face: &mut SmartViewMut<'_, u8, Ix2>| kernel.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
+        launch(&mut cube.slice_mut(s![0, .., ..]));
+        launch(&mut cube.slice_mut(s![1023, .., ..]));
+        launch(&mut cube.slice_mut(s![.., 0, ..]));
+        launch(&mut cube.slice_mut(s![.., 1023, ..]));
+        launch(&mut cube.slice_mut(s![.., .., 0]));
+        launch(&mut cube.slice_mut(s![.., .., 1023]));
+    }
+    stream.synchronize().expect("nothing failed");
+    cube
+}
+
 /// A device copy of which every second element is stale.
 fn checkered() -> (SmartArray<u32, resident::ndarray::Ix1>, Device) {
     let device = Device::emulated(Emulation::new().poison(false));
@@ -119,7 +162,7 @@ fn query((array, device): (SmartArray<u32, resident::ndarray::Ix1>, Device)) {
 
 library_benchmark_group!(
     name = bookkeeping;
-    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch, query
+    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch, launch_interior, launch_faces, query
 );
 
 main!(library_benchmark_groups = bookkeeping);

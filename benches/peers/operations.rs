@@ -7,8 +7,8 @@ use std::time::Instant;
 use coaster::framework::IFramework;
 use coaster::frameworks::Native;
 use coaster::tensor::SharedTensor;
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Grid, In, InOut, Kernel, SmartArray, audit};
+use resident::ndarray::{Array2, Ix1, Ix2, Ix3, s};
+use resident::{Device, Grid, In, InOut, Kernel, Out, SmartArray, Stream, audit};
 
 use crate::coaster_device::Second;
 use crate::gate::Gate;
@@ -25,6 +25,7 @@ pub const ALL: &[(&str, Operation)] = &[
     ("flip of sides without a copy", flip),
     ("create and drop an uninit array", create),
     ("query among 16,384 stale boxes", query_stale),
+    ("residency of an element among 16,384 stale boxes", residency_stale),
     ("launch bookkeeping, four arrays, above queueing bare", launch_four),
     ("queueing bare", launch_bare),
     ("launch bookkeeping, interior of 1,024^3", launch_interior),
@@ -151,19 +152,39 @@ fn create() -> Row {
     )
 }
 
-/// Every second element of the device's copy is stale; one valid element is asked for.
+/// Every second element of the device's copy is stale; valid elements are asked for, which is all that a prefetch of them does.
 fn query_stale() -> Row {
     let stream = Device::cpu().stream();
+    let array = checkered(&stream);
+    let views: Vec<_> = (0..1_024).map(|turn| turn * 7919 % 16_384).map(|index| array.slice(s![2 * index + 1..2 * index + 2])).collect();
+    let mut turn = 0_usize;
+    alone(100, || {
+        turn = (turn + 1) % views.len();
+        black_box(&views[turn]).prefetch(&stream).expect("valid");
+    })
+}
+
+/// The same through a residency, which looks at every place.
+fn residency_stale() -> Row {
+    let stream = Device::cpu().stream();
+    let device = stream.device();
+    let array = checkered(&stream);
+    let views: Vec<_> = (0..1_024).map(|turn| turn * 7919 % 16_384).map(|index| array.slice(s![2 * index + 1..2 * index + 2])).collect();
+    let mut turn = 0_usize;
+    alone(100, || {
+        turn = (turn + 1) % views.len();
+        black_box(black_box(&views[turn]).residency().on(&device));
+    })
+}
+
+/// An array on host and device of which every second element is stale on the device.
+fn checkered(stream: &Stream) -> SmartArray<u32, Ix1> {
     let mut array = SmartArray::from(vec![0_u32; 2 * 16_384]);
-    drop(array.gpu_on(&stream).expect("room"));
+    drop(array.gpu_on(stream).expect("room"));
     for index in 0..16_384 {
         array.slice_mut(s![2 * index..2 * index + 1]).host_mut().expect("valid")[0] = 1;
     }
-    let mut index = 0_usize;
-    alone(100, || {
-        index = (index + 7919) % 16_384;
-        black_box(array.slice(s![2 * index + 1..2 * index + 2]).residency().on(black_box(&Device::cpu())));
-    })
+    array
 }
 
 type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
@@ -185,18 +206,22 @@ fn launch_bare() -> Row {
     batched(|| gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")))
 }
 
-type Cube = SmartArray<u8, resident::ndarray::Ix3>;
+type Cube = SmartArray<u8, Ix3>;
 
-/// A cube of 1,024³ bytes whose device copy is the newest; the embedded device zeroes its pages only when they are touched.
+/// A cube of 1,024³ bytes whose device copy is the newest, written by a body that touches nothing: the embedded device zeroes pages only when they
+/// are touched.
 fn cube() -> Cube {
     let mut cube = Cube::uninit((1024, 1024, 1024));
-    drop(cube.gpu_overwrite_on(&Device::cpu().stream()).expect("1 GiB of address space"));
+    let stream = Device::cpu().stream();
+    let write = Kernel::<(Out<u8, Ix3>,)>::new("write").host(|_grid, _cube| ());
+    write.launch_on(&stream, Grid::cover(1), (&mut cube,)).expect("1 GiB of address space");
+    stream.synchronize().expect("nothing failed");
     cube
 }
 
 fn launch_interior() -> Row {
     let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(1000));
-    let touch = Kernel::<(InOut<u8, resident::ndarray::Ix3>,)>::new("touch").host(|_grid, _cube| ());
+    let touch = Kernel::<(InOut<u8, Ix3>,)>::new("touch").host(|_grid, _cube| ());
     let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
     let mut cube = cube();
     let mut interior = cube.slice_mut(s![1..1023, 1..1023, 1..1023]);
