@@ -5,7 +5,7 @@ use ndarray::{Dimension, SliceArg};
 use super::layout::Layout;
 use super::view::SmartViewMut;
 use crate::element::Element;
-use crate::storage::{Selection, Storage};
+use crate::storage::{Selection, Space, Storage};
 
 /// A tuple of one to six of ndarray's `s![..]`, as in `ndarray::MultiSliceArg`. Sealed.
 pub trait MultiSlice<'a, T: Element, D: Dimension>: sealed::Sealed {
@@ -24,7 +24,12 @@ mod sealed {
 
 /// As ndarray's `multi_slice_mut`: overlapping parts are a bug of the caller.
 #[track_caller]
-fn assert_disjoint(selections: &[Selection]) {
+fn assert_disjoint(space: &Space, selections: &[Selection]) {
+    // All parts of an array without elements are the whole of it, and share none.
+    let elements = space.len();
+    if elements == 0 {
+        return;
+    }
     for (number, selection) in selections.iter().enumerate() {
         for (other_number, other) in selections.iter().enumerate().skip(number + 1) {
             assert!(!selection.overlaps(other), "resident: parts {number} and {other_number} of multi_slice_mut share elements");
@@ -43,7 +48,7 @@ macro_rules! multi_slice {
             #[allow(private_interfaces)]
             fn views(&self, storage: &'a Storage, layout: &Layout<D>) -> Self::Output {
                 let layouts = ($(layout.slice(&self.$index),)+);
-                assert_disjoint(&[$(layouts.$index.selection(storage.space())),+]);
+                assert_disjoint(storage.space(), &[$(layouts.$index.selection(storage.space())),+]);
                 ($(SmartViewMut::new(storage, layouts.$index),)+)
             }
         }

@@ -172,3 +172,14 @@ fn views_are_copied_shared_and_sent() -> Result<()> {
     assert_eq!(array.host()?.sum(), 12 + 24);
     Ok(())
 }
+
+#[test]
+fn parts_of_an_array_without_elements_share_none() -> Result<()> {
+    let mut array = SmartArray::<u32, _>::zeros((3, 0));
+    let (mut even, odd) = array.multi_slice_mut((s![..;2, ..], s![1..;2, ..]));
+    even.fill(1)?;
+    assert_eq!((even.shape(), odd.shape()), (&[2, 0][..], &[1, 0][..]));
+    let (first, second) = array.multi_slice_mut((s![.., ..], s![.., ..]));
+    assert!(first.is_empty() && second.is_empty());
+    Ok(())
+}
