@@ -151,8 +151,13 @@ impl<D: Dimension> Layout<D> {
     #[inline]
     pub(crate) unsafe fn view_mut<'a, T>(&self, base: *mut u8) -> ArrayViewMut<'a, T, D> {
         let start = self.start::<T>(base);
+        // ndarray's debug builds check that no two elements lie at one place, and do not notice where there are none: then strides are its own.
+        let shape: StrideShape<D> = match self.len() {
+            0 => self.dim.clone().into_shape_with_order().into(),
+            _ => self.dim.clone().strides(self.upwards()),
+        };
         // SAFETY: as in `view`.
-        let mut raw = unsafe { RawArrayViewMut::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start) };
+        let mut raw = unsafe { RawArrayViewMut::<T, D>::from_shape_ptr(shape, start) };
         for axis in 0..self.dim.ndim() {
             if self.is_reversed(axis) {
                 raw.invert_axis(Axis(axis));

@@ -1,7 +1,7 @@
 //! Section 3: parts share the parent's coherence, and only their bytes ever move.
 
 use resident::ndarray::{Array2, Axis, s};
-use resident::{HostMut, HostRef, Result, SmartArray, SmartView, Validity};
+use resident::{Grid, HostMut, HostRef, InOut, Kernel, Result, SmartArray, SmartView, Validity};
 
 use crate::lab::lab;
 use crate::moves::moves;
@@ -182,4 +182,25 @@ fn parts_of_an_array_without_elements_share_none() -> Result<()> {
     let (first, second) = array.multi_slice_mut((s![.., ..], s![.., ..]));
     assert!(first.is_empty() && second.is_empty());
     Ok(())
+}
+
+#[test]
+fn arrays_and_parts_without_elements_can_be_written() -> Result<()> {
+    let device = lab();
+    let fill = Kernel::<(u32, InOut<u32, ndarray::Ix2>)>::new("fill").host(|_grid, (value, mut x)| x.fill(value));
+    for shape in [(3, 0), (0, 3), (0, 0), (1, 0)] {
+        let mut array = SmartArray::<u32, _>::zeros(shape);
+        array.host_mut()?.fill(1);
+        array.host_overwrite()?.fill(1);
+        fill.launch_on(&device.stream(), Grid::cover(1), (1, &mut array))?;
+        fill.call(Grid::cover(1), (1, &mut array))?;
+    }
+    let mut array = SmartArray::<u32, _>::zeros((4, 5));
+    for (rows, columns) in [(0..4, 2..2), (1..3, 2..2), (3..3, 0..5), (4..4, 5..5)] {
+        let mut part = array.slice_mut(s![rows;-1, columns;2]);
+        part.host_mut()?.fill(1);
+        fill.launch_on(&device.stream(), Grid::cover(1), (1, &mut part))?;
+    }
+    assert_eq!(array.host()?.sum(), 0);
+    device.synchronize()
 }
