@@ -17,7 +17,7 @@ use crate::audit::{Flow, SharedTraffic, Traffic};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
 use crate::backend::{Backend, Capacity, DeviceKind, MemoryUsage, Position};
 use crate::error::{Error, Result};
-use crate::sync::Mutex;
+use crate::sync::{DeviceLevel, Mutex};
 
 pub use current::Entered;
 pub use event::Event;
@@ -48,11 +48,11 @@ pub(crate) struct DeviceShared {
     number: u64,
     default: Arc<StreamCore>,
     /// Streams made by `new_stream`, for `synchronize`: also ones whose last handle is gone, with work in flight or a failure to tell.
-    streams: Mutex<Vec<Arc<StreamCore>>>,
+    streams: Mutex<Vec<Arc<StreamCore>>, DeviceLevel>,
     stream_count: AtomicU32,
     /// Where streams of other devices last touched this device's memory.
-    visits: Mutex<Visits>,
-    orphans: Mutex<Vec<orphan::Orphan>>,
+    visits: Mutex<Visits, DeviceLevel>,
+    orphans: Mutex<Vec<orphan::Orphan>, DeviceLevel>,
     traffic: SharedTraffic,
     /// With what stale copies are filled, at hand.
     poison: Option<u8>,

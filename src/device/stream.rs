@@ -12,7 +12,7 @@ use super::{Device, call_error, late_error};
 use crate::backend::{BackendError, Position, Queue, QueueId, RawEvent, failure};
 use crate::error::Result;
 use crate::order::At;
-use crate::sync::Mutex;
+use crate::sync::{self, Mutex, StreamLevel};
 
 /// A stream's number, unique in the process.
 pub(crate) type StreamId = QueueId;
@@ -36,7 +36,7 @@ pub(crate) struct StreamCore {
     id: StreamId,
     queue: Arc<dyn Queue>,
     number: u32,
-    log: Mutex<StreamLog>,
+    log: Mutex<StreamLog, StreamLevel>,
 }
 
 /// Events recorded here, waits done here, failures told.
@@ -181,6 +181,7 @@ impl StreamCore {
 
     /// Blocks until that use is over.
     pub(crate) fn wait_until_done(&self, at: At) -> Result<(), BackendError> {
+        sync::assert_none_held();
         self.queue.synchronize_to(at.queued().unwrap_or_else(|| self.queue.tail()))
     }
 
@@ -208,6 +209,7 @@ impl StreamCore {
 
     /// Waits, then returns the first failure up to `position` that nobody was told of.
     pub(super) fn synchronize_to(&self, device: &Device, position: Position) -> Result<()> {
+        sync::assert_none_held();
         self.queue.synchronize_to(position).map_err(|refusal| call_error(device, "this", "synchronising", &refusal))?;
         let mut log = self.log.lock();
         while let Some((failed, record)) = failure::first_between(self.id(), log.told_upto, position) {

@@ -22,7 +22,7 @@ use crate::backend::{Bytes, HostMemory, Label, failure};
 use crate::coherence::{Coherence, ConstantId, Place};
 use crate::device::Device;
 use crate::element::Element;
-use crate::sync::{ShortGuard, ShortLock};
+use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
 pub(crate) use host::HostBuffer;
 pub(crate) use space::{Selection, Space};
@@ -43,7 +43,7 @@ pub(crate) struct Storage {
     known: [KnownReader; KNOWN_READERS],
     /// Late failures that were taken in when the known readers were entered.
     known_epoch: AtomicU64,
-    state: ShortLock<State>,
+    state: ShortLock<State, ArrayLevel>,
     space: Space,
     /// Elements along each axis, unless these are the extents of `space`.
     shape: Option<Box<[usize]>>,
