@@ -5,6 +5,7 @@ mod coherence;
 mod map;
 mod model;
 mod plan;
+mod programs;
 mod region;
 mod set;
 mod span;

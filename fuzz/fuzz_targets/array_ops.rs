@@ -1,0 +1,7 @@
+//! Programs over the public API, on seeded devices that fail where the input says so.
+#![no_main]
+
+#[path = "../operations/arrays/mod.rs"]
+mod operations;
+
+libfuzzer_sys::fuzz_target!(|program: operations::Program| program.run());

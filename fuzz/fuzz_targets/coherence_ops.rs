@@ -1,0 +1,10 @@
+//! Programs over the coherence core, which is included here as it is: it is pure, and needs nothing else of the library.
+#![no_main]
+
+#[allow(dead_code, unused_imports, reason = "programs use a part of it")]
+#[path = "../../src/coherence/mod.rs"]
+mod coherence;
+#[path = "../operations/coherence/mod.rs"]
+mod operations;
+
+libfuzzer_sys::fuzz_target!(|program: operations::Program| program.run());

@@ -1,0 +1,136 @@
+//! Judges what calls return: refusals exactly where they are due, failures no more often than they were asked for.
+
+use resident::emulation::CallKind;
+use resident::{Device, Error, Result};
+
+use super::Failing;
+use super::parts::Cells;
+use super::reference::Reference;
+use super::value::Value;
+
+/// A reason for which a call must be refused before it looks at any contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misfit {
+    Shapes,
+    Gaps,
+    Orders,
+}
+
+/// What a call does with elements of one array.
+pub(super) struct Use {
+    pub(super) array: usize,
+    pub(super) cells: Cells,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+}
+
+impl Use {
+    pub(super) fn read(array: usize, cells: Cells) -> Self {
+        Self { array, cells, reads: true, writes: false }
+    }
+
+    pub(super) fn change(array: usize, cells: Cells) -> Self {
+        Self { array, cells, reads: true, writes: true }
+    }
+
+    pub(super) fn overwrite(array: usize, cells: Cells) -> Self {
+        Self { array, cells, reads: false, writes: true }
+    }
+}
+
+/// What may fail, and what did.
+pub(super) struct Journal {
+    devices: [Device; 2],
+    late: Vec<Failing>,
+    /// Failures that calls may return in all.
+    failures_left: usize,
+    is_limited: bool,
+    /// Calls that each device had seen when failures were last looked for.
+    seen: [u64; 2],
+}
+
+impl Journal {
+    pub(super) fn new(devices: [Device; 2], faults: Vec<Failing>, is_limited: bool) -> Self {
+        let failures_left = faults.len();
+        let late = faults.into_iter().filter(|fault| fault.late).collect();
+        Self { devices, late, failures_left, is_limited, seen: [0; 2] }
+    }
+
+    /// Another piece of work is going to fail.
+    pub(super) fn expect_failure(&mut self) {
+        self.failures_left += 1;
+    }
+
+    pub(super) fn failures_left(&self) -> usize {
+        self.failures_left
+    }
+
+    /// A failure that a backend told: a refused call, or work that failed. Each is told once.
+    pub(super) fn note(&mut self, error: &Error) {
+        match error {
+            Error::OutOfMemory { .. } if self.is_limited => {}
+            Error::Backend { .. } => {
+                assert!(self.failures_left > 0, "more failures than were asked for: {error}");
+                self.failures_left -= 1;
+            }
+            other => panic!("nothing asks for this: {other}"),
+        }
+    }
+
+    /// A call that uses no contents.
+    pub(super) fn judge_plain<R>(&mut self, outcome: Result<R>) -> Option<R> {
+        outcome.map_err(|error| self.note(&error)).ok()
+    }
+
+    /// What a call returned that makes these uses. `None` if it was rightly refused: then nothing has changed.
+    pub(super) fn judge<T: Value, R>(
+        &mut self,
+        outcome: Result<R>,
+        references: &mut [Reference<T>],
+        uses: &[Use],
+        misfits: &[Misfit],
+    ) -> Option<R> {
+        if self.has_late_failure() {
+            uses.iter().for_each(|used| references[used.array].is_doubtful = true);
+        }
+        let read = || uses.iter().filter(|used| used.reads);
+        let has_unwritten = read().any(|used| references[used.array].has_unwritten(&used.cells));
+        match outcome {
+            Ok(value) => {
+                assert!(misfits.is_empty(), "it was not refused for {misfits:?}");
+                assert!(!has_unwritten, "what was never written was read");
+                return Some(value);
+            }
+            Err(Error::Uninitialised { .. }) if has_unwritten => {}
+            Err(Error::Lost { .. }) if read().any(|used| references[used.array].may_be_lost(&used.cells)) => {}
+            Err(Error::Shape { .. } | Error::Requirement { .. }) if misfits.contains(&Misfit::Shapes) => {}
+            Err(Error::NotContiguous { .. }) if misfits.contains(&Misfit::Gaps) => {}
+            Err(Error::LayoutMismatch { .. }) if misfits.contains(&Misfit::Orders) => {}
+            Err(error) => self.note(&error),
+        }
+        None
+    }
+
+    /// Whether work that will fail when it runs was queued since this was last asked. A failed poisoning takes no contents.
+    fn has_late_failure(&mut self) -> bool {
+        if self.late.is_empty() {
+            return false;
+        }
+        let logs = self.devices.each_ref().map(|device| device.emulation().expect("an emulated device").calls());
+        let is_new = |fault: &Failing| {
+            let device = usize::from(fault.second_device);
+            let call = logs[device].iter().find(|call| call.number == u64::from(fault.call));
+            call.is_some_and(|call| call.number > self.seen[device] && call.kind != CallKind::Poison)
+        };
+        let found = self.late.iter().any(is_new);
+        self.seen = logs.map(|log| log.len() as u64);
+        found
+    }
+}
+
+/// Whether what these uses write may be lost when it is written by work on a device.
+pub(super) fn may_be_lost<T: Value>(references: &[Reference<T>], uses: &[Use]) -> bool {
+    let doubtful = |used: &Use| references[used.array].is_doubtful;
+    let lost = |used: &Use| used.reads && references[used.array].may_be_lost(&used.cells);
+    uses.iter().any(|used| doubtful(used) || lost(used))
+}

@@ -1,0 +1,112 @@
+//! What each element's value is, or that it has none, and whether a failure may have taken it.
+
+use resident::ndarray::{Array, ArrayD, IxDyn};
+
+use super::parts::Cells;
+use super::value::Value;
+
+/// What an element holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contents<T> {
+    Unwritten,
+    /// Written by a promise that was not kept: any bytes will do.
+    Anything,
+    Value(T),
+}
+
+/// One element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Element<T> {
+    pub(super) contents: Contents<T>,
+    /// Work that was to write it may have failed.
+    pub(super) may_be_lost: bool,
+}
+
+/// One array.
+#[derive(Clone, Debug)]
+pub(super) struct Reference<T> {
+    /// The number of the element at each index.
+    pub(super) layout: Cells,
+    /// By number.
+    pub(super) elements: Vec<Element<T>>,
+    /// A copy of it may have failed to arrive somewhere: it is not lost, but what is computed there may be.
+    pub(super) is_doubtful: bool,
+}
+
+impl<T: Value> Contents<T> {
+    /// What comes of it.
+    pub(super) fn map(self, change: impl FnOnce(T) -> T) -> Self {
+        match self {
+            Self::Value(value) => Self::Value(change(value)),
+            other => other,
+        }
+    }
+
+    /// True if this value may be read here.
+    pub(super) fn allows(self, seen: T) -> bool {
+        match self {
+            Self::Unwritten => false,
+            Self::Anything => true,
+            Self::Value(value) => value == seen,
+        }
+    }
+}
+
+impl<T: Value> Reference<T> {
+    /// An array whose elements lie in memory as the strides say, with contents by index.
+    pub(super) fn new(shape: &[usize], strides: &[isize], contents: impl IntoIterator<Item = Contents<T>>) -> Self {
+        let layout = layout(shape, strides);
+        let blank = Element { contents: Contents::Unwritten, may_be_lost: false };
+        let mut elements = vec![blank; layout.len()];
+        layout.iter().zip(contents).for_each(|(number, contents)| elements[*number].contents = contents);
+        Self { layout, elements, is_doubtful: false }
+    }
+
+    pub(super) fn contents(&self, cells: &Cells) -> ArrayD<Contents<T>> {
+        cells.map(|cell| self.elements[*cell].contents)
+    }
+
+    pub(super) fn has_unwritten(&self, cells: &Cells) -> bool {
+        cells.iter().any(|cell| self.elements[*cell].contents == Contents::Unwritten)
+    }
+
+    pub(super) fn may_be_lost(&self, cells: &Cells) -> bool {
+        cells.iter().any(|cell| self.elements[*cell].may_be_lost)
+    }
+
+    /// New contents, by index.
+    pub(super) fn write(
+        &mut self,
+        cells: impl IntoIterator<Item = usize>,
+        contents: impl IntoIterator<Item = Contents<T>>,
+        may_be_lost: bool,
+    ) {
+        cells.into_iter().zip(contents).for_each(|(cell, contents)| self.elements[cell] = Element { contents, may_be_lost });
+    }
+
+    /// They stand where nothing can take them.
+    pub(super) fn save(&mut self, cells: &Cells) {
+        cells.iter().for_each(|cell| self.elements[*cell].may_be_lost = false);
+    }
+}
+
+/// What was read is what there is.
+pub(super) fn assert_allowed<T: Value>(seen: &Array<T, IxDyn>, contents: &ArrayD<Contents<T>>) {
+    assert_eq!(seen.shape(), contents.shape());
+    assert!(contents.iter().zip(seen).all(|(contents, seen)| contents.allows(*seen)), "{seen:?} was read, expected was {contents:?}");
+}
+
+/// Numbers of elements by their places in memory, of which there are as many as elements, without gaps.
+fn layout(shape: &[usize], strides: &[isize]) -> Cells {
+    let offset = |index: &IxDyn| -> isize {
+        let steps = (0..shape.len()).map(|axis| index[axis] as isize * strides[axis]);
+        steps.sum()
+    };
+    let offsets = ArrayD::from_shape_fn(IxDyn(shape), |index| offset(&index));
+    let lowest = offsets.iter().min().copied().unwrap_or(0);
+    let cells = offsets.map(|offset| (offset - lowest) as usize);
+    let mut sorted: Vec<usize> = cells.iter().copied().collect();
+    sorted.sort_unstable();
+    assert!(sorted.iter().copied().eq(0..cells.len()), "strides {strides:?} of {shape:?} leave gaps");
+    cells
+}

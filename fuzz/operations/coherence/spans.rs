@@ -1,0 +1,56 @@
+//! Spans over all 64 bits, where cells cannot be listed: what two spans have in common is asked of single indices.
+
+use arbitrary::Arbitrary;
+
+use crate::coherence::Span;
+
+/// A span as it is drawn; `narrow` makes numbers small, so that two spans meet.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct WideSpan {
+    start: u64,
+    len: u64,
+    step: u64,
+    narrow: bool,
+}
+
+impl WideSpan {
+    /// Start, end, step, as they are given to the core.
+    fn resolve(self) -> (u64, u64, u64) {
+        let bound = if self.narrow { 1 << 12 } else { u64::MAX };
+        let start = self.start % bound;
+        (start, start.saturating_add(self.len % bound), self.step % bound.min(1 << 40))
+    }
+}
+
+fn holds((start, end, step): (u64, u64, u64), index: u64) -> bool {
+    index >= start && index < end && (index - start).is_multiple_of(step.max(1))
+}
+
+/// Intersection, union and containment of two spans agree with each index that is tried.
+pub(super) fn check(one: WideSpan, other: WideSpan) {
+    let (first, second) = (one.resolve(), other.resolve());
+    let [a, b] = [first, second].map(|(start, end, step)| Span::new(start, end, step));
+    let (common, union) = (a.intersection(&b), a.union(&b));
+    let tried = [a, b, common.unwrap_or(a), union.unwrap_or(b)].into_iter().flat_map(indices);
+    for index in tried {
+        let (in_a, in_b) = (holds(first, index), holds(second, index));
+        assert_eq!((a.contains(index), b.contains(index)), (in_a, in_b), "{index}");
+        assert_eq!(common.is_some_and(|span| span.contains(index)), in_a && in_b, "{index} of {a:?} and {b:?}");
+        assert!(union.is_none_or(|span| span.contains(index) == (in_a || in_b)), "{index} of {a:?} or {b:?}");
+        assert!(!a.contains_span(&b) || in_a || !in_b);
+    }
+    assert_eq!(a.contains_span(&b), b.is_empty() || common == Some(b));
+    assert_eq!(common, b.intersection(&a));
+    assert!(common.is_none_or(|span| !span.is_empty() && a.contains_span(&span) && b.contains_span(&span)));
+}
+
+/// Indices of a span, and around it: its ends, and some in between.
+fn indices(span: Span) -> impl Iterator<Item = u64> {
+    let (start, step, len) = (span.start(), span.step(), span.len());
+    let positions = [0, 1, 2, len / 3, len / 2, len.saturating_sub(2), len.saturating_sub(1), len];
+    let near = move |position: u64| {
+        let index = start.saturating_add(position.saturating_mul(step));
+        [index.saturating_sub(1), index, index.saturating_add(1)]
+    };
+    positions.into_iter().flat_map(near)
+}
