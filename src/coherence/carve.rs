@@ -44,20 +44,24 @@ impl<V: Clone + PartialEq> Boxes<V> {
         pairs.clone().all(|(own, other)| own.overlaps(other)) && pairs.all(|(own, other)| own.intersection(other).is_some())
     }
 
-    /// Takes `region` out of the box in `slot`. The slot keeps one piece of the rest, and is freed if there is
-    /// none; the slots of all pieces are added to `touched`.
-    pub(super) fn carve(&mut self, slot: u32, region: &Region, touched: &mut Slots) {
+    /// Takes `part`, which lies in it, out of the box in `slot`. The slot keeps one piece of the rest, and is freed if
+    /// there is none; the slots of all pieces are added to `touched`.
+    pub(super) fn carve(&mut self, slot: u32, part: &Region, touched: &mut Slots) {
+        if self.spans(slot) == part.spans() {
+            let _ = self.remove(slot);
+            return;
+        }
         let mut pieces: SmallVec<[Region; 8]> = SmallVec::new();
-        self.region(slot).difference_each(region, |piece| pieces.push(*piece));
+        self.region(slot).without_each(part, |piece| pieces.push(*piece));
         let Some((first, rest)) = pieces.split_first() else {
             let _ = self.remove(slot);
             return;
         };
-        let Some(value) = self.value(slot).cloned() else { return };
         self.reshape(slot, first);
         touched.push(slot);
         for piece in rest {
-            touched.push(self.insert(piece, value.clone()));
+            let Some(value) = self.value(slot).cloned() else { return };
+            touched.push(self.insert(piece, value));
         }
     }
 }

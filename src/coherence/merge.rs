@@ -32,11 +32,11 @@ impl<V: Clone + PartialEq> Boxes<V> {
     fn mergeable_neighbour(&self, slot: u32) -> Option<(u32, Region)> {
         let value = self.value(slot)?;
         let union = |other: u32| {
-            if other == slot {
+            if other == slot || self.value(other) != Some(value) {
                 return None;
             }
             let (axis, span) = merged_spans(self.spans(slot), self.spans(other), Span::merged)?;
-            (self.value(other) == Some(value)).then_some((other, axis, span))
+            Some((other, axis, span))
         };
         let (other, axis, span) = if self.is_indexed() { self.adjacent(slot).find_map(union)? } else { self.slots().find_map(union)? };
         Some((other, self.region(slot).with_span(axis, span)))

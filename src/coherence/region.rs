@@ -130,6 +130,11 @@ impl Region {
             }
             return;
         };
+        self.without_each(&common, emit);
+    }
+
+    /// As [`difference_each`](Self::difference_each), where `common` is known to lie within and not to be empty.
+    pub(super) fn without_each(&self, common: &Self, mut emit: impl FnMut(&Self)) {
         let mut rest = *self;
         for axis in 0..self.axes() {
             let span = rest.spans[axis];

@@ -232,6 +232,8 @@ fn slots_in(boxes: &Boxes<()>, region: &Region) -> Slots {
 /// Takes `region` out of all boxes.
 fn carve_out(boxes: &mut Boxes<()>, region: &Region, touched: &mut Slots) {
     for slot in slots_in(boxes, region) {
-        boxes.carve(slot, region, touched);
+        if let Some(part) = boxes.region(slot).intersection(region) {
+            boxes.carve(slot, &part, touched);
+        }
     }
 }

@@ -26,7 +26,7 @@ struct Change<V> {
 /// What changes in boxes, and the number of elements in them. A few changes need no heap.
 struct Changes<V> {
     /// One for each box that meets the region.
-    list: SmallVec<[Change<V>; 2]>,
+    list: SmallVec<[Change<V>; 6]>,
     /// The number of elements in all their parts, or `u64::MAX`.
     covered: u64,
 }
@@ -43,11 +43,11 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         }
         match gaps.split_first() {
             Some(((_, first), rest)) if rest.iter().any(|(_, value)| value != first) => {
-                self.change_parts(clip, changes, gaps);
+                self.change_parts(clip, &changes, gaps);
             }
             first => {
                 let gap = first.map(|((_, value), _)| value.clone());
-                self.change(clip, changes, gap);
+                self.change(clip, &changes, gap);
             }
         }
     }
@@ -59,7 +59,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         let Some(clip) = self.clip(region, &mut room) else { return };
         let changes = self.changes(clip, &mut |_, value| f(value));
         let gap = (!is_covered(clip, changes.covered)).then(|| f(&self.background));
-        self.change(clip, changes, gap);
+        self.change(clip, &changes, gap);
     }
 
     /// The parts of boxes in `clip` with their new values.
@@ -87,7 +87,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Makes the changes, and gives the rest of `clip` the value `gap`; `None` if there is no rest.
-    fn change(&mut self, clip: &Region, changes: Changes<V>, gap: Option<V>) {
+    fn change(&mut self, clip: &Region, changes: &Changes<V>, gap: Option<V>) {
         let gap_changes = gap.as_ref().is_some_and(|value| *value != self.background);
         if !gap_changes && changes.list.iter().all(|change| self.has_value(change)) {
             return;
@@ -96,10 +96,10 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             Some(value) if gap_changes && self.holds_background(clip, changes.covered) => {
                 self.change_background(changes, value);
             }
-            gap => match one_value(&changes, gap.as_ref()) {
+            gap => match one_value(changes, gap.as_ref()) {
                 Some(value) => self.replace(clip, changes, value),
                 None => {
-                    let gaps = gap.filter(|_| gap_changes).map(|value| self.gaps_with(clip, &changes, &value));
+                    let gaps = gap.filter(|_| gap_changes).map(|value| self.gaps_with(clip, changes, &value));
                     self.change_parts(clip, changes, gaps.unwrap_or_default());
                 }
             },
@@ -118,10 +118,10 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Makes the changes in boxes, and gives the whole background another value.
-    fn change_background(&mut self, changes: Changes<V>, value: V) {
+    fn change_background(&mut self, changes: &Changes<V>, value: V) {
         self.background = value;
         let mut touched = Slots::new();
-        if !self.clear_equal(&changes, &self.background.clone()) {
+        if !self.clear_equal(changes, &self.background.clone()) {
             self.change_boxes(changes, &mut touched);
             if let Some(boxes) = &mut self.exceptions {
                 boxes.remove_equal(&self.background);
@@ -142,10 +142,10 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Gives all of `clip` one value; `changes` names the boxes that it meets.
-    fn replace(&mut self, clip: &Region, changes: Changes<V>, value: V) {
+    fn replace(&mut self, clip: &Region, changes: &Changes<V>, value: V) {
         let mut touched = Slots::new();
         let becomes_background = value == self.background;
-        let is_cleared = changes.list.len() > 1 && self.clear_equal(&changes, &value);
+        let is_cleared = changes.list.len() > 1 && self.clear_equal(changes, &value);
         let boxes = self.exceptions.get_or_insert_with(|| Box::new(Boxes::new(clip.axes())));
         match changes.list.as_slice() {
             [only] if !becomes_background && boxes.spans(only.slot) == clip.spans() => {
@@ -153,7 +153,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
                 touched.push(only.slot);
                 return self.settle(&touched);
             }
-            list if !is_cleared => list.iter().for_each(|change| boxes.carve(change.slot, clip, &mut touched)),
+            list if !is_cleared => list.iter().for_each(|change| boxes.carve(change.slot, &change.part, &mut touched)),
             _ => {}
         }
         if !becomes_background {
@@ -163,7 +163,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Makes the changes in boxes, and makes boxes of the gaps.
-    fn change_parts(&mut self, clip: &Region, changes: Changes<V>, gaps: SmallVec<[(Region, V); 1]>) {
+    fn change_parts(&mut self, clip: &Region, changes: &Changes<V>, gaps: SmallVec<[(Region, V); 1]>) {
         let mut touched = Slots::new();
         self.change_boxes(changes, &mut touched);
         let boxes = self.exceptions.get_or_insert_with(|| Box::new(Boxes::new(clip.axes())));
@@ -184,20 +184,20 @@ impl<V: Clone + PartialEq> RegionMap<V> {
 
     /// Makes the changes in boxes one by one: a box that lies in the region as a whole takes its new value, another
     /// is cut. Adds the slots of all boxes that may find new neighbours to `touched`.
-    fn change_boxes(&mut self, changes: Changes<V>, touched: &mut Slots) {
+    fn change_boxes(&mut self, changes: &Changes<V>, touched: &mut Slots) {
         let Some(boxes) = &mut self.exceptions else { return };
-        for Change { slot, part, value } in changes.list {
-            if boxes.value(slot) == Some(&value) {
+        for Change { slot, part, value } in &changes.list {
+            if boxes.value(*slot) == Some(value) {
                 continue;
             }
-            if value != self.background && boxes.spans(slot) == part.spans() {
-                boxes.set_value(slot, value);
-                touched.push(slot);
+            if *value != self.background && boxes.spans(*slot) == part.spans() {
+                boxes.set_value(*slot, value.clone());
+                touched.push(*slot);
                 continue;
             }
-            boxes.carve(slot, &part, touched);
-            if value != self.background {
-                touched.push(boxes.insert(&part, value));
+            boxes.carve(*slot, part, touched);
+            if *value != self.background {
+                touched.push(boxes.insert(part, value.clone()));
             }
         }
     }
