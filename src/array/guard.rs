@@ -168,7 +168,11 @@ fn stream_of(storage: &Storage, id: u64, idle: &Idle) -> Stream {
 }
 
 impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
+    #[inline]
     fn drop(&mut self) {
+        if self.layout.len() as u64 == self.storage.space().len() {
+            return transfer::close_whole(self.storage, self.stream, self.place);
+        }
         self.layout.with_selection(self.storage.space(), |selection| {
             let request = Request { storage: self.storage, selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
             transfer::close_write(&request, self.stream, self.place);

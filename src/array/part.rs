@@ -9,7 +9,7 @@ use super::guard::{DeviceMut, DeviceRef, HostMut, HostRef};
 use super::layout::Layout;
 use super::pending::Pending;
 use crate::audit::{Cause, Residency};
-use crate::backend::{Bytes, Dependencies};
+use crate::backend::{Address, Bytes, Dependencies};
 use crate::coherence::{Access, Place};
 use crate::device::{Device, Stream};
 use crate::element::Element;
@@ -35,6 +35,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     fn with<R>(&self, cause: Cause, operation: &str, site: Line, serve: impl FnOnce(&Request<'_>) -> R) -> R {
         self.layout
             .with_selection(self.storage.space(), |selection| serve(&Request { storage: self.storage, selection, cause, operation, site }))
+    }
+
+    #[inline]
+    fn is_whole(&self) -> bool {
+        self.layout.len() as u64 == self.storage.space().len()
     }
 
     pub(super) fn selection(&self) -> Selection {
@@ -73,13 +78,20 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     where
         'a: 'g,
     {
-        let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
-        self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))?;
+        if !(self.is_whole() && transfer::write_whole_on_host(self.storage, access, site)) {
+            self.write_on_host(access, site)?;
+        }
         let base = self.storage.host_base();
         // SAFETY: `acquire_host` waited for everything queued that touches the part on the host, and the memory was zeroed or written when it was
         // made. The caller's exclusive borrow keeps every other access out for 'g; what is queued meanwhile writes no element that is valid on
         // the host, and reads elements there only through accesses that the borrow excludes.
         Ok(HostMut { view: unsafe { self.layout.view_mut(base) } })
+    }
+
+    #[cold]
+    fn write_on_host(&self, access: Access, site: Line) -> Result<()> {
+        let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
+        self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))
     }
 
     /// The user wrote the host's copy through a pointer.
@@ -146,18 +158,20 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     where
         'a: 'g,
     {
+        let open = if self.is_whole() { transfer::open_whole(self.storage, stream, access, site) } else { None };
+        let (place, Address(base)) = match open {
+            Some(open) => open,
+            None => self.hand_out(access, stream, site)?,
+        };
+        let (layout, idle, stream) = (self.layout.clone(), self.idle::<T>(stream), stream.id().0);
+        Ok(DeviceMut { storage: self.storage, layout, base, stream, idle, place, site, element: PhantomData })
+    }
+
+    #[cold]
+    fn hand_out(&self, access: Access, stream: &Stream, site: Line) -> Result<(Place, Address)> {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
         let acquired = self.with(Cause::Gpu, operation, site, |request| transfer::hand_out(request, stream, access))?;
-        Ok(DeviceMut {
-            storage: self.storage,
-            layout: self.layout.clone(),
-            base: acquired.address.0,
-            stream: stream.id().0,
-            idle: self.idle::<T>(stream),
-            place: acquired.place,
-            site,
-            element: PhantomData,
-        })
+        Ok((acquired.place, acquired.address))
     }
 
     /// The user wrote the device's copy with work queued on `stream`.

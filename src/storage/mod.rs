@@ -114,6 +114,7 @@ impl Storage {
         storage
     }
 
+    #[inline]
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }

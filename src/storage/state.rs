@@ -222,6 +222,34 @@ impl State {
         true
     }
 
+    /// Other places' copies have just become stale because of the call at `site`, at least in part.
+    #[inline]
+    pub(crate) fn note_stale(&mut self, newest: Place, site: &'static Location<'static>) {
+        if newest != Place::HOST {
+            self.host_stale_since = Some(site);
+        }
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if index + 1 != newest.index() {
+                slot.stale_since = Some(site);
+            }
+        }
+    }
+
+    /// Makes `place` the only holder of the whole array, if that is all there is to do: false where contents differ or stale copies are poisoned.
+    #[inline]
+    pub(crate) fn become_only_holder(&mut self, place: Place, site: &'static Location<'static>) -> bool {
+        match self.coherence.uniform() {
+            None => false,
+            Some(content) if content.is_only_at(place) => true,
+            Some(_) if self.slots.iter().any(|slot| slot.device.poison().is_some()) => false,
+            Some(_) => {
+                self.note_stale(place, site);
+                self.coherence.apply_to_all(place, Access::Overwrite);
+                true
+            }
+        }
+    }
+
     /// The slot of a device's place. The host has none: do not ask.
     #[inline]
     pub(crate) fn slot(&self, place: Place) -> &Slot {
@@ -377,9 +405,16 @@ impl State {
     }
 
     pub(crate) fn unclaim(&mut self, place: Place, selection: &Selection) {
-        let claims = &mut self.rare().claims;
-        if let Some(index) = claims.iter().position(|(claimed, other)| *claimed == place && other == selection) {
-            claims.swap_remove(index);
+        let Some(rare) = &mut self.rare else { return };
+        if let Some(index) = rare.claims.iter().position(|(claimed, other)| *claimed == place && other == selection) {
+            rare.claims.swap_remove(index);
+        }
+        // A transfer is long against an allocation, and most arrays are moved seldom: no memory is kept for the next.
+        if rare.claims.is_empty() {
+            rare.claims = Vec::new();
+            if rare.constants.is_empty() && rare.losses.is_empty() {
+                self.rare = None;
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Accesses on a device: acquire, and the marks that follow.
 
+use std::panic::Location;
+
 use smallvec::SmallVec;
 
 use super::{MOVED, Marks, Request};
@@ -161,9 +163,6 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
         return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
     }
     let mut state = request.storage.lock();
-    if let Some(acquired) = open_at_hand(request, &mut state, stream, access) {
-        return Ok(acquired);
-    }
     let mut depends = Dependencies::new();
     let acquired = match at_hand(request, &state, stream, access, &mut depends) {
         Some(acquired) => acquired,
@@ -187,16 +186,20 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
     Ok(acquired)
 }
 
-/// Hands out a whole array for a write, where everything is at hand.
-#[inline]
-fn open_at_hand(request: &Request<'_>, state: &mut State, stream: &Stream, access: Access) -> Option<Acquired> {
-    if access == Access::Read || !matches!(request.selection, Selection::Whole) {
+/// As `hand_out` of a whole array for a write, without a request, where everything is at hand; `None` if there is more to do: nothing was done then.
+pub(crate) fn open_whole(storage: &Storage, stream: &Stream, access: Access, site: &'static Location<'static>) -> Option<(Place, Address)> {
+    if storage.space().is_empty() {
         return None;
     }
+    let mut state = storage.lock();
     let at_hand = state.whole_at_hand(stream, access)?;
+    if !state.become_only_holder(at_hand.place, site) {
+        return None;
+    }
     state.open_whole(&at_hand);
-    written(request, state, at_hand.place, access);
-    Some(Acquired { place: at_hand.place, address: at_hand.address, copied_bytes: 0 })
+    storage.forget_known();
+    storage.publish(&state);
+    Some((at_hand.place, at_hand.address))
 }
 
 /// Enters a write of foreign work, which is queued at `at` or still to come. It reads what `depends` may still spoil: nobody can keep foreign work
@@ -324,20 +327,32 @@ impl Request<'_> {
     /// `place` is about to hold the newest contents of the selection, alone.
     #[inline]
     pub(super) fn become_newest(&self, state: &mut State, place: Place, access: Access) {
+        let is_whole = matches!(self.selection, Selection::Whole);
         let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(place));
-        if already {
+        if already || is_whole && state.become_only_holder(place, self.site) {
             return;
         }
         if state.slots.iter().any(|slot| slot.device.poison().is_some()) {
             let spoiled = self.stale_elsewhere(state, place);
-            self.note_stale(state, place);
+            state.note_stale(place, self.site);
             self.apply(state, place, access);
             self.poison(state, spoiled);
         } else {
-            self.note_stale(state, place);
+            state.note_stale(place, self.site);
             self.apply(state, place, access);
         }
     }
+}
+
+/// As `close_write`, for a whole array.
+pub(crate) fn close_whole(storage: &Storage, stream: u64, place: Place) {
+    if storage.space().is_empty() {
+        return;
+    }
+    let mut state = storage.lock();
+    let Some((key, stream)) = state.find_stream(stream) else { return };
+    let tail = stream.queue().tail();
+    state.uses_mut(place).close(storage.space().extents(), None, key, tail);
 }
 
 /// The guard of a write was dropped: foreign work comes no later than what is queued on its stream by now.

@@ -1,5 +1,6 @@
 //! Accesses on the host.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::device_side::queued;
@@ -11,7 +12,7 @@ use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
-use crate::storage::State;
+use crate::storage::{State, Storage};
 use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued touches it in a way that would conflict.
@@ -210,6 +211,19 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
         mark_host_written(request, access);
     }
     Ok(())
+}
+
+/// As `write_on_host` for a whole array, without a request, where everything is at hand; false if there is more to do: nothing was done then.
+pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: &'static Location<'static>) -> bool {
+    let mut state = storage.lock();
+    let is_valid = || access == Access::Overwrite || state.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST));
+    let is_there = state.host.is_some() && state.is_host_idle() && !state.needs_reconciling() && is_valid();
+    if !is_there || !state.become_only_holder(Place::HOST, site) {
+        return false;
+    }
+    storage.forget_known();
+    storage.publish(&state);
+    true
 }
 
 #[inline]

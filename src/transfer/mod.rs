@@ -36,10 +36,11 @@ use crate::sync::{ShortGuard, Turnstile};
 pub(crate) use assign::{End, Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on, peek, poke};
 pub(crate) use device_side::{
-    Acquired, acquire_on, acquire_whole, close_write, hand_out, mark, mark_foreign, mark_launched, mark_whole_launched,
+    Acquired, acquire_on, acquire_whole, close_whole, close_write, hand_out, mark, mark_foreign, mark_launched, mark_whole_launched,
+    open_whole,
 };
 pub(crate) use error::{host_full, lost_update};
-pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host};
+pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host, write_whole_on_host};
 pub(crate) use release::release;
 pub(crate) use snapshot::{Snapshot, snapshot};
 
@@ -178,19 +179,6 @@ impl Request<'_> {
                 }
             });
         });
-    }
-
-    /// Other places' copies of the selection have just become stale because of this call.
-    #[inline]
-    fn note_stale(&self, state: &mut State, newest: Place) {
-        if newest != Place::HOST {
-            state.host_stale_since = Some(self.site);
-        }
-        for (index, slot) in state.slots.iter_mut().enumerate() {
-            if index + 1 != newest.index() {
-                slot.stale_since = Some(self.site);
-            }
-        }
     }
 
     /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`], once no lock is held.
