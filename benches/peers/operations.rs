@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use coaster::framework::IFramework;
@@ -9,6 +10,7 @@ use coaster::frameworks::Native;
 use coaster::tensor::SharedTensor;
 use resident::ndarray::{Array2, Ix1, Ix2, Ix3, s};
 use resident::{Device, Grid, In, InOut, Kernel, Out, SmartArray, Stream, audit};
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::coaster_device::Second;
 use crate::gate::Gate;
@@ -31,6 +33,9 @@ pub const ALL: &[(&str, Operation)] = &[
     ("launch bookkeeping, interior of 1,024^3", launch_interior),
     ("launch bookkeeping, six faces of 1,024^3, all six", launch_faces),
     ("host() inside a capture, valid", host_captured),
+    ("asking whether a transfer is traced, no subscriber", trace_unheard),
+    ("a transfer's tracing, a layer that counts", trace_counted),
+    ("queueing a transfer", transfer),
 ];
 
 fn small() -> SmartArray<f32, Ix2> {
@@ -257,4 +262,42 @@ fn host_captured() -> Row {
         })
     });
     row
+}
+
+/// What each transfer asks before it makes an event, in the words of the library.
+fn trace_unheard() -> Row {
+    alone(2, || {
+        black_box(tracing::event_enabled!(target: "resident::transfer", tracing::Level::DEBUG));
+    })
+}
+
+/// Counts events, and looks at no field.
+struct Counter(AtomicU64);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Counter {
+    fn on_event(&self, _event: &tracing::Event<'_>, _context: tracing_subscriber::layer::Context<'_, S>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn trace_counted() -> Row {
+    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(1000));
+    let (mut heard, mut unheard) = (small().named("heard"), small().named("unheard"));
+    let counting = tracing_subscriber::registry().with(Counter(AtomicU64::new(0)));
+    let dispatch = tracing::Dispatch::new(counting);
+    difference(
+        || tracing::dispatcher::with_default(&dispatch, || gate.time_queueing(&stream, turns, || upload(&mut heard, &stream))),
+        || gate.time_queueing(&stream, turns, || upload(&mut unheard, &stream)),
+    )
+}
+
+fn transfer() -> Row {
+    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(1000));
+    let mut array = small();
+    batched(|| gate.time_queueing(&stream, turns, || upload(&mut array, &stream)))
+}
+
+fn upload(array: &mut SmartArray<f32, Ix2>, stream: &Stream) {
+    black_box(&*array.host_overwrite().expect("room"));
+    array.prefetch(stream).expect("room");
 }
