@@ -85,8 +85,8 @@ fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access
 fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
     let Some(work) = writer.work() else { return };
     let dependency = (stream.id(), work);
-    let is_full = depends.len() >= depends.inline_size();
-    if !depends.contains(&dependency) && !(is_full && state.is_over(writer)) {
+    let has_room = depends.len() < depends.inline_size();
+    if !depends.contains(&dependency) && (has_room || !state.is_over(writer)) {
         depends.push(dependency);
     }
 }
