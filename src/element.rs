@@ -6,6 +6,7 @@ use bytemuck::Pod;
 ///
 /// Integers, floats, `half`'s and `num_complex`'s types and your own `#[derive(Pod, Zeroable)]` structs are elements. `bool` is not, since not every
 /// byte is one: use `u8`. The trait is implemented for all such types; there is nothing to write.
+/// An array of elements that are larger than 4 GiB or aligned to more than 256 bytes, as devices align their memory, does not compile.
 ///
 /// ```
 /// use resident::{SmartArray, bytemuck::{Pod, Zeroable}};

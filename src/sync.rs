@@ -8,6 +8,8 @@
 //! In unit tests that [explore] each lock is a point where another thread may go on, as shuttle's scheduler chooses. Locks below the backend's traits
 //! are `std`'s own: no thread gives way while it holds one of those, so that they never block there.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, MutexGuard, PoisonError};
@@ -202,6 +204,27 @@ impl<G: DerefMut> DerefMut for Held<G> {
     #[inline]
     fn deref_mut(&mut self) -> &mut G::Target {
         &mut self.guard
+    }
+}
+
+thread_local! {
+    /// What this thread has let go of under a lock.
+    static LET_GO: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lets go of something whose drop may run code of the user's (the last handle of a stream or device drops what is queued there): it is dropped by
+/// [`drop_let_go`], with no lock held. A thread that is being torn down drops it at once.
+pub(crate) fn let_go(value: impl Any) {
+    let mut value: Option<Box<dyn Any>> = Some(Box::new(value));
+    let _ = LET_GO.try_with(|kept| kept.borrow_mut().extend(value.take()));
+}
+
+/// Drops what was let go of under a lock.
+pub(crate) fn drop_let_go() {
+    let next = || LET_GO.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
+    while let Some(value) = next() {
+        assert_none_held();
+        drop(value);
     }
 }
 

@@ -26,12 +26,7 @@ impl<D: Dimension> Layout<D> {
     #[track_caller]
     pub(crate) fn of_shape<T>(shape: impl ShapeBuilder<Dim = D>) -> Self {
         let shape: StrideShape<D> = shape.into_shape_with_order().into();
-        let bytes =
-            shape.raw_dim().slice().iter().filter(|len| **len != 0).try_fold(size_of::<T>().max(1), |bytes, len| bytes.checked_mul(*len));
-        assert!(
-            bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()),
-            "resident: Shape too large, product of non-zero axis lengths overflows isize"
-        );
+        assert_fits::<T>(shape.raw_dim().slice());
         // SAFETY: elements without bytes are everywhere; the lengths were checked, and the strides are ndarray's own.
         let view = unsafe { RawArrayView::<(), D>::from_shape_ptr(shape, NonNull::dangling().as_ptr()) };
         Self::new(view.raw_dim(), view.strides(), 0)
@@ -98,7 +93,8 @@ impl<D: Dimension> Layout<D> {
 
     #[inline]
     fn is_reversed(&self, axis: usize) -> bool {
-        self.strides()[axis] < 0 && self.shape()[axis] > 1
+        // An array without elements has no other end to turn to.
+        self.strides()[axis] < 0 && self.shape()[axis] > 1 && self.len() > 0
     }
 
     /// The offset of the element that lies lowest.
@@ -224,7 +220,7 @@ impl<D: Dimension> Layout<D> {
         let (mut first, mut second) = (self.clone(), self.clone());
         first.dim.slice_mut()[axis.index()] = index;
         second.dim.slice_mut()[axis.index()] = len - index;
-        if index < len {
+        if index < len && self.len() > 0 {
             second.offset = (self.offset as isize + self.strides()[axis.index()] * index as isize) as usize;
         }
         (first, second)
@@ -236,6 +232,20 @@ impl<D: Dimension> Layout<D> {
         let distance: isize = index.iter().zip(self.strides()).map(|(index, stride)| *index as isize * stride).sum();
         inside.then(|| (self.offset as isize + distance) as usize)
     }
+}
+
+/// ndarray's own limit.
+///
+/// # Panics
+///
+/// If the shape's bytes, axes of length 0 left out, are more than an `isize` counts.
+#[track_caller]
+pub(crate) fn assert_fits<T>(shape: &[usize]) {
+    let bytes = shape.iter().filter(|len| **len != 0).try_fold(size_of::<T>().max(1), |bytes, len| bytes.checked_mul(*len));
+    assert!(
+        bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()),
+        "resident: Shape too large, product of non-zero axis lengths overflows isize"
+    );
 }
 
 fn is_contiguous<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {

@@ -97,13 +97,13 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     /// The user wrote the host's copy through a pointer.
     pub(super) fn host_changed(&self, site: Line) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
-            self.expect_newest(Place::HOST, "the host")?;
+            self.expect_newest(Some(Place::HOST), "the host")?;
             transfer::write_on_host(request, Access::ReadWrite)
         })
     }
 
     /// Nothing newer than what `place` holds is elsewhere, and it holds all.
-    fn expect_newest(&self, place: Place, changed: &str) -> Result<()> {
+    fn expect_newest(&self, place: Option<Place>, changed: &str) -> Result<()> {
         let space = self.storage.space();
         let selection = self.selection();
         if space.is_empty() || selection.is_empty() {
@@ -111,8 +111,9 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         }
         let mut state = self.storage.lock();
         state.reconcile(space);
-        let mut is_newest = true;
-        selection.for_each(space, |region| is_newest = is_newest && state.coherence.is_valid(place, region));
+        // A device that never held the array is as little newest as one that holds an old copy.
+        let mut is_newest = place.is_some();
+        selection.for_each(space, |region| is_newest = is_newest && place.is_some_and(|place| state.coherence.is_valid(place, region)));
         if is_newest {
             return Ok(());
         }
@@ -182,8 +183,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             }
             let place = self.storage.lock().find_place(stream.device_ref());
             let device = stream.device_ref().name();
-            // A device that never held the array is as little newest as one that holds an old copy: the last slot stands for it.
-            self.expect_newest(place.or(Place::slot(Place::COUNT - 1)).unwrap_or(Place::HOST), &device)?;
+            self.expect_newest(place, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
             let upto = At::position(stream.queue().tail());

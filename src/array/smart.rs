@@ -9,7 +9,7 @@ use ndarray::{Array, Array1, Axis, Dimension, IntoDimension, Ix1, ShapeBuilder, 
 use num_traits::One;
 
 use super::guard::{DeviceMut, DeviceRef, HostMut, HostRef};
-use super::layout::Layout;
+use super::layout::{Layout, assert_fits};
 use super::methods::{reading, writing};
 use super::multi_slice::MultiSlice;
 use super::owned;
@@ -119,7 +119,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(Layout::of_shape::<T>(shape), Origin::Constant(bytes_of(&value)), site)
     }
 
+    #[track_caller]
     fn make(layout: Layout<D>, origin: Origin, site: Line) -> Self {
+        assert_fits::<T>(layout.shape());
         let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
         let (space, _) = Space::of(layout.shape(), layout.strides(), element_bytes)
             .unwrap_or_else(|| unreachable!("an array made here has no gaps: {:?}, {:?}", layout.shape(), layout.strides()));
@@ -234,7 +236,7 @@ impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     fn drop(&mut self) {
         registry::leave(self.storage.number());
-        transfer::release(&mut self.storage.lock());
+        transfer::release(&self.storage);
     }
 }
 

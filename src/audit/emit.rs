@@ -1,8 +1,15 @@
 //! The only file that names `tracing`.
 
+use tracing::level_filters::LevelFilter;
 use tracing::{Level, event, event_enabled};
 
 use super::Record;
+
+/// Whether anybody may listen: a number is compared, and no subscriber is asked. For use under locks.
+#[inline]
+pub(super) fn may_be_enabled() -> bool {
+    LevelFilter::current() >= LevelFilter::DEBUG
+}
 
 /// Whether anybody listens to transfers: a cached flag where nobody ever subscribed.
 #[inline]

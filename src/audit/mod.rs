@@ -26,6 +26,7 @@ mod traffic;
 mod validity;
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -53,20 +54,22 @@ pub(crate) struct Record {
 
 thread_local! {
     /// Copies that this thread has queued and not told of yet.
-    static UNTOLD: RefCell<Vec<Record>> = const { RefCell::new(Vec::new()) };
+    static UNTOLD: RefCell<VecDeque<Record>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// Notes a copy for [`tell`]. The record is made only if somebody listens. May be called with locks held: nobody is told yet.
 #[inline]
 pub(crate) fn record(make: impl FnOnce() -> Record) {
-    if capture::is_active() || emit::is_enabled() {
-        UNTOLD.with_borrow_mut(|untold| untold.push(make()));
+    if capture::is_active() || emit::may_be_enabled() {
+        // A thread that is being torn down tells nobody.
+        let _ = UNTOLD.try_with(|untold| untold.borrow_mut().push_back(make()));
     }
 }
 
 /// Tells whoever listens of the copies noted. Subscribers are code of the user's, which may look at arrays: no lock and no claim is held.
 pub(crate) fn tell() {
-    while let Some(record) = UNTOLD.with_borrow_mut(|untold| if untold.is_empty() { None } else { Some(untold.remove(0)) }) {
+    let next = || UNTOLD.try_with(|untold| untold.borrow_mut().pop_front()).ok().flatten();
+    while let Some(record) = next() {
         if capture::is_active() {
             capture::add(&record);
         }

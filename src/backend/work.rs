@@ -105,7 +105,7 @@ pub(crate) struct ArrayArgument {
     pub(crate) origin_bytes: u64,
     pub(crate) element_bytes: u32,
     /// Where its words start.
-    pub(crate) at_word: u16,
+    pub(crate) at_word: u32,
     /// Flat: one word, the length in elements, unbroken from the origin on. Sized: the number of dimensions, shape, strides in elements.
     pub(crate) is_flat: bool,
     pub(crate) access: Access,
@@ -122,7 +122,7 @@ impl Arguments {
     /// The bytes that the body may touch of one of `arrays`. Words that are missing stand for no bytes at all.
     pub(crate) fn footprint(&self, array: &ArrayArgument) -> Footprint {
         let element = u64::from(array.element_bytes);
-        let words = self.words.get(usize::from(array.at_word)..).unwrap_or_default();
+        let words = self.words.get(array.at_word as usize..).unwrap_or_default();
         let Some((&first, rest)) = words.split_first() else { return Footprint::nothing() };
         if array.is_flat {
             return Footprint { offset_bytes: array.origin_bytes, run_bytes: first.saturating_mul(element), axes: SmallVec::new() };

@@ -32,7 +32,12 @@ pub struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         // A thread that is being torn down has no scopes left to leave.
-        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().retain(|(ticket, _)| *ticket != self.ticket));
+        let left = SCOPES.try_with(|scopes| {
+            let mut scopes = scopes.borrow_mut();
+            scopes.iter().position(|(ticket, _)| *ticket == self.ticket).map(|index| scopes.remove(index))
+        });
+        // It may be the device's last handle, whose drop may run code of the user's: not under the borrow.
+        drop(left);
     }
 }
 

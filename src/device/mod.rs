@@ -17,7 +17,7 @@ use crate::audit::{Flow, SharedTraffic, Traffic};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
 use crate::backend::{Backend, Capacity, DeviceKind, MemoryUsage, Position};
 use crate::error::{Error, Result};
-use crate::sync::{DeviceLevel, Mutex};
+use crate::sync::{self, DeviceLevel, Mutex};
 
 pub use current::Entered;
 pub use event::Event;
@@ -146,10 +146,8 @@ impl Device {
     pub fn new_stream(&self) -> Result<Stream> {
         let queue = self.0.backend.new_queue().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
         let core = Arc::new(StreamCore::new(queue, self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
-        let mut streams = self.0.streams.lock();
-        streams.retain(is_in_use);
-        streams.push(Arc::clone(&core));
-        drop(streams);
+        self.forget_unused_streams();
+        self.0.streams.lock().push(Arc::clone(&core));
         Ok(Stream::of(self.clone(), Some(core)))
     }
 
@@ -170,8 +168,9 @@ impl Device {
         }
         all.iter().try_for_each(|(stream, position)| stream.synchronize_to(self, *position))?;
         drop(all);
-        self.0.streams.lock().retain(is_in_use);
-        self.0.visits.lock().retain(|(visitor, upto)| visitor.queue().completed() < *upto);
+        self.forget_unused_streams();
+        self.forget_past_visits();
+        sync::drop_let_go();
         Ok(())
     }
 
@@ -238,10 +237,30 @@ impl Device {
         self.0.traffic.add_avoided(flow);
     }
 
+    /// Streams that nobody has any more and nobody will want to know of. The last handle of one drops what is queued there: not under the lock.
+    fn forget_unused_streams(&self) {
+        let mut streams = self.0.streams.lock();
+        let (kept, unused): (Vec<_>, Vec<_>) = std::mem::take(&mut *streams).into_iter().partition(is_in_use);
+        *streams = kept;
+        if !unused.is_empty() {
+            sync::let_go(unused);
+        }
+    }
+
+    fn forget_past_visits(&self) {
+        let is_over = |(visitor, upto): &(Arc<StreamCore>, Position)| visitor.queue().completed() >= *upto;
+        let mut visits = self.0.visits.lock();
+        if visits.iter().any(is_over) {
+            let (past, pending): (Visits, Visits) = std::mem::take(&mut *visits).into_iter().partition(is_over);
+            *visits = pending;
+            sync::let_go(past);
+        }
+    }
+
     /// Remembers that a stream of another device touches this device's memory up to `position`.
     pub(crate) fn visited_by(&self, stream: &Arc<StreamCore>, position: Position) {
+        self.forget_past_visits();
         let mut visits = self.0.visits.lock();
-        visits.retain(|(visitor, upto)| visitor.queue().completed() < *upto);
         match visits.iter_mut().find(|(visitor, _)| visitor.id() == stream.id()) {
             Some((_, upto)) => *upto = (*upto).max(position),
             None => visits.push((Arc::clone(stream), position)),

@@ -32,7 +32,7 @@ impl Text {
             index
         } else {
             table.entries.push(entry);
-            u32::try_from(table.entries.len() - 1).unwrap_or(u32::MAX - 1)
+            u32::try_from(table.entries.len() - 1).ok().filter(|index| *index < u32::MAX - 1).unwrap_or_else(|| std::process::abort())
         };
         Self(NonZeroU32::MIN.saturating_add(index))
     }
@@ -44,7 +44,10 @@ impl Text {
 
 impl Clone for Text {
     fn clone(&self) -> Self {
-        TABLE.lock().entries[self.index()].handles += 1;
+        let mut table = TABLE.lock();
+        let handles = &mut table.entries[self.index()].handles;
+        // As `Arc` does: handles were forgotten by the billion, and a count that wrapped would free a text in use.
+        *handles = handles.checked_add(1).unwrap_or_else(|| std::process::abort());
         Self(self.0)
     }
 }

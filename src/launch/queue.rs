@@ -158,7 +158,7 @@ fn argument(array: &BoundArray<'_>, acquired: &Acquired, at_word: usize) -> Arra
         address: acquired.address,
         origin_bytes: origin_bytes(array),
         element_bytes: array.storage.space().element_bytes() as u32,
-        at_word: at_word as u16,
+        at_word: at_word as u32,
         is_flat: array.is_flat,
         access: access(array.access),
     }

@@ -272,9 +272,9 @@ impl Uses {
         });
     }
 
-    /// Forgets the writer of `region`: its failure has been seen to.
+    /// The failure of the writer of `region` has been seen to. When the use is over is another question: it stays until then.
     pub(crate) fn forget_writer(&mut self, shape: &[u64], region: &Region) {
-        self.update(shape, Some(region), |usage| usage.writer = Mark::NONE);
+        self.update(shape, Some(region), |usage| usage.writer.work = Position::START);
     }
 
     /// Forgets uses of `region` (`None`: of all) that are known to be over.

@@ -35,6 +35,9 @@ const HOST_READY: u32 = 1;
 /// Readers whose stream and address the fast path of `gpu_on` knows.
 const KNOWN_READERS: usize = 2;
 
+/// What devices align memory to.
+const ALIGNMENT_MAX_BYTES: usize = 256;
+
 /// Everything about one array but its type and its dimensions.
 pub(crate) struct Storage {
     hot: AtomicU32,
@@ -85,7 +88,14 @@ pub(crate) enum Origin {
 }
 
 impl Storage {
+    /// What every array of `T` must be: its size is counted in 32 bits, and allocations of devices are aligned to 256 bytes, as CUDA's are.
+    const fn check_element<T>() {
+        assert!(size_of::<T>() <= u32::MAX as usize, "an element of an array has at most 4 GiB");
+        assert!(align_of::<T>() <= ALIGNMENT_MAX_BYTES, "an element of an array is aligned to at most 256 bytes");
+    }
+
     pub(crate) fn new<T: Element>(space: Space, shape: &[usize], origin: Origin, made_at: &'static Location<'static>) -> Arc<Self> {
+        const { Self::check_element::<T>() };
         let extents = space.extents();
         let host_base = AtomicPtr::new(match &origin {
             Origin::Host(buffer) => buffer.base(),

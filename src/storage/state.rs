@@ -11,6 +11,7 @@ use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, fail
 use crate::coherence::{Access, Coherence, ConstantId, Content, LossId, Place, Region};
 use crate::device::{Device, Stream};
 use crate::order::{At, Mark, StreamKey, Touch, Uses};
+use crate::sync;
 
 /// More streams than this are looked through for idle ones before another is kept.
 const STREAMS_KEPT: usize = 8;
@@ -158,7 +159,6 @@ impl State {
         if let Some(place) = self.find_place(device) {
             return Some(place);
         }
-        let free = self.slots.iter().position(|slot| slot.address.is_none() && slot.uses.is_idle());
         let slot = Slot { device: device.clone(), address: None, uses: Uses::default(), stale_since: None };
         match Place::slot(self.slots.len() + 1) {
             Some(place) => {
@@ -166,11 +166,18 @@ impl State {
                 Some(place)
             }
             None => {
-                let index = free?;
-                self.slots[index] = slot;
-                Place::slot(index + 1)
+                let place = self.free_place()?;
+                sync::let_go(std::mem::replace(self.slot_mut(place), slot).device);
+                Some(place)
             }
         }
+    }
+
+    /// A place without memory, which nobody uses or is bringing something to.
+    fn free_place(&self) -> Option<Place> {
+        let is_claimed = |place: Place| self.rare.iter().flat_map(|rare| &rare.claims).any(|(claimed, _)| *claimed == place);
+        let is_free = |place: &Place| self.slot(*place).address.is_none() && self.slot(*place).uses.is_idle() && !is_claimed(*place);
+        (1..=self.slots.len()).filter_map(Place::slot).find(is_free)
     }
 
     #[inline]
@@ -304,8 +311,8 @@ impl State {
             uses.before(None, Touch::Write, |mark| used[mark.stream.0 as usize] = true);
         }
         for (stream, used) in self.streams.iter_mut().zip(used) {
-            if !used {
-                *stream = None;
+            if !used && let Some(idle) = stream.take() {
+                sync::let_go(idle);
             }
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::constant::newest_device;
-use super::{Request, acquire_host, acquire_on, fill, mark, mark_host_written};
-use crate::audit::{self, Cause, Direction};
+use super::{Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written};
+use crate::audit::{Cause, Direction};
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region};
 use crate::device::{Device, Stream};
@@ -103,6 +103,12 @@ fn transplant(
     for haul in hauls.iter().filter(|haul| haul.stage.is_none()) {
         prepare_on_host(&haul.passage.to(destination, operation, site), &haul.passage.from(source, operation, site))?;
     }
+    for (haul, stream) in hauls.iter().filter_map(|haul| Some((haul, haul.stage.as_ref()?))) {
+        acquire_on(&haul.passage.to(destination, operation, site), stream, Access::Overwrite, &mut Dependencies::new())?;
+        if haul.from.is_none() {
+            acquire_on(&haul.passage.from(source, operation, site), stream, Access::Read, &mut Dependencies::new())?;
+        }
+    }
     if let (Target::On(stream), [(passage, _), ..]) = (target, constants.as_slice()) {
         acquire_on(&passage.to(destination, operation, site), stream, Access::Overwrite, &mut Dependencies::new())?;
     }
@@ -114,7 +120,7 @@ fn transplant(
             &haul.passage.parts,
         )
     });
-    audit::tell();
+    after_locks();
     outcome?;
     for haul in hauls.iter().filter(|haul| haul.stage.is_none()) {
         carry_on_host(&haul.passage.to(destination, operation, site), source.storage, &haul.passage.parts);

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Request, acquire_host, acquire_on, mark, mark_host_written};
+use super::{Request, acquire_host, acquire_on, after_locks, mark, mark_host_written};
 use crate::audit;
 use crate::backend::{Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work};
 use crate::coherence::{Access, Content, Place};
@@ -180,7 +180,7 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
         request.count(&mut state, audit::Direction::ToHost, element_bytes as u64, stream.device_ref(), &stream, Place::HOST);
         (stream, position)
     };
-    audit::tell();
+    after_locks();
     request.wait_for_host(SmallVec::from_iter([(stream.clone(), position)]))?;
     request.outcome_of(&stream, position)?;
     let mut value = Bytes::from_elem(0, element_bytes);

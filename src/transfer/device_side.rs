@@ -4,10 +4,10 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::{MOVED, Marks, Request};
-use crate::audit::{self, Flow};
+use super::{Marks, Request, acquire_host, after_locks};
+use crate::audit::Flow;
 use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
-use crate::coherence::{Access, Piece, Place};
+use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::order::{At, Mark, StreamKey, Touch};
@@ -94,7 +94,7 @@ fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Ma
 /// Copies, allocates and waits as need be, and tells of the copies.
 fn bring(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
     let outcome = bring_untold(request, stream, access, depends);
-    audit::tell();
+    after_locks();
     outcome
 }
 
@@ -121,14 +121,15 @@ fn bring_untold(request: &Request<'_>, stream: &Stream, access: Access, depends:
             state = storage.lock();
             continue;
         }
-        state.claim(place, request.selection);
-        drop(state);
-        let outcome = request.fetch(stream, place, &pieces);
+        if let Some(far) = request.out_of_reach(&state, place, &pieces) {
+            // By way of the host, as an access of its own; then the plan is made anew.
+            drop(state);
+            acquire_host(&Request { selection: &far, ..*request }, Access::Read)?;
+            state = storage.lock();
+            continue;
+        }
+        copied_bytes += request.claimed(state, place, || request.fetch(stream, place, &pieces))?;
         state = storage.lock();
-        state.unclaim(place, request.selection);
-        storage.publish(&state);
-        MOVED.turn();
-        copied_bytes += outcome?;
     };
     order(request, &state, stream, place, access)?;
     if access != Access::Overwrite {
@@ -137,9 +138,22 @@ fn bring_untold(request: &Request<'_>, stream: &Stream, access: Access, depends:
     Ok(Acquired { place, address, copied_bytes })
 }
 
+impl Request<'_> {
+    /// The pieces whose source is a device that the destination does not reach.
+    fn out_of_reach(&self, state: &State, place: Place, pieces: &[Piece]) -> Option<Selection> {
+        let destination = state.slot(place).device.backend();
+        let is_far = |piece: &&Piece| match piece.source {
+            Source::Place(from) if from != Place::HOST => !destination.reaches(&**state.slot(from).device.backend()),
+            _ => false,
+        };
+        let far: SmallVec<[Region; 1]> = pieces.iter().filter(is_far).map(|piece| piece.region).collect();
+        (!far.is_empty()).then_some(Selection::Boxes(far))
+    }
+}
+
 /// Work that still writes host memory which the pieces would be read from.
 fn host_pending(request: &Request<'_>, state: &State, pieces: &[Piece]) -> Option<super::Queued> {
-    let from_host = pieces.iter().any(|piece| piece.source == crate::coherence::Source::Place(Place::HOST));
+    let from_host = pieces.iter().any(|piece| piece.source == Source::Place(Place::HOST));
     if !from_host {
         return None;
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::host_side::allocate;
 use super::{Marks, Request};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work};
@@ -104,10 +103,6 @@ impl Request<'_> {
         let space = self.storage.space();
         let mut state = self.storage.lock();
         let source = state.slot(from).device.clone();
-        if !stream.device_ref().backend().reaches(&**source.backend()) {
-            drop(state);
-            return self.copy_through_host(stream, place, from, regions);
-        }
         if !state.holds(from, regions) {
             // The caller finds the elements stale, and plans again.
             return Ok(0);
@@ -132,14 +127,6 @@ impl Request<'_> {
         self.count(&mut state, Direction::BetweenDevices, bytes, &source, stream, place);
         self.note_queued(&mut state, stream, place, regions, position);
         Ok(bytes)
-    }
-
-    /// Between devices that do not reach each other: down to the host's copy, which becomes valid on the way, and up again.
-    fn copy_through_host(&self, stream: &Stream, place: Place, from: Place, regions: &Regions) -> Result<u64> {
-        allocate(self, &mut self.storage.lock())?;
-        let queued = self.download(from, regions)?;
-        self.wait_for_host(queued)?;
-        self.upload(stream, place, regions)
     }
 
     /// Fills from a constant: no transfer, and nothing is counted.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::device_side::queued;
 use super::fetch::by_source;
-use super::{MOVED, Queued, Request};
-use crate::audit::{self, Direction};
+use super::{Queued, Request, after_locks};
+use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, Memory, Position, Work, failure};
 use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::{self, Stream};
@@ -65,7 +65,7 @@ fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 /// Queues the copies that an access on the host needs, and tells of them. Copies that another thread is queueing are waited for.
 fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
     let outcome = bring_untold(request, access);
-    audit::tell();
+    after_locks();
     outcome
 }
 
@@ -99,14 +99,7 @@ fn bring_untold(request: &Request<'_>, access: Access) -> Result<Queued> {
                 continue;
             }
         }
-        state.claim(Place::HOST, request.selection);
-        drop(state);
-        let outcome = request.fetch_to_host(&pieces);
-        state = storage.lock();
-        state.unclaim(Place::HOST, request.selection);
-        storage.publish(&state);
-        MOVED.turn();
-        return outcome;
+        return request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces));
     }
 }
 

@@ -31,7 +31,7 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{Selection, State, Storage};
-use crate::sync::{ShortGuard, Turnstile};
+use crate::sync::{self, ShortGuard, Turnstile};
 
 pub(crate) use assign::{End, Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on, peek, poke};
@@ -58,6 +58,12 @@ pub(crate) struct Request<'a> {
 /// Turned whenever a claim on some array is given back.
 static MOVED: Turnstile = Turnstile::new();
 
+/// What had to wait until no lock is held: listeners are told of copies, and streams that nobody needs any more go.
+fn after_locks() {
+    audit::tell();
+    sync::drop_let_go();
+}
+
 /// Marks collected under the lock, few as a rule.
 type Marks = SmallVec<[Mark; 4]>;
 
@@ -75,6 +81,33 @@ impl Costs for Nearness<'_> {
         }
         let source = &self.state.slot(from).device;
         if destination.backend().reaches(&**source.backend()) { 1 } else { 3 }
+    }
+}
+
+/// A claim that is being served. It is given back also where something unwinds: nobody waits for it for ever.
+struct Claim<'a> {
+    request: Request<'a>,
+    place: Place,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let storage = self.request.storage;
+        let mut state = storage.lock();
+        state.unclaim(self.place, self.request.selection);
+        storage.publish(&state);
+        drop(state);
+        MOVED.turn();
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Claims the selection at `place` while `serve` queues copies to it, with no lock held.
+    fn claimed<T>(&self, mut state: ShortGuard<'_, State>, place: Place, serve: impl FnOnce() -> T) -> T {
+        state.claim(place, self.selection);
+        drop(state);
+        let _claim = Claim { request: *self, place };
+        serve()
     }
 }
 

@@ -4,22 +4,26 @@ use super::Marks;
 use crate::backend::Address;
 use crate::device::Stream;
 use crate::order::{At, Touch};
-use crate::storage::{Slot, State};
+use crate::storage::{Slot, State, Storage};
+use crate::sync;
 
 /// Frees every device's copy of an array that nobody can use any more. Never waits and never fails: what a backend refuses is done later.
 #[inline]
-pub(crate) fn release(state: &mut State) {
-    if !state.slots.is_empty() {
-        release_slots(state);
+pub(crate) fn release(storage: &Storage) {
+    let mut state = storage.lock();
+    if state.slots.is_empty() {
+        return;
     }
-}
-
-fn release_slots(state: &mut State) {
-    for slot in std::mem::take(&mut state.slots) {
+    let slots = std::mem::take(&mut state.slots);
+    for slot in &slots {
         if let Some(address) = slot.address {
-            release_slot(state, &slot, address);
+            release_slot(&state, slot, address);
         }
     }
+    drop(state);
+    // A slot may hold the last handle of its device, and with it work that was queued there.
+    drop(slots);
+    sync::drop_let_go();
 }
 
 fn release_slot(state: &State, slot: &Slot, address: Address) {

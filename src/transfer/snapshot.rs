@@ -5,10 +5,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::assign::End;
-use super::{Queued, Request, acquire_host};
-use crate::audit::{self, Cause, Direction};
+use super::{Queued, Request, acquire_host, after_locks};
+use crate::audit::{Cause, Direction};
 use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work};
-use crate::coherence::{Access, ConstantId, Place, Region, Source};
+use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::order::Touch;
@@ -52,7 +52,7 @@ pub(crate) fn snapshot(
         }
     }
     let outcome = taken.into_iter().try_for_each(|(place, regions, parts)| snapshot.take_device(&request, stream, place, &regions, parts));
-    audit::tell();
+    after_locks();
     outcome.map(|()| snapshot)
 }
 
@@ -90,25 +90,24 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
         sources.extend(request.plan(&state, Place::HOST, Access::Read)?.into_iter().map(|piece| (piece.source, piece.region)));
         return Ok(sources);
     }
-    // Plan as for a place that holds nothing: the pieces are all parts, from whoever is nearest; the host is asked last.
-    let nowhere = Place::slot(Place::COUNT - 1).unwrap_or(Place::HOST);
-    let mut refused = Ok(());
+    // Something is on its way to the host: what a device holds is taken from there, so as not to wait.
+    let mut is_defined = true;
     request.selection.for_each(space, |region| {
-        let mut pieces = Vec::new();
-        if let Err(refusal) = state.coherence.plan(nowhere, region, Access::Read, &HostLast, &mut pieces) {
-            refused = Err(super::error::undefined(request, &state, &refusal));
-        }
-        sources.extend(pieces.into_iter().map(|piece| (piece.source, piece.region)));
+        state.coherence.newest(region, |part, content| match content {
+            Content::Undefined(_) => is_defined = false,
+            Content::Constant { value, .. } => sources.push((Source::Constant(value), *part)),
+            Content::Stored(holders) => sources.push((Source::Place(device_first(holders)), *part)),
+        });
     });
-    refused.map(|()| sources)
+    if !is_defined {
+        request.plan(&state, Place::HOST, Access::Read)?;
+    }
+    Ok(sources)
 }
 
-struct HostLast;
-
-impl crate::coherence::Costs for HostLast {
-    fn cost(&self, from: Place) -> u32 {
-        u32::from(from == Place::HOST)
-    }
+/// A device if one holds the contents, else the host.
+fn device_first(holders: Holders) -> Place {
+    holders.places().iter().find(|place| *place != Place::HOST).unwrap_or(Place::HOST)
 }
 
 /// The copies from a box of a view to a packed array of the view's shape.

@@ -310,7 +310,7 @@ fn an_array_without_a_byte_needs_no_memory() {
     let scene = scene();
     let look = body("look", |views| assert_eq!(views[0].len(), 0));
     let Work::Launch(mut work) = launch(&look, &[(Address(0), 0, Access::Read)]) else { unreachable!("a launch is a launch") };
-    let at_word = work.arguments.words.len() as u16;
+    let at_word = work.arguments.words.len() as u32;
     work.arguments.words.extend_from_slice(&[2, 0, 8, 8, 1]);
     let (address, access) = (Address(3), Access::Read);
     work.arguments.arrays.push(ArrayArgument { address, origin_bytes: 900, element_bytes: 1, at_word, is_flat: false, access });

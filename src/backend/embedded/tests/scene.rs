@@ -157,7 +157,7 @@ pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) ->
         address,
         origin_bytes: 0,
         element_bytes: 1,
-        at_word: at_word as u16,
+        at_word: at_word as u32,
         is_flat: true,
         access,
     };
