@@ -126,6 +126,30 @@ impl<D: Dimension> Layout<D> {
     /// For `'a` the view's elements lie in initialised memory from `base` on and nobody writes them.
     #[inline]
     pub(crate) unsafe fn view<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
+        if self.runs_upwards() && !base.is_null() {
+            let start = base.cast::<T>().wrapping_add(self.offset);
+            // SAFETY: as below; strides are upwards already, so that the element with index 0, 0, ... lies lowest.
+            let raw = unsafe { RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.strides.clone()), start) };
+            // SAFETY: as the caller promises.
+            return unsafe { raw.deref_into_view() };
+        }
+        // SAFETY: the caller's promise is handed on.
+        unsafe { self.view_turned(base) }
+    }
+
+    /// No stride is below zero: the usual case.
+    #[inline]
+    fn runs_upwards(&self) -> bool {
+        self.strides().iter().all(|stride| *stride >= 0)
+    }
+
+    /// `view` where axes may run backwards.
+    ///
+    /// # Safety
+    ///
+    /// As `view`.
+    #[cold]
+    unsafe fn view_turned<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
         let start = self.start::<T>(base);
         // SAFETY: the elements lie in one allocation from `base` on, as the caller promises, so moving along all axes stays within it; the lengths
         // were checked when the array was made; strides are turned upwards.
