@@ -18,6 +18,17 @@ use bytemuck::Pod;
 /// let cloud = SmartArray::from(vec![Particle { position: [0.0; 3], mass: 1.0 }; 100]);
 /// assert_eq!(cloud.len(), 100);
 /// ```
+///
+/// Aligned to more than any device aligns its memory:
+///
+/// ```compile_fail,E0080
+/// # use resident::{SmartArray, bytemuck::{Pod, Zeroable}};
+/// #[repr(C, align(512))]
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// struct Page([u8; 512]);
+///
+/// let pages = SmartArray::from(vec![Page([0; 512]); 4]); // with `align(256)` and 256 bytes it compiles
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an element of an array",
     label = "not an element",
