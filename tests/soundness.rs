@@ -69,6 +69,36 @@ fn empty_and_reversed() -> [SmartArray<u32, Ix2>; 4] {
     arrays
 }
 
+/// Where a view without elements points: reversed axes do not move it, as there is no memory to move in.
+fn nowhere() -> *const u32 {
+    std::ptr::dangling()
+}
+
+#[test]
+fn an_empty_view_with_a_reversed_axis_points_where_a_straight_one_does() -> Result<()> {
+    let kernel = Kernel::<(In<u32, Ix2>, InOut<u32>)>::new("looking").host(|_, (x, y)| y[0] += u32::from(x.as_ptr() == nowhere()));
+    let (device, mut count) = (idle_device(), SmartArray::from(vec![0]));
+    assert_eq!(SmartArray::<u32, Ix2>::zeros((0, 3)).host()?.as_ptr(), nowhere());
+    for mut array in empty_and_reversed() {
+        assert_eq!(array.host()?.as_ptr(), nowhere());
+        assert_eq!(array.host_mut()?.as_ptr(), nowhere());
+        kernel.launch_on(&device.stream(), one(), (&array, &mut count))?;
+    }
+    assert_eq!(count.get(0)?, 4);
+    Ok(())
+}
+
+#[test]
+fn an_array_like_an_empty_one_with_a_reversed_axis_is_of_use() -> Result<()> {
+    for array in empty_and_reversed() {
+        let mut like = SmartArray::<u32, _>::zeros_like(&array);
+        assert_eq!(like.host_mut()?.shape(), array.shape());
+        assert_eq!(like.into_array()?.shape(), array.shape());
+        assert_eq!(SmartArray::<u32, _>::uninit_like(&array).into_array()?.shape(), array.shape());
+    }
+    Ok(())
+}
+
 #[test]
 fn an_empty_array_with_a_reversed_axis_is_seen_on_the_host() -> Result<()> {
     for mut array in empty_and_reversed() {
