@@ -4,6 +4,7 @@
 //! publishes what the fast paths read.
 
 mod host;
+mod published;
 mod space;
 mod state;
 mod strided;
@@ -12,7 +13,6 @@ use std::any::type_name;
 use std::fmt;
 use std::panic::Location;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
@@ -24,28 +24,23 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
+/// What `published` is built on; its test builds it on loom's.
+mod atomics {
+    pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+}
+
 pub(crate) use host::HostBuffer;
+use published::Published;
 pub(crate) use space::{Selection, Space};
 pub(crate) use state::{Slot, State, WholeAtHand};
 pub(crate) use strided::{Ranges, Strided, copies_between};
-
-/// The whole array is valid on the host and nothing queued writes it there.
-const HOST_READY: u32 = 1;
-
-/// Readers whose stream and address the fast path of `gpu_on` knows.
-const KNOWN_READERS: usize = 2;
 
 /// What devices align memory to.
 const ALIGNMENT_MAX_BYTES: usize = 256;
 
 /// Everything about one array but its type and its dimensions.
 pub(crate) struct Storage {
-    hot: AtomicU32,
-    /// The host memory's start, once there is one. Written before `HOST_READY` is set for the first time, and never again.
-    host_base: AtomicPtr<u8>,
-    known: [KnownReader; KNOWN_READERS],
-    /// Late failures that were taken in when the known readers were entered.
-    known_epoch: AtomicU64,
+    published: Published,
     state: ShortLock<State, ArrayLevel>,
     space: Space,
     /// Elements along each axis, unless these are the extents of `space`.
@@ -69,14 +64,6 @@ impl ElementType {
     }
 }
 
-/// A stream that is entered as an open reader of the whole valid copy of its device, and where that copy is.
-#[derive(Default)]
-struct KnownReader {
-    /// The stream's number, 0 for none. Set last, with release; reset only under `&mut` of every view of the array.
-    stream: AtomicU64,
-    address: AtomicU64,
-}
-
 /// What an array starts as.
 pub(crate) enum Origin {
     /// Never written.
@@ -97,21 +84,17 @@ impl Storage {
     pub(crate) fn new<T: Element>(space: Space, shape: &[usize], origin: Origin, made_at: &'static Location<'static>) -> Arc<Self> {
         const { Self::check_element::<T>() };
         let extents = space.extents();
-        let host_base = AtomicPtr::new(match &origin {
+        let host_base = match &origin {
             Origin::Host(buffer) => buffer.base(),
             _ => null_mut(),
-        });
+        };
         let state = match origin {
             Origin::Uninitialised => State::new(Coherence::undefined(extents)),
             Origin::Constant(value) => State::constant(Coherence::constant(extents, ConstantId(0)), value),
             Origin::Host(buffer) => State::on_host(Coherence::stored(extents, Place::HOST), buffer),
         };
-        let hot = AtomicU32::new(if state.is_host_ready() { HOST_READY } else { 0 });
         let storage = Arc::new(Self {
-            hot,
-            host_base,
-            known: Default::default(),
-            known_epoch: AtomicU64::new(0),
+            published: Published::new(host_base, state.is_host_ready()),
             state: ShortLock::new(state),
             shape: shape_beside(&space, shape),
             space,
@@ -137,13 +120,13 @@ impl Storage {
     /// The host memory's start, if the whole array can be read there right now.
     #[inline]
     pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
-        // Acquire: what made the host valid happened before, the first write of `host_base` included.
-        (self.hot.load(Ordering::Acquire) & HOST_READY != 0).then(|| self.host_base.load(Ordering::Relaxed))
+        self.published.ready_on_host()
     }
 
     /// The host memory's start; null before there is any.
+    #[inline]
     pub(crate) fn host_base(&self) -> *mut u8 {
-        self.host_base.load(Ordering::Acquire)
+        self.published.host_base()
     }
 
     /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no room.
@@ -153,7 +136,7 @@ impl Storage {
         }
         let made = usize::try_from(self.space.len()).ok().and_then(self.element.make_host);
         let Some(buffer) = made else { return false };
-        self.host_base.store(buffer.base(), Ordering::Release);
+        self.published.set_host_base(buffer.base());
         state.host = Some(Arc::new(buffer));
         true
     }
@@ -161,44 +144,24 @@ impl Storage {
     /// Tells the fast paths what they may assume. Called with the lock held, after every change of `state`.
     #[inline]
     pub(crate) fn publish(&self, state: &State) {
-        let hot = if state.is_host_ready() { HOST_READY } else { 0 };
-        if self.hot.load(Ordering::Relaxed) != hot {
-            self.hot.store(hot, Ordering::Release);
-        }
+        self.published.set_host_ready(state.is_host_ready());
     }
 
     /// The device address of the whole array, if `stream` is entered as its reader already.
     #[inline]
     pub(crate) fn known_to(&self, stream: u64) -> Option<u64> {
-        let known = self.known.iter().find(|known| known.stream.load(Ordering::Acquire) == stream)?;
-        let is_sound = self.known_epoch.load(Ordering::Relaxed) == failure::epoch();
-        is_sound.then(|| known.address.load(Ordering::Relaxed))
+        self.published.known_to(stream, failure::epoch())
     }
 
     /// Enters a reader for the fast path, where there is room. Called with the lock held.
     pub(crate) fn know(&self, state: &State, stream: u64, address: u64) {
-        let epoch = state.seen_failures();
-        let is_first = self.known.iter().all(|known| known.stream.load(Ordering::Relaxed) == 0);
-        if is_first {
-            self.known_epoch.store(epoch, Ordering::Relaxed);
-        } else if self.known_epoch.load(Ordering::Relaxed) != epoch {
-            // What was entered before the last failure may be spoilt by it, and cannot be taken out while others read: it is just not used.
-            return;
-        }
-        let free = self.known.iter().find(|known| [0, stream].contains(&known.stream.load(Ordering::Relaxed)));
-        if let Some(known) = free {
-            known.address.store(address, Ordering::Relaxed);
-            known.stream.store(stream, Ordering::Release);
-        }
+        self.published.know(state.seen_failures(), stream, address);
     }
 
     /// Forgets all known readers: the array is about to change. Called with the lock held.
+    #[inline]
     pub(crate) fn forget_known(&self) {
-        for known in &self.known {
-            if known.stream.load(Ordering::Relaxed) != 0 {
-                known.stream.store(0, Ordering::Release);
-            }
-        }
+        self.published.forget_known();
     }
 
     /// Its name, or its type, shape and the line that made it.
