@@ -28,10 +28,10 @@ fn orders_in_which(model: impl Fn(&dyn Fn()) + Send + Sync + 'static) -> u32 {
     let count = std::sync::Arc::clone(&seen);
     loom::model(move || {
         model(&|| {
-            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            count.fetch_add(1, Ordering::Relaxed);
         });
     });
-    seen.load(std::sync::atomic::Ordering::Relaxed)
+    seen.load(Ordering::Relaxed)
 }
 
 #[test]
