@@ -46,6 +46,19 @@ pub(crate) enum Access {
     Overwrite,
 }
 
+impl Access {
+    /// The one access that two in a row amount to, of the same region at the same place: what is needed on entry, and the effect on exit. So the
+    /// accesses of a chain of launches can be summed, and the chain acquired and marked as one.
+    #[must_use]
+    pub(crate) const fn followed_by(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Read, Self::Read) => Self::Read,
+            (Self::Overwrite, _) => Self::Overwrite,
+            (Self::Read | Self::ReadWrite, _) => Self::ReadWrite,
+        }
+    }
+}
+
 impl Content {
     /// True if the element can be read in the memory of `place` as it stands.
     #[must_use]

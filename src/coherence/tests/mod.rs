@@ -9,4 +9,5 @@ mod programs;
 mod region;
 mod set;
 mod span;
+mod sums;
 mod sweep;
