@@ -255,8 +255,7 @@ impl Uses {
         match (touch, &mut *self) {
             // What a write leaves does not depend on what was before.
             (Touch::Write, Self::Mapped(map)) => {
-                let whole = Region::whole(shape);
-                map.update_values(region.unwrap_or(&whole), |_| Use::written(mark));
+                on_part(shape, region, |region| map.update_values(region, |_| Use::written(mark)));
             }
             _ => self.update(shape, region, |usage| usage.after(touch, mark)),
         }
@@ -294,7 +293,8 @@ impl Uses {
     fn update(&mut self, shape: &[u64], region: Option<&Region>, change: impl Fn(&mut Use)) {
         match (self.uniform_mut(), region) {
             (Some(usage), None) => change(usage),
-            (_, region) => self.update_part(shape, region.unwrap_or(&Region::whole(shape)), change),
+            (_, Some(region)) => self.update_part(shape, region, change),
+            (None, None) => self.update_part(shape, &Region::whole(shape), change),
         }
     }
 
@@ -327,4 +327,12 @@ fn visit_values(map: &RegionMap<Use>, region: Option<&Region>, mut visit: impl F
         Some(region) => map.any_value(region, &mut look),
         None => map.any_value(&Region::whole(map.shape()), &mut look),
     };
+}
+
+/// Calls with a region, the whole space if none is given: a box of it is made only then.
+fn on_part(shape: &[u64], region: Option<&Region>, change: impl FnOnce(&Region)) {
+    match region {
+        Some(region) => change(region),
+        None => change(&Region::whole(shape)),
+    }
 }
