@@ -15,7 +15,7 @@ use crate::backend::Position;
 use crate::coherence::{Access, Region, RegionMap};
 
 /// A stream, as the array that keeps it numbers it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StreamKey(pub(crate) u32);
 
 impl StreamKey {

@@ -192,7 +192,7 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
         enter(request, &mut state, stream, acquired.place, access, At::OPEN);
         know(request, &state, stream, &acquired);
     } else if let Some(work) = inherited_at_hand(stream, &depends) {
-        enter_foreign(request, &mut state, stream, &acquired, access, Mark::foreign(StreamKey::default(), At::OPEN, work));
+        enter_foreign(request, &mut state, stream, &acquired, access, (At::OPEN, work));
     } else {
         drop(state);
         mark_foreign(request, stream, &acquired, access, At::OPEN, depends)?;
@@ -234,14 +234,20 @@ pub(crate) fn mark_foreign(
         None => inherited(request, stream, acquired.address, depends)?,
     };
     let mut state = request.storage.lock();
-    enter_foreign(request, &mut state, stream, acquired, access, Mark::foreign(StreamKey::default(), at, work));
+    enter_foreign(request, &mut state, stream, acquired, access, (at, work));
     Ok(())
 }
 
-fn enter_foreign(request: &Request<'_>, state: &mut State, stream: &Stream, acquired: &Acquired, access: Access, mark: Mark) {
+fn enter_foreign(
+    request: &Request<'_>,
+    state: &mut State,
+    stream: &Stream,
+    acquired: &Acquired,
+    access: Access,
+    (at, work): (At, Position),
+) {
     state.handed_out = true;
-    let mut mark = mark;
-    mark.stream = state.key_of(stream);
+    let mark = Mark::foreign(state.key_of(stream), at, work);
     request.enter_mark(state, acquired.place, Touch::Write, mark);
     written(request, state, acquired.place, access);
 }
