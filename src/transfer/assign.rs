@@ -100,33 +100,36 @@ fn transplant(
         return Ok(());
     }
     let (hauls, constants) = sorted(destination, source, contents, target, (operation, site));
-    for haul in hauls.iter().filter(|haul| haul.stage.is_none()) {
-        prepare_on_host(&haul.passage.to(destination, operation, site), &haul.passage.from(source, operation, site))?;
-    }
-    for (haul, stream) in hauls.iter().filter_map(|haul| Some((haul, haul.stage.as_ref()?))) {
-        acquire_on(&haul.passage.to(destination, operation, site), stream, Access::Overwrite, &mut Dependencies::new())?;
-        if haul.from.is_none() {
-            acquire_on(&haul.passage.from(source, operation, site), stream, Access::Read, &mut Dependencies::new())?;
-        }
+    let to = |passage| Passage::to(passage, destination, operation, site);
+    let from = |passage| Passage::from(passage, source, operation, site);
+    for Haul { stage, from: neighbour, passage } in &hauls {
+        prepare(&to(passage), &from(passage), stage.as_ref(), *neighbour)?;
     }
     if let (Target::On(stream), [(passage, _), ..]) = (target, constants.as_slice()) {
-        acquire_on(&passage.to(destination, operation, site), stream, Access::Overwrite, &mut Dependencies::new())?;
+        acquire_on(&to(passage), stream, Access::Overwrite, &mut Dependencies::new())?;
     }
-    let outcome = hauls.iter().filter_map(|haul| Some((haul, haul.stage.as_ref()?))).try_for_each(|(haul, stream)| {
-        carry_on_device(
-            &haul.passage.to(destination, operation, site),
-            &haul.passage.from(source, operation, site),
-            stream,
-            &haul.passage.parts,
-        )
-    });
+    let mut on_devices = hauls.iter().filter_map(|haul| Some((&haul.passage, haul.stage.as_ref()?)));
+    let outcome = on_devices.try_for_each(|(passage, stream)| carry_on_device(&to(passage), &from(passage), stream, &passage.parts));
     after_locks();
     outcome?;
-    for haul in hauls.iter().filter(|haul| haul.stage.is_none()) {
-        carry_on_host(&haul.passage.to(destination, operation, site), source.storage, &haul.passage.parts);
+    for Haul { passage, .. } in hauls.iter().filter(|haul| haul.stage.is_none()) {
+        carry_on_host(&to(passage), source.storage, &passage.parts);
     }
     for (passage, value) in &constants {
-        carry_constant(&passage.to(destination, operation, site), source.storage, *value, target);
+        carry_constant(&to(passage), source.storage, *value, target);
+    }
+    Ok(())
+}
+
+/// Memory at the destination, the source at the stage, and on the host whatever has to be waited for: from here on there is only to copy.
+fn prepare(to: &Request<'_>, from: &Request<'_>, stage: Option<&Stream>, neighbour: Option<Place>) -> Result<()> {
+    let Some(stream) = stage else {
+        acquire_host(from, Access::Read)?;
+        return acquire_host(to, Access::Overwrite);
+    };
+    acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
+    if neighbour.is_none() {
+        acquire_on(from, stream, Access::Read, &mut Dependencies::new())?;
     }
     Ok(())
 }
@@ -243,18 +246,12 @@ fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Place>
     holders.places().iter().filter(|place| *place != Place::HOST).find(reaches)
 }
 
-/// Memory, and whatever has to be waited for: from here on the host can copy.
-fn prepare_on_host(to: &Request<'_>, from: &Request<'_>) -> Result<()> {
-    acquire_host(from, Access::Read)?;
-    acquire_host(to, Access::Overwrite)
-}
-
 fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyPart; 1]>) {
     mark_host_written(to, Access::Overwrite);
     for part in parts {
         // SAFETY: both arrays have host memory of their space's size and the part lies within both by construction of `copies_between`. The source
         // is valid on the host and read by shared borrow; the destination is borrowed exclusively and nothing queued touches it, as
-        // `prepare_on_host` saw to: what was queued since by this very call copies other parts. Both can be one array only through disjoint parts.
+        // `prepare` saw to: what was queued since by this very call copies other parts. Both can be one array only through disjoint parts.
         unsafe { super::bytes::copy_part(source.host_base(), to.storage.host_base(), part) };
     }
 }
