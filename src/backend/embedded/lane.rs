@@ -169,7 +169,7 @@ impl Lane {
     }
 
     /// Sees to it that `position` completes: sleeps, or runs ready work of the world.
-    pub(super) fn wait_until(&self, position: Position) -> Result<(), BackendError> {
+    pub(super) fn wait_until(self: &Arc<Self>, position: Position) -> Result<(), BackendError> {
         let Engine::Seeded(world) = &self.engine else {
             self.progress.block_until(position);
             return Ok(());

@@ -125,7 +125,7 @@ impl EmbeddedQueue {
 }
 
 /// Waits for a position of a lane that is not complete yet: refused inside a body.
-pub(super) fn wait_in(lane: &Lane, position: Position) -> Result<(), BackendError> {
+pub(super) fn wait_in(lane: &Arc<Lane>, position: Position) -> Result<(), BackendError> {
     if execute::in_body() {
         return Err(inside_kernel("synchronize"));
     }

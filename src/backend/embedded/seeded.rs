@@ -72,17 +72,15 @@ impl World {
     }
 
     /// Runs ready operations until `position` of `lane` has completed; `false` if that cannot come to be.
-    pub(super) fn run_until(&self, lane: &Lane, position: Position) -> bool {
+    pub(super) fn run_until(&self, lane: &Arc<Lane>, position: Position) -> bool {
         while !lane.progress().is_complete(position) {
             if self.step() {
                 continue;
             }
-            // Nothing is ready: then some line waits for a lane that is not of this world, or was run meanwhile by another thread.
-            match self.foreign_point() {
+            // Nothing is ready. What holds the lane up may be a lane that is not of this world; otherwise another thread ran something meanwhile.
+            match self.foreign_point_before(lane) {
                 Some(point) if point.wait().is_err() => return false,
-                Some(_) => {}
-                None if self.has_ready() => {}
-                None => return lane.progress().is_complete(position),
+                _ => {}
             }
         }
         true
@@ -104,15 +102,15 @@ impl World {
         Some((lane, queued))
     }
 
-    fn has_ready(&self) -> bool {
-        self.lock().lanes.iter().any(is_ready)
-    }
-
-    /// An event at the head of a line that no work of this world will complete.
-    fn foreign_point(&self) -> Option<Point> {
-        let state = self.lock();
-        let is_foreign = |point: &Point| !point.is_complete() && !state.lanes.iter().any(|lane| Arc::ptr_eq(lane, &point.lane));
-        state.lanes.iter().filter_map(head_point).find(is_foreign)
+    /// The event of another world that `lane` is held up by, itself or through the lanes that it waits for. What other lanes wait for is of no
+    /// interest: the caller may be the very thread that is to complete it.
+    fn foreign_point_before(&self, lane: &Arc<Lane>) -> Option<Point> {
+        let lanes = self.lock().lanes.clone();
+        let mut point = pending_point(lane)?;
+        while lanes.iter().any(|known| Arc::ptr_eq(known, &point.lane)) {
+            point = pending_point(&point.lane)?;
+        }
+        Some(point)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -141,9 +139,10 @@ fn is_ready(lane: &Arc<Lane>) -> bool {
     }
 }
 
-fn head_point(lane: &Arc<Lane>) -> Option<Point> {
+/// The event that the line's next operation waits for.
+fn pending_point(lane: &Arc<Lane>) -> Option<Point> {
     match &lane.lock().queued.front()?.operation {
-        Operation::Upkeep(Upkeep::Wait(point)) => Some(point.clone()),
+        Operation::Upkeep(Upkeep::Wait(point)) if !point.is_complete() => Some(point.clone()),
         _ => None,
     }
 }

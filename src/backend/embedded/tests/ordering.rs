@@ -146,3 +146,24 @@ fn worker_and_seeded_queues_may_wait_for_each_other() {
     finish(&third);
     assert_eq!(*ran.lock().unwrap(), [1, 2, 3]);
 }
+
+#[test]
+fn a_worker_that_runs_a_world_waits_for_what_holds_its_own_event_up() {
+    let (one, other) = (EmbeddedDevice::plain(), EmbeddedDevice::plain());
+    let seeded = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    // The lane that was made first is the one that a world comes to first: it waits for the worker that comes to run the world.
+    let (last, first) = (queue_of(&seeded), seeded.new_queue().unwrap());
+    let (slow, worker) = (queue_of(&one), queue_of(&other));
+    let (open_slow, slow_gate) = gate();
+    let (open_worker, worker_gate) = gate();
+    slow.submit(launch(&slow_gate, &[])).unwrap();
+    first.wait(slow.record(false).unwrap().as_ref()).unwrap();
+    worker.submit(launch(&worker_gate, &[])).unwrap();
+    worker.wait(first.record(false).unwrap().as_ref()).unwrap();
+    last.wait(worker.record(false).unwrap().as_ref()).unwrap();
+    drop(open_worker);
+    // Time for the worker to come to its wait; if it is late, the test only shows less.
+    thread::sleep(Duration::from_millis(20));
+    drop(open_slow);
+    finish(&last);
+}
