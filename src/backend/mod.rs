@@ -15,8 +15,12 @@
 //! * No call waits for another thread of this process that may hold a lock of this library, `synchronize_to`, `trim` and an `allocate` that finds
 //!   no room aside, which are called with no lock held.
 
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
 pub(crate) mod embedded;
 pub(crate) mod failure;
+pub(crate) mod program;
+pub(crate) mod scope;
 pub(crate) mod work;
 
 use std::any::Any;
@@ -27,6 +31,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub(crate) use program::{BodyKind, Code, ElementLayout, LoadError, Loaded, ParameterLayout, Program};
+pub use program::{CudaSource, KernelAttributes};
 pub(crate) use work::{
     Access, Arguments, ArrayArgument, Body, Bytes, CopyPart, CopyWork, Dependencies, FillWork, Footprint, HostMemory, Label, LaunchWork,
     Memory, Work,
@@ -107,6 +113,10 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn poison(&self) -> Option<u8>;
     /// Whether copies between this device and `peer` run directly; otherwise they are staged through the host.
     fn reaches(&self, peer: &dyn Backend) -> bool;
+    /// Which bodies of a kernel run here.
+    fn runs(&self) -> BodyKind;
+    /// Compiles device code if need be, and loads it. Only for devices that run such; slow the first time.
+    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError>;
     /// The concrete backend, for the backend's own public face (`Device::emulation`).
     fn as_any(&self) -> &dyn Any;
 }

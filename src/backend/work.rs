@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Address, FailureKind, Position, QueueId};
+use super::{Address, Code, FailureKind, Position, QueueId};
 use crate::grid::Grid;
 
 /// A value's bytes, as a fill pattern.
@@ -181,7 +181,7 @@ pub(crate) unsafe trait Body: Send + Sync + Debug {
 /// A kernel launch.
 #[derive(Debug)]
 pub(crate) struct LaunchWork {
-    pub(crate) body: Arc<dyn Body>,
+    pub(crate) code: Code,
     pub(crate) grid: Grid,
     pub(crate) arguments: Arguments,
     pub(crate) depends: Dependencies,

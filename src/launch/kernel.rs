@@ -8,7 +8,7 @@ use super::argument::{Arguments, Bound};
 use super::body::HostBody;
 use super::queue::{self, Launch};
 use super::signature::Signature;
-use crate::backend::Body;
+use crate::backend::Code;
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result, Text};
 use crate::grid::Grid;
@@ -40,7 +40,7 @@ struct Inner<S: Signature> {
     /// `kernel "name"`, for messages.
     title: Arc<str>,
     requirements: Vec<Requirement<S>>,
-    host: Option<Arc<dyn Body>>,
+    host: Option<Code>,
 }
 
 /// Whether a requirement holds.
@@ -78,7 +78,7 @@ impl<S: Signature> Kernel<S> {
     /// [`InsideKernel`](crate::Error::InsideKernel).
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
-        self.with(|inner| inner.host = Some(Arc::new(HostBody::<S, _>::new(Arc::clone(&inner.name), run))))
+        self.with(|inner| inner.host = Some(Code::Host(Arc::new(HostBody::<S, _>::new(Arc::clone(&inner.name), run)))))
     }
 
     fn with(self, change: impl FnOnce(&mut Inner<S>)) -> Self {
@@ -122,8 +122,8 @@ impl<S: Signature> Kernel<S> {
     fn launch_from<A: Arguments<S>>(&self, stream: &Stream, grid: Grid, arguments: &A, site: &'static Location<'static>) -> Result<()> {
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
-            let Some(body) = &self.inner.host else { return Err(self.no_body(&stream.device().name())) };
-            queue::launch(&Launch { body, title: &self.inner.title, grid, bound, site }, stream)
+            let Some(code) = &self.inner.host else { return Err(self.no_body(&stream.device().name())) };
+            queue::launch(&Launch { code, title: &self.inner.title, grid, bound, site }, stream)
         })
     }
 
@@ -137,8 +137,8 @@ impl<S: Signature> Kernel<S> {
         let site = Location::caller();
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
-            let Some(body) = &self.inner.host else { return Err(self.no_body("the host")) };
-            queue::call(&Launch { body, title: &self.inner.title, grid, bound, site })
+            let Some(code @ Code::Host(body)) = &self.inner.host else { return Err(self.no_body("the host")) };
+            queue::call(&Launch { code, title: &self.inner.title, grid, bound, site }, &**body)
         })
     }
 

@@ -1,13 +1,12 @@
 //! A launch with its types erased: acquire each argument, queue the body, mark what it used.
 
 use std::panic::Location;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::argument::{Bound, BoundArray};
 use crate::audit::{self, Cause, Flow};
-use crate::backend::{self, Arguments, ArrayArgument, BackendError, Body, Dependencies, LaunchWork, Position, Work};
+use crate::backend::{self, Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position, Work};
 use crate::coherence::Access;
 use crate::device::{Stream, call_error};
 use crate::error::{Error, Result};
@@ -21,7 +20,7 @@ type Selections = SmallVec<[Selection; 4]>;
 /// What is to be launched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
-    pub(super) body: &'a Arc<dyn Body>,
+    pub(super) code: &'a Code,
     pub(super) title: &'a str,
     pub(super) grid: Grid,
     pub(super) bound: &'a [Bound<'a>],
@@ -73,7 +72,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     let selections = launch.selections();
     let mut acquired: SmallVec<[Acquired; 6]> = SmallVec::new();
     let mut work = LaunchWork {
-        body: Arc::clone(launch.body),
+        code: launch.code.clone(),
         grid: launch.grid,
         arguments: Arguments::default(),
         depends: Dependencies::new(),
@@ -179,7 +178,7 @@ fn access(access: Access) -> backend::Access {
 }
 
 /// Runs the body on the host copies.
-pub(super) fn call(launch: &Launch<'_>) -> Result<()> {
+pub(super) fn call(launch: &Launch<'_>, body: &dyn Body) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
@@ -196,7 +195,7 @@ pub(super) fn call(launch: &Launch<'_>) -> Result<()> {
         launch.arrays().map(|array| array.storage.host_base().wrapping_add(origin_bytes(array) as usize)).collect();
     // SAFETY: the words are those of this kernel's arguments, in its order. Each part was acquired on the host: initialised memory that nothing
     // queued writes (reads) or touches (writes); the borrows in the arguments keep everybody else out until the body returns.
-    unsafe { launch.body.run(launch.grid, &words, &pointers) };
+    unsafe { body.run(launch.grid, &words, &pointers) };
     Ok(())
 }
 

@@ -25,7 +25,7 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use crate::audit::{self, Cause, Direction, Record, Traffic};
-use crate::backend::{Dependencies, Position, embedded};
+use crate::backend::{Dependencies, Position, scope};
 use crate::coherence::{Access, Costs, Piece, Place};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -174,7 +174,7 @@ impl Request<'_> {
 
     /// Gives the lock back until a claim is, and takes it again. Inside a kernel body nothing is waited for.
     fn wait_for_claim<'s>(&'s self, state: ShortGuard<'s, State>) -> Result<ShortGuard<'s, State>> {
-        if embedded::in_body() {
+        if scope::in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));
         }
         let seen = MOVED.count();

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::emulation::{Emulation, Link};
-use super::execute;
 use super::instruments::{Instruments, bare_draft};
 use super::lane::{Engine, Lane};
 use super::log::{CallKind, EmulationLog};
@@ -15,7 +14,9 @@ use super::queue::EmbeddedQueue;
 use super::seeded::World;
 use super::time;
 use super::tracker::Tracker;
-use crate::backend::{Address, Backend, BackendError, BackendErrorKind, Capacity, DeviceKind, MemoryUsage, Position, Queue};
+use crate::backend::{
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, LoadError, Loaded, MemoryUsage, Position, Program, Queue, scope,
+};
 
 /// The poison: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -130,7 +131,7 @@ impl DeviceCore {
         let lanes: Vec<Arc<Lane>> = self.lanes().iter().filter_map(Weak::upgrade).collect();
         let pending = lanes.iter().filter(|lane| !lane.progress().is_complete(lane.last_free()));
         for lane in pending {
-            if execute::in_body() {
+            if scope::in_body() {
                 return Err(inside_kernel(call));
             }
             lane.wait_until(lane.last_free())?;
@@ -187,6 +188,14 @@ impl Backend for EmbeddedDevice {
 
     fn reaches(&self, peer: &dyn Backend) -> bool {
         peer.as_any().is::<Self>()
+    }
+
+    fn runs(&self) -> BodyKind {
+        BodyKind::Host
+    }
+
+    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+        Err(LoadError::Program(format!("kernel \"{}\" has device code, which the embedded device does not run", program.kernel)))
     }
 
     fn as_any(&self) -> &dyn Any {

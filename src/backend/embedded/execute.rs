@@ -1,7 +1,6 @@
 //! How one operation is run: the same in both modes, on a thread that is marked as running queued work.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use smallvec::SmallVec;
@@ -13,37 +12,9 @@ use super::memory::{Located, Map};
 use super::operation::{Operation, Queued, Upkeep};
 use super::transfer::{self, Span};
 use crate::backend::{
-    Address, Arguments, ArrayArgument, CopyWork, Dependencies, FailureKind, FailureRecord, FillWork, Footprint, HostMemory, LaunchWork,
+    Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord, FillWork, Footprint, HostMemory, LaunchWork,
     Memory, Work, failure,
 };
-
-thread_local! {
-    static IN_BODY: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread is running queued work, a kernel body above all: a call that would have to wait is then refused.
-pub(crate) fn in_body() -> bool {
-    IN_BODY.get()
-}
-
-/// Marks this thread as running queued work until dropped.
-#[derive(Debug)]
-pub(super) struct BodyScope {
-    before: bool,
-}
-
-impl BodyScope {
-    /// Marks the thread.
-    pub(super) fn enter() -> Self {
-        Self { before: IN_BODY.replace(true) }
-    }
-}
-
-impl Drop for BodyScope {
-    fn drop(&mut self) {
-        IN_BODY.set(self.before);
-    }
-}
 
 /// Runs an operation; what fails is recorded by the caller, who also drops the operation.
 pub(super) fn execute(lane: &Lane, queued: &Queued) -> Result<(), FailureRecord> {
@@ -175,11 +146,12 @@ type Resolved = (SmallVec<[Option<Located>; 6]>, SmallVec<[*mut u8; 6]>);
 
 /// Runs a body on the memory that its arguments name.
 fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
+    let Code::Host(body) = &work.code else { return Err("device code does not run on the embedded device".to_owned()) };
     let (blocks, pointers) = resolve(device, &work.arguments)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: each pointer is that of element 0, 0, ... of a block which `blocks` holds, and each footprint lies in it (`resolve`); blocks are
         // always initialised (`block`). That nobody else writes or touches these bytes is the order of work, which the layers above keep.
-        unsafe { work.body.run(work.grid, &work.arguments.words, &pointers) }
+        unsafe { body.run(work.grid, &work.arguments.words, &pointers) }
     }));
     drop(blocks);
     outcome.map_err(panic_message)

@@ -137,7 +137,7 @@ pub(super) fn work_draft(lane: &Lane, work: &Work) -> Draft {
             let arrays = launch.arguments.arrays.iter();
             let bytes =
                 arrays.fold(0, |bytes: u64, array| bytes.saturating_add(extent::footprint_bytes(&launch.arguments.footprint(array))));
-            draft(lane, CallKind::Launch, bytes, launch.body.name())
+            draft(lane, CallKind::Launch, bytes, launch.code.name())
         }
         Work::Copy(copy) => {
             let kind = match (&copy.source, &copy.destination) {

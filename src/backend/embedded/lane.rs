@@ -7,11 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::device::DeviceCore;
-use super::execute::{self, BodyScope};
+use super::execute;
 use super::operation::{Operation, Queued, Upkeep};
 use super::progress::{Progress, Wakers};
 use super::seeded::World;
 use super::{time, workers};
+use crate::backend::scope::BodyScope;
 use crate::backend::{BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure};
 
 /// The driver code of a wait for work that nobody can run any more.

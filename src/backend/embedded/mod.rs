@@ -53,4 +53,3 @@ pub use hazard::{Hazard, HazardKind, HazardOperation, Touch};
 pub use log::{Call, CallKind, EmulationLog, Outcome};
 
 pub(crate) use device::EmbeddedDevice;
-pub(crate) use execute::in_body;

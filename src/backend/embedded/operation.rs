@@ -80,7 +80,7 @@ impl Operation {
     /// What failures call it.
     pub(super) fn name(&self) -> String {
         match self {
-            Self::Work(Work::Launch(launch)) => format!("kernel \"{}\"", launch.body.name()),
+            Self::Work(Work::Launch(launch)) => format!("kernel \"{}\"", launch.code.name()),
             _ => self.label().map_or_else(|| "upkeep".to_owned(), |label| label.text.as_ref().to_owned()),
         }
     }

@@ -11,9 +11,9 @@ use super::lane::Lane;
 use super::log::{CallKind, Draft};
 use super::operation::{Operation, Point, Stamp, Upkeep};
 use super::seeded::World;
-use super::{execute, extent, progress};
+use super::{extent, progress};
 use crate::backend::{
-    Address, BackendError, BackendErrorKind, CopyPart, CopyWork, FillWork, Label, Memory, Position, Queue, QueueId, RawEvent, Work,
+    scope,     Address, BackendError, BackendErrorKind, CopyPart, CopyWork, FillWork, Label, Memory, Position, Queue, QueueId, RawEvent, Work,
 };
 
 /// The driver code of arguments that no device could carry out.
@@ -126,7 +126,7 @@ impl EmbeddedQueue {
 
 /// Waits for a position of a lane that is not complete yet: refused inside a body.
 pub(super) fn wait_in(lane: &Arc<Lane>, position: Position) -> Result<(), BackendError> {
-    if execute::in_body() {
+    if scope::in_body() {
         return Err(inside_kernel("synchronize"));
     }
     match &lane.device().instruments {
@@ -140,7 +140,7 @@ pub(super) fn wait_in(lane: &Arc<Lane>, position: Position) -> Result<(), Backen
 
 /// Looks whether a position has completed; in a world, one ready operation is run first, unless that would be inside another.
 pub(super) fn poll_in(lane: &Lane, position: Position) -> bool {
-    if !lane.progress().is_complete(position) && !execute::in_body() {
+    if !lane.progress().is_complete(position) && !scope::in_body() {
         lane.nudge();
     }
     lane.progress().is_complete(position)

@@ -5,10 +5,10 @@ use std::hint;
 use std::sync::Arc;
 use std::thread;
 
-use super::execute::BodyScope;
 use super::lane::Lane;
 use super::operation::Queued;
 use super::progress;
+use crate::backend::scope::BodyScope;
 use crate::backend::{BackendError, BackendErrorKind, Position};
 
 /// Looks before the worker sleeps: a few microseconds, since there may be only one other core.

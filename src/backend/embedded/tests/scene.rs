@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use smallvec::{SmallVec, smallvec};
 
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
-use crate::backend::{
+use crate::backend::{Code, 
     Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, CopyPart, CopyWork, Dependencies, FailureKind, FillWork,
     Footprint, HostMemory, Label, LaunchWork, Memory, Position, Queue, Work,
 };
@@ -164,7 +164,7 @@ pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) ->
     let words = arrays.iter().map(|array| array.1).collect();
     let arguments = Arguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
     let (body, depends, site) = (Arc::clone(body), Dependencies::new(), Location::caller());
-    Work::Launch(LaunchWork { body, grid: Grid::new(1, 1), arguments, depends, site })
+    Work::Launch(LaunchWork { code: Code::Host(body), grid: Grid::new(1, 1), arguments, depends, site })
 }
 
 /// The same work, behind work whose failure spoils what it reads.

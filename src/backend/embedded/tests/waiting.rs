@@ -6,7 +6,8 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use super::scene::{allocate, body, finish, gate, launch, queue_of};
-use crate::backend::embedded::{EmbeddedDevice, Emulation, in_body};
+use crate::backend::embedded::{EmbeddedDevice, Emulation};
+use crate::backend::scope::in_body;
 use crate::backend::{Backend, BackendErrorKind, Position, failure};
 
 #[derive(Default)]

@@ -1,0 +1,89 @@
+//! From the driver's results to this crate's refusals. Nothing here asks the driver for texts: it may be the very thing that is missing.
+
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{DriverError, sys};
+
+use crate::backend::{BackendError, BackendErrorKind};
+
+/// What a driver call returned, as a refusal that names the call. Running out of memory has no bytes here: whoever allocates knows them.
+pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendError> {
+    match result {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        failed => Err(refusal(failed, call)),
+    }
+}
+
+/// The same for cudarc's own wrappers.
+pub(super) fn checked<T>(result: Result<T, DriverError>, call: &'static str) -> Result<T, BackendError> {
+    result.map_err(|DriverError(failed)| refusal(failed, call))
+}
+
+/// A call that failed.
+#[cold]
+pub(super) fn refusal(failed: CUresult, call: &'static str) -> BackendError {
+    let kind = if is_sticky(failed) { BackendErrorKind::DeviceLost } else { BackendErrorKind::Driver { code: failed as i64 } };
+    BackendError { kind, call, detail: describe(failed) }
+}
+
+/// Arguments that this library should never pass on.
+#[cold]
+pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
+    BackendError { kind: BackendErrorKind::Driver { code: CUresult::CUDA_ERROR_INVALID_VALUE as i64 }, call, detail }
+}
+
+/// Errors after which every call of the context fails: the CUDA driver API says of them that the process must be terminated and relaunched. As
+/// numbers, since some have names in newer bindings only.
+pub(super) fn is_sticky(failed: CUresult) -> bool {
+    const ECC_UNCORRECTABLE: i64 = 214;
+    const NVLINK_UNCORRECTABLE: i64 = 220;
+    const ILLEGAL_ADDRESS: i64 = 700;
+    const LAUNCH_TIMEOUT: i64 = 702;
+    const CONTEXT_IS_DESTROYED: i64 = 709;
+    const ASSERT: i64 = 710;
+    const HARDWARE_STACK_ERROR: i64 = 714;
+    const LAUNCH_FAILED: i64 = 719;
+    const TENSOR_MEMORY_LEAK: i64 = 721;
+    const MPS_CLIENT_TERMINATED: i64 = 810;
+    matches!(
+        failed as i64,
+        ECC_UNCORRECTABLE
+            | NVLINK_UNCORRECTABLE
+            | ILLEGAL_ADDRESS
+            | LAUNCH_TIMEOUT
+            | CONTEXT_IS_DESTROYED
+            | ASSERT
+            | HARDWARE_STACK_ERROR..=LAUNCH_FAILED
+            | TENSOR_MEMORY_LEAK
+            | MPS_CLIENT_TERMINATED
+    )
+}
+
+/// The driver's name for a result, and what to do about the ones that users meet.
+pub(super) fn describe(failed: CUresult) -> String {
+    let advice = match failed as i64 {
+        3 => "the driver was not initialised in this process; after a fork CUDA cannot be used in the child: start a new process instead",
+        4 => "the process is ending and the driver is shut down already",
+        34 => "the library found is a stub for linking, not a driver: install an NVIDIA driver, or take the stub's folder out of the search path",
+        46 => "another process has the GPU for itself alone (its compute mode), see nvidia-smi",
+        209 => "the code was compiled for another architecture than this GPU's",
+        222 => "the PTX is newer than the driver: update the driver, or compile to a cubin",
+        700 => "a kernel read or wrote memory that is not its own; run it under compute-sanitizer",
+        803 => "kernel module and user library of the driver differ: reboot, or reinstall the driver",
+        804 => "the driver's compatibility package does not support this GPU: install a full driver",
+        _ => return format!("{failed:?}"),
+    };
+    format!("{failed:?}: {advice}")
+}
+
+/// A driver's version as it is written: 12040 is 12.4.
+pub(super) fn version_text(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// The version of CUDA that the driver speaks, as 12040 for 12.4.
+pub(super) fn driver_version() -> Result<i32, BackendError> {
+    let mut version = 0;
+    // SAFETY: the driver library is loaded (`availability` looked before any other call), and writes one `int`.
+    check(unsafe { sys::cuDriverGetVersion(&raw mut version) }, "cuDriverGetVersion")?;
+    Ok(version)
+}

@@ -1,0 +1,93 @@
+//! One GPU's primary context, as a cudarc object that is this library's alone.
+
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::{self, CUdevice_attribute};
+use cudarc::driver::{CudaContext, CudaStream};
+
+use super::call::{check, checked, driver_version};
+use crate::backend::{BackendError, BackendErrorKind};
+
+/// A context with what is asked of it again and again.
+#[derive(Debug)]
+pub(super) struct Context {
+    cudarc: Arc<CudaContext>,
+    ordinal: usize,
+    capability: (u32, u32),
+    driver_version: i32,
+    /// What killed it, once something has.
+    death: OnceLock<BackendError>,
+}
+
+impl Context {
+    /// Retains the primary context of a device. The driver library is there.
+    pub(super) fn open(ordinal: usize) -> Result<Self, BackendError> {
+        let cudarc = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
+        // SAFETY: cudarc's tracking orders uses of its own slices. This context object makes none: memory, order and lifetimes are this library's
+        // (`order`, `storage`), and users get another object (`Device::cuda_context`).
+        unsafe { cudarc.disable_event_tracking() };
+        let capability = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
+        let capability = (capability.0.unsigned_abs(), capability.1.unsigned_abs());
+        Ok(Self { cudarc, ordinal, capability, driver_version: driver_version()?, death: OnceLock::new() })
+    }
+
+    pub(super) fn cudarc(&self) -> &Arc<CudaContext> {
+        &self.cudarc
+    }
+
+    pub(super) fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    /// Compute capability: (9, 0) for sm_90.
+    pub(super) fn capability(&self) -> (u32, u32) {
+        self.capability
+    }
+
+    /// 12040 for CUDA 12.4.
+    pub(super) fn driver_version(&self) -> i32 {
+        self.driver_version
+    }
+
+    /// Makes it current on this thread: before every call, since other libraries in the process do the same with theirs.
+    #[inline]
+    pub(super) fn enter(&self) -> Result<(), BackendError> {
+        if let Some(death) = self.death.get() {
+            return Err(death.clone());
+        }
+        let mut current = std::ptr::null_mut();
+        // SAFETY: the driver is initialised since `open`, and writes one handle.
+        check(unsafe { sys::cuCtxGetCurrent(&raw mut current) }, "cuCtxGetCurrent")?;
+        if current == self.cudarc.cu_ctx() {
+            return Ok(());
+        }
+        // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
+        check(unsafe { sys::cuCtxSetCurrent(self.cudarc.cu_ctx()) }, "cuCtxSetCurrent")
+    }
+
+    /// Notes an error that the context does not survive. Returns it as it is.
+    pub(super) fn note<T>(&self, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
+        if let Err(refusal) = &outcome
+            && refusal.kind == BackendErrorKind::DeviceLost
+        {
+            // The first one is the cause; what comes later repeats it.
+            let _known = self.death.set(refusal.clone());
+        }
+        outcome
+    }
+
+    /// What killed it.
+    pub(super) fn death(&self) -> Option<&BackendError> {
+        self.death.get()
+    }
+
+    pub(super) fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32, BackendError> {
+        checked(self.cudarc.attribute(attribute), "cuDeviceGetAttribute")
+    }
+
+    /// A stream of its own, not tied to the legacy default stream.
+    pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>, BackendError> {
+        self.enter()?;
+        self.note(checked(self.cudarc.new_stream(), "cuStreamCreate"))
+    }
+}
