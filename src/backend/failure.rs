@@ -80,7 +80,14 @@ pub(crate) struct FailureRecord {
 }
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
-type Table = HashMap<(QueueId, Position), Arc<FailureRecord>>;
+
+/// Failures of single pieces of work, and of all that a queue had left.
+#[derive(Default)]
+struct Table {
+    single: HashMap<(QueueId, Position), Arc<FailureRecord>>,
+    /// From the position behind this one on: the record of the first, and of those behind it.
+    rest: HashMap<QueueId, (Position, [Arc<FailureRecord>; 2])>,
+}
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
@@ -93,7 +100,16 @@ pub(crate) fn epoch() -> u64 {
 /// Enters a failure. Called by a backend before it marks the position as completed.
 pub(crate) fn enter(queue: QueueId, position: Position, record: Arc<FailureRecord>) {
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table.get_or_insert_with(HashMap::new).insert((queue, position), record);
+    table.get_or_insert_default().single.insert((queue, position), record);
+    EPOCH.fetch_add(1, Ordering::Release);
+}
+
+/// Enters the failure of everything in `queue` behind `after`, for good: its device is gone. The first of it is what failed, the rest inherits.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
+pub(crate) fn enter_rest(queue: QueueId, after: Position, record: FailureRecord) {
+    let inherited = FailureRecord { inherited: true, ..record.clone() };
+    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    table.get_or_insert_default().rest.insert(queue, (after, [Arc::new(record), Arc::new(inherited)]));
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
@@ -103,7 +119,7 @@ pub(crate) fn of(queue: QueueId, position: Position) -> Option<Arc<FailureRecord
         return None;
     }
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table.as_ref()?.get(&(queue, position)).cloned()
+    table.as_ref()?.of(queue, position)
 }
 
 /// The first failure in `queue` above `after` and up to `upto`.
@@ -112,6 +128,24 @@ pub(crate) fn first_between(queue: QueueId, after: Position, upto: Position) -> 
         return None;
     }
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    let in_range = |(key, _): &(&(QueueId, Position), _)| key.0 == queue && key.1 > after && key.1 <= upto;
-    table.as_ref()?.iter().filter(in_range).min_by_key(|(key, _)| key.1).map(|(key, record)| (key.1, Arc::clone(record)))
+    let table = table.as_ref()?;
+    let in_range = |position: &Position| *position > after && *position <= upto;
+    let single = table.single.keys().filter(|(other, _)| *other == queue).map(|(_, position)| *position).filter(in_range).min();
+    let rest = table.rest.get(&queue).map(|(from, _)| Position(from.max(&after).0 + 1)).filter(in_range);
+    let first = single.into_iter().chain(rest).min()?;
+    table.of(queue, first).map(|record| (first, record))
+}
+
+impl Table {
+    fn of(&self, queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
+        if let Some(record) = self.single.get(&(queue, position)) {
+            return Some(Arc::clone(record));
+        }
+        let (after, [first, behind]) = self.rest.get(&queue)?;
+        match position.0.checked_sub(after.0)? {
+            0 => None,
+            1 => Some(Arc::clone(first)),
+            _ => Some(Arc::clone(behind)),
+        }
+    }
 }

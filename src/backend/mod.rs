@@ -15,9 +15,11 @@
 //! * No call waits for another thread of this process that may hold a lock of this library, `synchronize_to`, `trim` and an `allocate` that finds
 //!   no room aside, which are called with no lock held.
 
+pub(crate) mod bytes;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod embedded;
+pub(crate) mod extent;
 pub(crate) mod failure;
 pub(crate) mod program;
 pub(crate) mod scope;

@@ -33,6 +33,10 @@ pub(crate) struct Footprint {
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
+    /// Whether a device reaches it by itself, without the host's help.
+    fn is_page_locked(&self) -> bool {
+        false
+    }
 }
 
 /// One end of a copy.

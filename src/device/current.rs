@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
 
-use super::Device;
+use super::{Device, gpu};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 
@@ -62,7 +62,7 @@ impl Device {
         }
         match ENVIRONMENT.with(|environment| environment.get_or_init(from_environment).clone()) {
             Some(device) => device,
-            None => Ok(DEFAULT.lock().clone().unwrap_or_else(Self::cpu)),
+            None => Ok(DEFAULT.lock().clone().or_else(|| gpu::first().cloned()).unwrap_or_else(Self::cpu)),
         }
     }
 
@@ -82,8 +82,12 @@ pub(crate) fn named(name: &str) -> Result<Device> {
     let wanted = || format!("{VARIABLE}={name}");
     match name.split_once(':').unwrap_or((name, "0")) {
         ("cpu", "0") => Ok(Device::cpu()),
-        (family @ ("cuda" | "hip"), number) if number.parse::<usize>().is_ok() => {
-            Err(Error::no_device(wanted(), format!("this build of resident has no {family} backend; set {VARIABLE}=cpu, or unset it")))
+        ("hip", number) if number.parse::<usize>().is_ok() => {
+            Err(Error::no_device(wanted(), format!("this version of resident has no HIP backend; set {VARIABLE}=cpu, or unset it")))
+        }
+        ("cuda", number) if number.parse::<usize>().is_ok() => {
+            let ordinal = number.parse().unwrap_or_default();
+            gpu::opened(ordinal).map_err(|reason| Error::no_device(wanted(), format!("{reason}; set {VARIABLE}=cpu, or unset it")))
         }
         _ => Err(Error::no_device(wanted(), format!("expected cpu, cuda:N or hip:N; set {VARIABLE} to one of them, or unset it"))),
     }

@@ -3,6 +3,7 @@
 mod current;
 mod event;
 mod fault;
+mod gpu;
 mod orphan;
 mod stream;
 
@@ -87,7 +88,9 @@ impl Device {
     /// Every device that can be used now, the embedded one last. Emulated devices belong to whoever made them and are not listed.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        vec![Self::cpu()]
+        let mut all = gpu::all();
+        all.push(Self::cpu());
+        all
     }
 
     fn over(backend: Arc<dyn Backend>) -> Result<Self> {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::constant::newest_device;
 use super::{Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written};
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work};
+use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work, bytes};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -252,7 +252,7 @@ fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyPart;
         // SAFETY: both arrays have host memory of their space's size and the part lies within both by construction of `copies_between`. The source
         // is valid on the host and read by shared borrow; the destination is borrowed exclusively and nothing queued touches it, as
         // `prepare` saw to: what was queued since by this very call copies other parts. Both can be one array only through disjoint parts.
-        unsafe { super::bytes::copy_part(source.host_base(), to.storage.host_base(), part) };
+        unsafe { bytes::copy_part(source.host_base(), to.storage.host_base(), part) };
     }
 }
 

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Request, acquire_host, acquire_on, after_locks, mark, mark_host_written};
 use crate::audit;
-use crate::backend::{Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work};
+use crate::backend::{Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes};
 use crate::coherence::{Access, Content, Place};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -114,7 +114,7 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
     request.selection.for_each(space, |region| {
         // SAFETY: `acquire_host` gave the array memory of `space.len_bytes()` bytes and waited for whatever was queued on these elements; the
         // caller's exclusive borrow of the part keeps everybody else out.
-        unsafe { super::bytes::fill_footprint(request.storage.host_base(), &space.footprint(region), value) };
+        unsafe { bytes::fill_footprint(request.storage.host_base(), &space.footprint(region), value) };
     });
 }
 
@@ -149,7 +149,7 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
         let part = storage.space().out_of_packed(region, 0).reversed();
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited for its writers, and the caller's borrow keeps
         // others from writing it; `value` has room for one element.
-        unsafe { super::bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
+        unsafe { bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
     });
     Ok(value)
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Marks, Request};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work};
+use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes};
 use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
@@ -92,7 +92,7 @@ impl Request<'_> {
             // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes, and the part lies within both by construction of
             // `Space::out_of_packed`. The region is valid on the host, `acquire_on` has waited for what was queued to write it, nothing queued may
             // write valid elements, and the caller's borrow of the part keeps the host's own writers out.
-            unsafe { super::bytes::copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
+            unsafe { bytes::copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
             packed += space.region_bytes(region);
             parts.push(part);
         }

@@ -7,7 +7,7 @@ use super::device_side::queued;
 use super::fetch::by_source;
 use super::{Queued, Request, after_locks};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, Memory, Position, Work, failure};
+use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, Memory, Position, Work, bytes, failure};
 use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -121,7 +121,7 @@ impl Request<'_> {
         for region in regions {
             // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes and the footprint lies within. The elements are not valid
             // on the host, so no view of them exists; `bring` has seen that nothing queued touches them, and holds the claim on them.
-            unsafe { super::bytes::fill_footprint(self.storage.host_base(), &space.footprint(region), &pattern) };
+            unsafe { bytes::fill_footprint(self.storage.host_base(), &space.footprint(region), &pattern) };
         }
         let mut state = self.storage.lock();
         for region in regions {

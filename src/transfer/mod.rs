@@ -8,7 +8,6 @@
 //! moves them and the others wait. No claim is held while waiting for a device.
 
 mod assign;
-mod bytes;
 mod constant;
 mod device_side;
 mod error;

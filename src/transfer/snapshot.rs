@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::assign::End;
 use super::{Queued, Request, acquire_host, after_locks};
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work};
+use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
@@ -137,7 +137,7 @@ impl Snapshot {
             };
             // SAFETY: the part lies within the buffer by construction of `packed`, and these bytes of it are written by nobody else: the parts of a
             // snapshot are disjoint.
-            unsafe { super::bytes::fill_footprint(self.buffer.base(), &footprint, &pattern) };
+            unsafe { bytes::fill_footprint(self.buffer.base(), &footprint, &pattern) };
         }
     }
 
@@ -146,7 +146,7 @@ impl Snapshot {
         for part in parts {
             // SAFETY: the part lies within the host memory and within the buffer by construction of `packed`; it is valid on the host and the
             // caller's borrow keeps writers out; nobody else writes these bytes of the buffer.
-            unsafe { super::bytes::copy_part(request.storage.host_base(), self.buffer.base(), part) };
+            unsafe { bytes::copy_part(request.storage.host_base(), self.buffer.base(), part) };
         }
         Ok(())
     }

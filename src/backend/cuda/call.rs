@@ -46,15 +46,8 @@ pub(super) fn is_sticky(failed: CUresult) -> bool {
     const MPS_CLIENT_TERMINATED: i64 = 810;
     matches!(
         failed as i64,
-        ECC_UNCORRECTABLE
-            | NVLINK_UNCORRECTABLE
-            | ILLEGAL_ADDRESS
-            | LAUNCH_TIMEOUT
-            | CONTEXT_IS_DESTROYED
-            | ASSERT
-            | HARDWARE_STACK_ERROR..=LAUNCH_FAILED
-            | TENSOR_MEMORY_LEAK
-            | MPS_CLIENT_TERMINATED
+        ECC_UNCORRECTABLE | NVLINK_UNCORRECTABLE | ILLEGAL_ADDRESS | LAUNCH_TIMEOUT | CONTEXT_IS_DESTROYED | ASSERT | HARDWARE_STACK_ERROR
+            ..=LAUNCH_FAILED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED
     )
 }
 
@@ -63,7 +56,9 @@ pub(super) fn describe(failed: CUresult) -> String {
     let advice = match failed as i64 {
         3 => "the driver was not initialised in this process; after a fork CUDA cannot be used in the child: start a new process instead",
         4 => "the process is ending and the driver is shut down already",
-        34 => "the library found is a stub for linking, not a driver: install an NVIDIA driver, or take the stub's folder out of the search path",
+        34 => {
+            "the library found is a stub for linking, not a driver: install an NVIDIA driver, or take the stub's folder out of the search path"
+        }
         46 => "another process has the GPU for itself alone (its compute mode), see nvidia-smi",
         209 => "the code was compiled for another architecture than this GPU's",
         222 => "the PTX is newer than the driver: update the driver, or compile to a cubin",

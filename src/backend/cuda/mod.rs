@@ -6,7 +6,83 @@
 //! | file | what it is |
 //! |---|---|
 //! | `library`, `call`, `context` | the driver's libraries, its results, one GPU's primary context |
+//! | `device`, `queue`, `event` | the three traits of [`super`] |
+//! | `submit` | work as it reaches a stream: checked, queued, entered |
+//! | `flight` | what is remembered of work in flight; plain data |
+//! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
+//! | `memory`, `pinned` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through |
+//! | `watch` | wakes tasks that wait for a stream |
+//! | `kernel` | compiled and loaded device code |
+//!
+//! A position is drawn under the stream's lock together with the driver's calls. A chain of launches asks nothing of the driver but the launches: what is
+//! over is found out when somebody waits or looks. Failures of queued work are the context's death, which takes all with it that is in flight.
+//!
+//! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, programs).
 
 mod call;
 mod context;
+mod copy;
+mod device;
+mod event;
+mod fill;
+mod flight;
+mod kernel;
+mod launch;
 mod library;
+mod memory;
+mod pinned;
+mod queue;
+mod shape;
+mod submit;
+mod watch;
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, DriverError};
+
+pub(crate) use device::CudaDevice;
+
+/// How many GPUs the driver shows, or why there is none to be had: what was looked for, what was found, what to do.
+pub(crate) fn count() -> Result<usize, String> {
+    if !library::DRIVER.is_present() {
+        let files = library::DRIVER.files();
+        return Err(format!(
+            "no NVIDIA driver library was found (looked for {} and {} more names in the system's library folders and LD_LIBRARY_PATH); \
+             install an NVIDIA driver, or use Device::cpu()",
+            files[0],
+            files.len() - 1
+        ));
+    }
+    match CudaContext::device_count() {
+        Ok(0) => Err(no_gpu("cuDeviceGetCount found 0")),
+        Ok(count) => Ok(count.unsigned_abs() as usize),
+        Err(DriverError(refusal)) if refusal as i64 == NO_DEVICE => Err(no_gpu("CUDA_ERROR_NO_DEVICE")),
+        Err(DriverError(refusal)) => Err(format!("the NVIDIA driver was found and does not start: {}", call::describe(refusal))),
+    }
+}
+
+const NO_DEVICE: i64 = 100;
+
+/// The oldest driver whose functions this backend needs: CUDA 11.4, the oldest that cudarc knows.
+const DRIVER_VERSION_MIN: i32 = 11040;
+
+fn no_gpu(found: &str) -> String {
+    format!(
+        "the NVIDIA driver shows no GPU ({found}); look at nvidia-smi and CUDA_VISIBLE_DEVICES, and at the permissions of /dev/nvidia* in a \
+         container, or use Device::cpu()"
+    )
+}
+
+/// Opens a GPU, or says why that cannot be.
+pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
+    let count = count()?;
+    if ordinal >= count {
+        return Err(format!("the driver shows {count} GPU(s), numbered from 0; look at CUDA_VISIBLE_DEVICES"));
+    }
+    let version = call::driver_version().map_err(|refusal| refusal.to_string())?;
+    if version < DRIVER_VERSION_MIN {
+        let (has, wants) = (call::version_text(version), call::version_text(DRIVER_VERSION_MIN));
+        return Err(format!("the driver speaks CUDA {has}, and {wants} or later is needed: update the NVIDIA driver"));
+    }
+    CudaDevice::open(ordinal).map_err(|refusal| format!("the GPU is there and does not open: {refusal}"))
+}

@@ -15,7 +15,8 @@ use super::seeded::World;
 use super::time;
 use super::tracker::Tracker;
 use crate::backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, LoadError, Loaded, MemoryUsage, Position, Program, Queue, scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, LoadError, Loaded, MemoryUsage, Position, Program,
+    Queue, scope,
 };
 
 /// The poison: NaN as a floating-point number, -1 as an integer.

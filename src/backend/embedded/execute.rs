@@ -6,14 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use smallvec::SmallVec;
 
 use super::device::DeviceCore;
-use super::extent;
 use super::lane::Lane;
 use super::memory::{Located, Map};
 use super::operation::{Operation, Queued, Upkeep};
 use super::transfer::{self, Span};
+use crate::backend::extent;
 use crate::backend::{
-    Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord, FillWork, Footprint, HostMemory, LaunchWork,
-    Memory, Work, failure,
+    Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord, FillWork, Footprint, HostMemory,
+    LaunchWork, Memory, Work, failure,
 };
 
 /// Runs an operation; what fails is recorded by the caller, who also drops the operation.

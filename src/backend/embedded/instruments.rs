@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::device::DeviceCore;
 use super::emulation::Fault;
-use super::extent;
 use super::hazard::{HazardOperation, Touch};
 use super::lane::Lane;
 use super::log::{CallKind, Draft, Log};
@@ -14,6 +13,7 @@ use super::order::Order;
 use super::time;
 use super::tracker::{Submission, Tracker};
 use super::usage::{self, Place, Usage};
+use crate::backend::extent;
 use crate::backend::{Address, BackendError, BackendErrorKind, Label, Memory, Position, QueueId, Work};
 
 /// The instruments of one device.

@@ -26,7 +26,6 @@ mod device;
 mod emulation;
 mod event;
 mod execute;
-mod extent;
 mod hazard;
 mod instruments;
 mod lane;

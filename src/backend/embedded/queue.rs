@@ -10,10 +10,11 @@ use super::instruments::{Instruments, bare_draft, draft, work_draft};
 use super::lane::Lane;
 use super::log::{CallKind, Draft};
 use super::operation::{Operation, Point, Stamp, Upkeep};
+use super::progress;
 use super::seeded::World;
-use super::{extent, progress};
+use crate::backend::extent;
 use crate::backend::{
-    scope,     Address, BackendError, BackendErrorKind, CopyPart, CopyWork, FillWork, Label, Memory, Position, Queue, QueueId, RawEvent, Work,
+    Address, BackendError, BackendErrorKind, CopyPart, CopyWork, FillWork, Label, Memory, Position, Queue, QueueId, RawEvent, Work, scope,
 };
 
 /// The driver code of arguments that no device could carry out.

@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::extent;
 use super::lane::Lane;
 use super::operation::Operation;
+use crate::backend::extent;
 use crate::backend::{Capacity, CopyWork, Memory, Work};
 
 /// What a launch, a fill or a copy inside one device costs in modelled time, whatever its size.

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::hazard::{Hazard, HazardKind, HazardOperation, Touch};
 use super::order::Order;
+use super::overlap;
 use super::progress::Progress;
 use super::usage::{Effect, Place, Usage};
 use super::written::ByteSet;
-use super::{extent, overlap};
+use crate::backend::extent;
 use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
 
 /// Freed blocks remembered, so that a use after the free is told by the block's name.

@@ -4,7 +4,7 @@
 
 use std::ptr;
 
-use super::extent;
+use crate::backend::extent;
 use crate::backend::{CopyPart, Footprint};
 
 /// A fill's pattern is doubled up to this length, then repeated.

@@ -4,9 +4,9 @@
 
 use smallvec::SmallVec;
 
-use super::extent;
 use super::hazard::Touch;
 use super::operation::Operation;
+use crate::backend::extent;
 use crate::backend::{Access, Address, ArrayArgument, CopyPart, CopyWork, Footprint, Memory, Work};
 
 /// What an operation does to bytes.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use smallvec::{SmallVec, smallvec};
 
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
-use crate::backend::{Code, 
-    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, CopyPart, CopyWork, Dependencies, FailureKind, FillWork,
+use crate::backend::{
+    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, Code, CopyPart, CopyWork, Dependencies, FailureKind, FillWork,
     Footprint, HostMemory, Label, LaunchWork, Memory, Position, Queue, Work,
 };
 use crate::grid::Grid;

@@ -1,6 +1,6 @@
 //! Moving bytes of the host's own memory, box by box.
 
-use crate::backend::{CopyPart, Footprint};
+use super::{CopyPart, Footprint};
 
 /// Copies a part from one memory to another.
 ///
@@ -8,7 +8,7 @@ use crate::backend::{CopyPart, Footprint};
 ///
 /// * `source` and `destination` are the starts of memory that holds every run of the part; the runs do not overlap between the two.
 /// * For the call nobody writes the source's runs, and nobody else touches the destination's.
-pub(super) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &CopyPart) {
+pub(crate) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &CopyPart) {
     let start = (part.source_offset_bytes, part.destination_offset_bytes);
     each_run(&part.axes, start, &mut |(from, to)| {
         let (from, to) = (source.wrapping_add(from as usize), destination.wrapping_add(to as usize));
@@ -33,7 +33,7 @@ fn each_run(axes: &[(u64, u64, u64)], (source, destination): (u64, u64), visit: 
 /// # Safety
 ///
 /// `memory` is the start of memory that holds every run, and nobody else touches them for the call.
-pub(super) unsafe fn fill_footprint(memory: *mut u8, footprint: &Footprint, pattern: &[u8]) {
+pub(crate) unsafe fn fill_footprint(memory: *mut u8, footprint: &Footprint, pattern: &[u8]) {
     let axes: smallvec::SmallVec<[(u64, u64, u64); 3]> = footprint.axes.iter().map(|(count, stride)| (*count, *stride, *stride)).collect();
     each_run(&axes, (footprint.offset_bytes, footprint.offset_bytes), &mut |(offset, _)| {
         for start in (0..footprint.run_bytes as usize).step_by(pattern.len().max(1)) {

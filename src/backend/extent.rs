@@ -4,10 +4,10 @@
 
 use smallvec::SmallVec;
 
-use crate::backend::{CopyPart, Footprint};
+use super::{CopyPart, Footprint};
 
 /// One past the last byte of boxes at `offset_bytes`; 0 if there is no byte; nothing if that is above 64 bits.
-pub(super) fn end_bytes(offset_bytes: u64, run_bytes: u64, axes: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
+pub(crate) fn end_bytes(offset_bytes: u64, run_bytes: u64, axes: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
     let mut end = offset_bytes.checked_add(run_bytes)?;
     let mut empty = run_bytes == 0;
     for (count, stride) in axes {
@@ -20,45 +20,45 @@ pub(super) fn end_bytes(offset_bytes: u64, run_bytes: u64, axes: impl Iterator<I
 }
 
 /// One past the last byte of a footprint, as in [`end_bytes`].
-pub(super) fn footprint_end_bytes(footprint: &Footprint) -> Option<u64> {
+pub(crate) fn footprint_end_bytes(footprint: &Footprint) -> Option<u64> {
     end_bytes(footprint.offset_bytes, footprint.run_bytes, footprint.axes.iter().copied())
 }
 
 /// One past the last byte that a part reads at its source.
-pub(super) fn source_end_bytes(part: &CopyPart) -> Option<u64> {
+pub(crate) fn source_end_bytes(part: &CopyPart) -> Option<u64> {
     end_bytes(part.source_offset_bytes, part.run_bytes, part.axes.iter().map(|axis| (axis.0, axis.1)))
 }
 
 /// One past the last byte that a part writes at its destination.
-pub(super) fn destination_end_bytes(part: &CopyPart) -> Option<u64> {
+pub(crate) fn destination_end_bytes(part: &CopyPart) -> Option<u64> {
     end_bytes(part.destination_offset_bytes, part.run_bytes, part.axes.iter().map(|axis| (axis.0, axis.2)))
 }
 
 /// The bytes that a part reads at its source.
-pub(super) fn source_footprint(part: &CopyPart) -> Footprint {
+pub(crate) fn source_footprint(part: &CopyPart) -> Footprint {
     let axes = part.axes.iter().map(|axis| (axis.0, axis.1)).collect();
     Footprint { offset_bytes: part.source_offset_bytes, run_bytes: part.run_bytes, axes }
 }
 
 /// The bytes that a part writes at its destination.
-pub(super) fn destination_footprint(part: &CopyPart) -> Footprint {
+pub(crate) fn destination_footprint(part: &CopyPart) -> Footprint {
     let axes = part.axes.iter().map(|axis| (axis.0, axis.2)).collect();
     Footprint { offset_bytes: part.destination_offset_bytes, run_bytes: part.run_bytes, axes }
 }
 
 /// Bytes that a part moves, saturating.
-pub(super) fn part_bytes(part: &CopyPart) -> u64 {
+pub(crate) fn part_bytes(part: &CopyPart) -> u64 {
     part.axes.iter().fold(part.run_bytes, |bytes, axis| bytes.saturating_mul(axis.0))
 }
 
 /// Bytes of a footprint, saturating.
-pub(super) fn footprint_bytes(footprint: &Footprint) -> u64 {
+pub(crate) fn footprint_bytes(footprint: &Footprint) -> u64 {
     footprint.axes.iter().fold(footprint.run_bytes, |bytes, axis| bytes.saturating_mul(axis.0))
 }
 
 /// Calls `visit` with source offset, destination offset and length of each run of a part, longest runs first merged.
 /// The part's ends were found to be in range, so no sum here overflows.
-pub(super) fn for_each_run(part: &CopyPart, visit: &mut impl FnMut(u64, u64, u64)) {
+pub(crate) fn for_each_run(part: &CopyPart, visit: &mut impl FnMut(u64, u64, u64)) {
     let mut run_bytes = part.run_bytes;
     let mut axes = part.axes.as_slice();
     while let Some((&(count, source_stride, destination_stride), outer)) = axes.split_last() {
@@ -89,7 +89,7 @@ fn walk(axes: &[(u64, u64, u64)], source: u64, destination: u64, run_bytes: u64,
 }
 
 /// A footprint as a part that copies onto itself, so that runs are walked by one piece of code.
-pub(super) fn as_part(footprint: &Footprint) -> CopyPart {
+pub(crate) fn as_part(footprint: &Footprint) -> CopyPart {
     let axes: SmallVec<[(u64, u64, u64); 3]> = footprint.axes.iter().map(|&(count, stride)| (count, stride, stride)).collect();
     let offset_bytes = footprint.offset_bytes;
     CopyPart { run_bytes: footprint.run_bytes, source_offset_bytes: offset_bytes, destination_offset_bytes: offset_bytes, axes }

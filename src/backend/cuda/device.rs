@@ -1,0 +1,205 @@
+//! A GPU as a backend.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+
+use super::call::{check, checked};
+use super::context::Context;
+use super::event::EventStore;
+use super::kernel::{self, Programs};
+use super::memory::{self, DeviceMemory};
+use super::pinned::PinnedStore;
+use super::queue::{CudaQueue, QueueCore};
+use crate::backend::{
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, LoadError, Loaded, MemoryUsage, Program, Queue, scope,
+};
+
+/// What the streams of a GPU share.
+pub(super) struct DeviceCore {
+    context: Arc<Context>,
+    memory: DeviceMemory,
+    events: Arc<EventStore>,
+    pinned: Arc<PinnedStore>,
+    programs: Programs,
+    pitch_max_bytes: u64,
+    /// Ordinals of devices whose memory this one was let at, or for which that was tried.
+    peers: Mutex<HashSet<usize>>,
+}
+
+/// One GPU.
+pub(crate) struct CudaDevice(Arc<DeviceCore>);
+
+impl CudaDevice {
+    /// Opens a GPU. The driver is there and knows the ordinal: `super::open` looked.
+    pub(super) fn open(ordinal: usize) -> Result<Arc<Self>, BackendError> {
+        let context = Arc::new(Context::open(ordinal)?);
+        let pitch_max = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)?;
+        let core = DeviceCore {
+            memory: DeviceMemory::open(&context)?,
+            events: Arc::new(EventStore::new(Arc::clone(&context))),
+            pinned: Arc::new(PinnedStore::new(Arc::clone(&context))),
+            programs: Programs::default(),
+            pitch_max_bytes: u64::from(pitch_max.unsigned_abs()),
+            peers: Mutex::default(),
+            context,
+        };
+        Ok(Arc::new(Self(Arc::new(core))))
+    }
+
+    pub(super) fn core(&self) -> &Arc<DeviceCore> {
+        &self.0
+    }
+
+    pub(super) fn name_of(context: &Context) -> String {
+        format!("cuda:{}", context.ordinal())
+    }
+
+    /// The GPU's own name, as in `NVIDIA H200`.
+    pub(crate) fn model(&self) -> String {
+        checked(self.0.context.cudarc().name(), "cuDeviceGetName").unwrap_or_else(|_| "a GPU that does not tell its name".to_owned())
+    }
+}
+
+impl DeviceCore {
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+
+    pub(super) fn events(&self) -> &Arc<EventStore> {
+        &self.events
+    }
+
+    pub(super) fn pinned(&self) -> &Arc<PinnedStore> {
+        &self.pinned
+    }
+
+    pub(super) fn pitch_max_bytes(&self) -> u64 {
+        self.pitch_max_bytes
+    }
+
+    /// Takes memory. Where there is no room, what is queued is waited for, frees above all, and what is kept is given back; then once more.
+    pub(super) fn allocate(&self, len_bytes: u64, stream: sys::CUstream) -> Result<Address, BackendError> {
+        self.memory.allocate(len_bytes, stream).or_else(|refusal| {
+            let may_find_room = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. }) && self.memory.usage().pooled > 0;
+            if !may_find_room || scope::in_body() {
+                return Err(refusal);
+            }
+            self.trim()?;
+            self.memory.allocate(len_bytes, stream)
+        })
+    }
+
+    fn trim(&self) -> Result<(), BackendError> {
+        self.context.enter()?;
+        // SAFETY: the context is current.
+        self.context.note(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
+        self.memory.trim()
+    }
+
+    /// The context of another GPU for a copy from there; none where it is this one. At the first such copy each lets the other at its memory where the
+    /// machine allows that; otherwise the driver goes by way of the host.
+    pub(super) fn context_of_peer(&self, peer: &Self) -> Option<sys::CUcontext> {
+        if peer.context.ordinal() == self.context.ordinal() {
+            return None;
+        }
+        if self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(peer.context.ordinal()) {
+            self.let_at(peer);
+        }
+        Some(peer.context.cudarc().cu_ctx())
+    }
+
+    /// Lets this GPU at the memory of `peer`. What fails here costs speed alone.
+    fn let_at(&self, peer: &Self) {
+        let (own, other) = (self.context.cudarc(), peer.context.cudarc());
+        let mut can = 0;
+        // SAFETY: the driver writes one `int`; both devices are open.
+        let asked = unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, own.cu_device(), other.cu_device()) };
+        if asked != CUresult::CUDA_SUCCESS || can == 0 {
+            return;
+        }
+        // SAFETY: this GPU's context is current: copies are queued by threads that entered it; the other is retained by its device.
+        let _slower = unsafe { sys::cuCtxEnablePeerAccess(other.cu_ctx(), 0) };
+        let _slower = peer.memory.share_with(self.context.ordinal());
+    }
+}
+
+impl Backend for CudaDevice {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cuda
+    }
+
+    fn ordinal(&self) -> usize {
+        self.0.context.ordinal()
+    }
+
+    fn name(&self) -> String {
+        Self::name_of(&self.0.context)
+    }
+
+    fn capacity(&self) -> Result<Capacity, BackendError> {
+        self.0.context.enter()?;
+        let (free, total) = self.0.context.note(memory::free_and_total())?;
+        Ok(Capacity { total, free })
+    }
+
+    fn memory(&self) -> MemoryUsage {
+        self.0.memory.usage()
+    }
+
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        let stream = self.0.context.new_stream()?;
+        Ok(Arc::new(CudaQueue::new(QueueCore::new(Arc::clone(&self.0), stream))))
+    }
+
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        self.default_queue()
+    }
+
+    fn trim(&self) -> Result<(), BackendError> {
+        if scope::in_body() {
+            return Err(BackendError { kind: BackendErrorKind::InsideKernel, call: "trim", detail: String::new() });
+        }
+        self.0.trim()?;
+        self.0.pinned.trim()
+    }
+
+    fn poison(&self) -> Option<u8> {
+        None
+    }
+
+    fn reaches(&self, peer: &dyn Backend) -> bool {
+        peer.as_any().is::<Self>()
+    }
+
+    fn runs(&self) -> BodyKind {
+        BodyKind::Cuda
+    }
+
+    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+        kernel::load(&self.0.context, &self.0.programs, program)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for DeviceCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceCore({})", CudaDevice::name_of(&self.context))
+    }
+}
+
+impl fmt::Debug for CudaDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CudaDevice({})", self.name())
+    }
+}

@@ -1,0 +1,191 @@
+//! What a queue remembers of work in flight that leaves something to do when it is over, in the order of positions. Plain data: it asks no driver.
+
+use std::collections::VecDeque;
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, bytes};
+
+/// The operations remembered by name, to say what a dead device was doing.
+const NAMES_KEPT: usize = 64;
+
+/// One piece of work in flight.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) position: Position,
+    /// Work whose failure spoils this one's outcome: it may have run on what was spoilt by then.
+    pub(super) depends: Dependencies,
+    /// What is to be done on the host once the device is through.
+    pub(super) after: After,
+    pub(super) loss: FailureKind,
+}
+
+/// What remains to be done.
+#[derive(Debug)]
+pub(super) enum After {
+    Nothing,
+    /// Memory that the device uses is let go of.
+    LetGo(SmallVec<[Arc<dyn HostMemory>; 2]>),
+    /// What came down packed is put in its place.
+    Unpack(Landing),
+    /// Memory of a device without pools is given back.
+    Free(Address),
+}
+
+/// A download that lies packed in page-locked memory.
+#[derive(Debug)]
+pub(super) struct Landing {
+    pub(super) packed: Arc<dyn HostMemory>,
+    pub(super) destination: Arc<dyn HostMemory>,
+    /// From the packed bytes to their place.
+    pub(super) parts: SmallVec<[CopyPart; 1]>,
+}
+
+impl Landing {
+    /// Puts the bytes in their place.
+    pub(super) fn unpack(&self) {
+        for part in &self.parts {
+            // SAFETY: the parts lie within both memories: `CudaQueue` checked the destination's bounds when the copy was queued, and made the packed ones
+            // itself. The device is through with the packed memory. Nobody else touches these bytes of the destination: they are stale there until this
+            // position completes, and the layers above let no one at them before (DESIGN.md, "Why it is sound").
+            unsafe { bytes::copy_part(self.packed.base(), self.destination.base(), part) };
+        }
+    }
+}
+
+/// What a piece of work is called.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) is_kernel: bool,
+    pub(super) text: Arc<str>,
+    pub(super) site: Option<&'static Location<'static>>,
+}
+
+impl Name {
+    pub(super) fn of_label(label: &Label) -> Self {
+        Self { is_kernel: false, text: Arc::clone(&label.text), site: label.site }
+    }
+
+    fn in_words(&self) -> String {
+        if self.is_kernel { format!("kernel \"{}\"", self.text) } else { self.text.as_ref().to_owned() }
+    }
+}
+
+/// All that is in flight.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    flights: VecDeque<Flight>,
+    names: VecDeque<(Position, Name)>,
+}
+
+impl Ledger {
+    /// Remembers what the work at `position` is called. Old names make room.
+    #[inline]
+    pub(super) fn name(&mut self, position: Position, name: Name) {
+        if self.names.len() == NAMES_KEPT {
+            self.names.pop_front();
+        }
+        self.names.push_back((position, name));
+    }
+
+    /// Remembers work that leaves something to do, unless it leaves nothing.
+    pub(super) fn push(&mut self, flight: Flight) {
+        if !flight.depends.is_empty() || !matches!(flight.after, After::Nothing) {
+            self.flights.push_back(flight);
+        }
+    }
+
+    /// Whether the work at `position` may still turn out as failed because of other work.
+    pub(super) fn may_inherit(&self, position: Position) -> bool {
+        self.flights.iter().any(|flight| flight.position == position && !flight.depends.is_empty())
+    }
+
+    /// Takes out what is over at `upto`.
+    pub(super) fn take_upto(&mut self, upto: Position) -> SmallVec<[Flight; 4]> {
+        let over = self.flights.iter().take_while(|flight| flight.position <= upto).count();
+        self.flights.drain(..over).collect()
+    }
+
+    /// The record of what a dying device takes with it from behind `completed` on: it names the first work that is not known to be over.
+    pub(super) fn last_words(&self, completed: Position, cause: String) -> FailureRecord {
+        let first = self.names.iter().find(|(position, _)| *position > completed);
+        let (operation, site) = match first {
+            Some((position, name)) if position.0 == completed.0 + 1 => (name.in_words(), name.site),
+            Some((_, name)) => (format!("{} or work queued shortly before it", name.in_words()), name.site),
+            None => ("work queued on this device".to_owned(), None),
+        };
+        FailureRecord { kind: FailureKind::Device, operation, site, cause, inherited: false }
+    }
+}
+
+/// Packs parts of a copy one behind the other: the copy into packed memory, the copy out of it, and the bytes.
+pub(super) fn packed(parts: &[CopyPart]) -> (SmallVec<[CopyPart; 1]>, SmallVec<[CopyPart; 1]>, u64) {
+    let (mut into, mut out_of, mut len_bytes) = (SmallVec::new(), SmallVec::new(), 0);
+    for part in parts {
+        let mut strides: SmallVec<[u64; 3]> = SmallVec::new();
+        let mut stride = part.run_bytes;
+        for (count, ..) in part.axes.iter().rev() {
+            strides.push(stride);
+            stride *= count;
+        }
+        strides.reverse();
+        let axes = |pick: fn((u64, u64, u64), u64) -> (u64, u64, u64)| {
+            part.axes.iter().zip(&strides).map(|(axis, stride)| pick(*axis, *stride)).collect::<SmallVec<[(u64, u64, u64); 3]>>()
+        };
+        into.push(CopyPart { destination_offset_bytes: len_bytes, axes: axes(|(n, from, _), packed| (n, from, packed)), ..part.clone() });
+        out_of.push(CopyPart { source_offset_bytes: len_bytes, axes: axes(|(n, _, to), packed| (n, packed, to)), ..part.clone() });
+        len_bytes += stride;
+    }
+    (into, out_of, len_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::{SmallVec, smallvec};
+
+    use super::{After, Flight, Ledger, Name, packed};
+    use crate::backend::{CopyPart, Dependencies, FailureKind, Position, QueueId};
+
+    fn flight(position: u64, depends: Dependencies) -> Flight {
+        Flight { position: Position(position), depends, after: After::Nothing, loss: FailureKind::Body }
+    }
+
+    #[test]
+    fn work_that_leaves_nothing_to_do_is_not_remembered() {
+        let mut ledger = Ledger::default();
+        ledger.push(flight(1, Dependencies::new()));
+        ledger.push(flight(2, smallvec![(QueueId(9), Position(4))]));
+        ledger.push(flight(3, smallvec![(QueueId(9), Position(5))]));
+        assert!(ledger.may_inherit(Position(2)) && !ledger.may_inherit(Position(1)));
+        let over: Vec<Position> = ledger.take_upto(Position(2)).iter().map(|flight| flight.position).collect();
+        assert_eq!(over, [Position(2)]);
+        assert_eq!(ledger.take_upto(Position(9)).len(), 1);
+    }
+
+    #[test]
+    fn a_dying_device_names_the_first_work_that_is_not_over() {
+        let mut ledger = Ledger::default();
+        for position in 1..=100 {
+            ledger.name(Position(position), Name { is_kernel: true, text: format!("k{position}").into(), site: None });
+        }
+        assert_eq!(ledger.last_words(Position(49), String::new()).operation, "kernel \"k50\"");
+        assert_eq!(ledger.last_words(Position(3), String::new()).operation, "kernel \"k37\" or work queued shortly before it");
+        assert_eq!(ledger.last_words(Position(100), String::new()).operation, "work queued on this device");
+    }
+
+    #[test]
+    fn parts_are_packed_one_behind_the_other() {
+        let part = |source, destination, axes: &[(u64, u64, u64)]| CopyPart {
+            run_bytes: 4,
+            source_offset_bytes: source,
+            destination_offset_bytes: destination,
+            axes: SmallVec::from_slice(axes),
+        };
+        let (into, out_of, len_bytes) = packed(&[part(100, 200, &[(3, 50, 60), (2, 8, 12)]), part(7, 9, &[])]);
+        assert_eq!(len_bytes, 28);
+        assert_eq!(into.as_slice(), [part(100, 0, &[(3, 50, 8), (2, 8, 4)]), part(7, 24, &[])]);
+        assert_eq!(out_of.as_slice(), [part(0, 200, &[(3, 8, 60), (2, 4, 12)]), part(24, 9, &[])]);
+    }
+}

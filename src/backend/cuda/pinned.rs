@@ -1,0 +1,202 @@
+//! Page-locked memory through which ordinary memory goes up and down: bounded, and kept for reuse, since locking pages is slow.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys;
+
+use super::call::check;
+use super::context::Context;
+use crate::backend::{BackendError, HostMemory};
+
+/// The smallest block.
+const BLOCK_BYTES_MIN: u64 = 4 << 10;
+
+/// Bounds what is page-locked, in bytes.
+const VARIABLE: &str = "RESIDENT_PINNED_MAX";
+
+/// Page-locked memory of one device.
+#[derive(Debug)]
+pub(super) struct PinnedStore {
+    context: Arc<Context>,
+    limit_bytes: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Blocks that nobody uses, by length.
+    kept: BTreeMap<u64, Vec<Start>>,
+    kept_bytes: u64,
+    locked_bytes: u64,
+}
+
+/// Where a block starts.
+#[derive(Clone, Copy, Debug)]
+struct Start(*mut u8);
+
+// SAFETY: the pointer is that of memory which a `Pinned` or the store owns.
+unsafe impl Send for Start {}
+
+impl PinnedStore {
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        Self { context, limit_bytes: limit_bytes(), state: Mutex::default() }
+    }
+
+    /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where the bound or the system leaves no room. The
+    /// context is current.
+    pub(super) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<Pinned> {
+        let block_bytes = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two()?;
+        let start = match self.reserve(block_bytes)? {
+            Some(start) => start,
+            None => self.lock_pages(block_bytes)?,
+        };
+        Some(Pinned { start, len_bytes: usize::try_from(len_bytes).ok()?, block_bytes, store: Arc::clone(self) })
+    }
+
+    /// A kept block, or the right to lock so many bytes more, or neither.
+    fn reserve(&self, block_bytes: u64) -> Option<Option<Start>> {
+        // Freed after the lock, which a slow call is not made under.
+        let mut given_back = Vec::new();
+        let mut state = self.state();
+        if let Some(start) = state.kept.get_mut(&block_bytes).and_then(Vec::pop) {
+            state.kept_bytes -= block_bytes;
+            return Some(Some(start));
+        }
+        while state.locked_bytes + block_bytes > self.limit_bytes {
+            given_back.push(state.take_any()?);
+        }
+        state.locked_bytes += block_bytes;
+        drop(state);
+        given_back.into_iter().for_each(free);
+        Some(None)
+    }
+
+    fn lock_pages(&self, block_bytes: u64) -> Option<Start> {
+        const PORTABLE: u32 = 1;
+        let mut start: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the driver writes one pointer.
+        let outcome = check(unsafe { sys::cuMemHostAlloc(&raw mut start, block_bytes as usize, PORTABLE) }, "cuMemHostAlloc");
+        if outcome.is_err() || start.is_null() {
+            self.state().locked_bytes -= block_bytes;
+            return None;
+        }
+        // SAFETY: so many bytes were just allocated and nobody else knows of them.
+        unsafe { start.cast::<u8>().write_bytes(0, block_bytes as usize) };
+        Some(Start(start.cast()))
+    }
+
+    /// Gives back what nobody uses.
+    pub(super) fn trim(&self) -> Result<(), BackendError> {
+        self.context.enter()?;
+        let mut given_back = Vec::new();
+        let mut state = self.state();
+        while let Some(start) = state.take_any() {
+            given_back.push(start);
+        }
+        drop(state);
+        given_back.into_iter().for_each(free);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The largest block that nobody uses. It is not counted any more.
+    fn take_any(&mut self) -> Option<Start> {
+        self.kept.retain(|_, blocks| !blocks.is_empty());
+        let mut largest = self.kept.last_entry()?;
+        let block_bytes = *largest.key();
+        let start = largest.get_mut().pop()?;
+        self.kept_bytes -= block_bytes;
+        self.locked_bytes -= block_bytes;
+        Some(start)
+    }
+}
+
+/// Frees a block; the context is current.
+fn free(Start(start): Start) {
+    // SAFETY: the block came from `lock_pages`, was in nobody's hands, and is in no list any more. A refusal leaves it locked: a leak, no danger.
+    let _leaked = unsafe { sys::cuMemFreeHost(start.cast()) };
+}
+
+/// A page-locked block in use. It goes back to its store when dropped.
+pub(super) struct Pinned {
+    start: Start,
+    len_bytes: usize,
+    block_bytes: u64,
+    store: Arc<PinnedStore>,
+}
+
+// SAFETY: `start` is that of a block of at least `len_bytes`, zeroed when it was made and owned by this value alone until it is dropped.
+unsafe impl HostMemory for Pinned {
+    fn base(&self) -> *mut u8 {
+        self.start.0
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    fn is_page_locked(&self) -> bool {
+        true
+    }
+}
+
+// SAFETY: the pointer is used as `HostMemory` allows: whoever uses it keeps the order of uses.
+unsafe impl Sync for Pinned {}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let mut state = self.store.state();
+        state.kept_bytes += self.block_bytes;
+        state.kept.entry(self.block_bytes).or_default().push(self.start);
+    }
+}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pinned({} bytes)", self.len_bytes)
+    }
+}
+
+/// What the environment asks for, else an eighth of the machine's memory.
+fn limit_bytes() -> u64 {
+    let asked = std::env::var(VARIABLE).ok().and_then(|text| parse_bytes(&text));
+    asked.unwrap_or_else(|| machine_bytes().map_or(1 << 30, |bytes| bytes / 8))
+}
+
+/// A number of bytes, with k, M or G for powers of 1,024.
+fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, factor) = match text.chars().last()? {
+        'k' | 'K' => (&text[..text.len() - 1], 1 << 10),
+        'm' | 'M' => (&text[..text.len() - 1], 1 << 20),
+        'g' | 'G' => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// The machine's memory, where the system tells.
+fn machine_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    kilobytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bytes;
+
+    #[test]
+    fn bytes_are_read_with_their_unit() {
+        assert_eq!(["4096", "64k", " 2 G ", "3M"].map(parse_bytes), [Some(4096), Some(64 << 10), Some(2 << 30), Some(3 << 20)]);
+        assert_eq!(["", "lots", "-1", "99999999999G"].map(parse_bytes), [None; 4]);
+    }
+}

@@ -1,0 +1,435 @@
+//! One stream of a GPU: draws positions together with queueing, and knows what is over.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::task::Waker;
+
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{self, CUresult};
+
+use super::call::{check, invalid};
+use super::device::{CudaDevice, DeviceCore};
+use super::event::{CudaEvent, DriverEvent};
+use super::flight::{After, Flight, Ledger, Name};
+use super::{submit, watch};
+use crate::backend::{
+    Address, BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord, Label, Position, Queue, QueueId, RawEvent, Work,
+    failure, scope,
+};
+
+/// Recorded events that are remembered for waits on the host. Losing an old one only makes a later wait cover more.
+const EVENTS_KEPT: usize = 32;
+
+/// All streams of all GPUs, for looking at the work that other work depends on.
+static QUEUES: Mutex<Option<HashMap<QueueId, Weak<QueueCore>>>> = Mutex::new(None);
+
+/// What of a stream its events hold.
+pub(super) struct QueueCore {
+    id: QueueId,
+    device: Arc<DeviceCore>,
+    stream: Arc<CudaStream>,
+    /// The position drawn last, for reading without the lock.
+    tail: AtomicU64,
+    /// Everything up to here is over, also what remained to be done on the host.
+    completed: AtomicU64,
+    line: Mutex<Line>,
+    /// Held while work that is over is cleared up, which may copy: one thread does it, in order.
+    clearing: Mutex<()>,
+}
+
+/// What is under the lock of a stream, which is held while something is queued.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    tail: u64,
+    pub(super) ledger: Ledger,
+    events: VecDeque<(Position, Arc<DriverEvent>)>,
+}
+
+impl QueueCore {
+    /// The stream as a queue.
+    pub(super) fn new(device: Arc<DeviceCore>, stream: Arc<CudaStream>) -> Arc<Self> {
+        let core = Arc::new(Self {
+            id: QueueId::next(),
+            device,
+            stream,
+            tail: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            line: Mutex::default(),
+            clearing: Mutex::new(()),
+        });
+        let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.get_or_insert_default().insert(core.id, Arc::downgrade(&core));
+        core
+    }
+
+    pub(super) fn id(&self) -> QueueId {
+        self.id
+    }
+
+    pub(super) fn device(&self) -> &Arc<DeviceCore> {
+        &self.device
+    }
+
+    pub(super) fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    pub(super) fn raw_stream(&self) -> sys::CUstream {
+        self.stream.cu_stream()
+    }
+
+    fn tail(&self) -> Position {
+        Position(self.tail.load(Ordering::Acquire))
+    }
+
+    fn completed(&self) -> Position {
+        Position(self.completed.load(Ordering::Acquire))
+    }
+
+    /// Draws the next position. What was queued before it is queued.
+    pub(super) fn draw(&self, line: &mut Line) -> Position {
+        line.tail += 1;
+        self.tail.store(line.tail, Ordering::Release);
+        Position(line.tail)
+    }
+
+    pub(super) fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a call found out about the context, and if it died, that everything in flight died with it.
+    pub(super) fn note<T>(&self, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
+        let outcome = self.device.context().note(outcome);
+        if outcome.is_err() && self.device.context().death().is_some() {
+            self.give_up();
+        }
+        outcome
+    }
+
+    /// Blocks until everything up to `position` is over, well or not.
+    pub(super) fn wait_for(&self, position: Position) -> Result<(), BackendError> {
+        // What was not drawn yet is nothing to wait for.
+        let position = position.min(self.tail());
+        if self.completed() >= position {
+            return Ok(());
+        }
+        if scope::in_body() {
+            return Err(BackendError { kind: BackendErrorKind::InsideKernel, call: "synchronize", detail: String::new() });
+        }
+        match self.wait_on_device(position) {
+            Ok(upto) => self.clear_upto(upto),
+            // The device is gone, and with it what was in flight: that is over, though not well.
+            Err(_) if self.completed() >= position => {}
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Has the device come up to `position`; returns how far it is known to be.
+    fn wait_on_device(&self, position: Position) -> Result<Position, BackendError> {
+        let (event, tail) = {
+            let line = self.line();
+            (line.event_at(position), Position(line.tail))
+        };
+        let (outcome, upto) = match event {
+            Some((upto, event)) => (event.wait(), upto),
+            None => {
+                self.enter()?;
+                // SAFETY: the stream lives as long as `self`.
+                (check(unsafe { sys::cuStreamSynchronize(self.raw_stream()) }, "cuStreamSynchronize"), tail)
+            }
+        };
+        self.note(outcome).map(|()| upto)
+    }
+
+    /// Makes the context current; a dead one takes with it what is in flight.
+    pub(super) fn enter(&self) -> Result<(), BackendError> {
+        self.note(self.device.context().enter())
+    }
+
+    /// Whether `position` is over; asks the driver.
+    fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        let position = position.min(self.tail());
+        if self.completed() >= position {
+            return Ok(true);
+        }
+        let (event, tail) = {
+            let line = self.line();
+            (line.event_at(position), Position(line.tail))
+        };
+        match event {
+            Some((upto, event)) => self.look_at(upto, &event).map(|_| self.completed() >= position),
+            None => {
+                self.enter()?;
+                // SAFETY: the stream lives as long as `self`.
+                let past = match unsafe { sys::cuStreamQuery(self.raw_stream()) } {
+                    CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+                    other => check(other, "cuStreamQuery").map(|()| true),
+                };
+                self.over_if(past, tail).map(|()| self.completed() >= position)
+            }
+        }
+    }
+
+    /// Whether the event at `position` is past and everything before it is cleared up.
+    pub(super) fn look_at(&self, position: Position, event: &DriverEvent) -> Result<bool, BackendError> {
+        if self.completed() < position {
+            self.over_if(event.is_past(), position)?;
+        }
+        Ok(self.completed() >= position)
+    }
+
+    fn over_if(&self, past: Result<bool, BackendError>, upto: Position) -> Result<(), BackendError> {
+        match self.note(past) {
+            Ok(true) => self.try_clear_upto(upto),
+            Ok(false) => {}
+            Err(_) if self.completed() >= upto => {}
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Does what remains to be done of work that the device is through with, then says that it is over.
+    fn clear_upto(&self, upto: Position) {
+        let _turn = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.clear(upto);
+    }
+
+    /// The same, unless another thread is at it: then it is not over yet.
+    fn try_clear_upto(&self, upto: Position) {
+        match self.clearing.try_lock() {
+            Ok(_turn) => self.clear(upto),
+            Err(TryLockError::Poisoned(_turn)) => self.clear(upto),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    fn clear(&self, upto: Position) {
+        let over = self.line().ledger.take_upto(upto);
+        for flight in over {
+            match self.failure_of(&flight) {
+                Some(record) => failure::enter(self.id, flight.position, record),
+                None => self.finish(flight.after),
+            }
+        }
+        self.completed.fetch_max(upto.0, Ordering::AcqRel);
+    }
+
+    fn finish(&self, after: After) {
+        match after {
+            After::Nothing | After::LetGo(_) => {}
+            After::Unpack(landing) => landing.unpack(),
+            After::Free(address) => {
+                // A refusal means a dead context, whose memory is gone anyway.
+                let _gone = self.device.context().enter().and_then(|()| self.device.memory().release(address));
+            }
+        }
+    }
+
+    /// The failure that spoilt what this work read.
+    fn failure_of(&self, flight: &Flight) -> Option<Arc<FailureRecord>> {
+        let root = flight.depends.iter().find_map(|(queue, position)| settled_failure(*queue, *position))?;
+        Some(Arc::new(FailureRecord { kind: root.kind.max(flight.loss), inherited: true, ..root.as_ref().clone() }))
+    }
+
+    /// The context died: what is not known to be over failed with it.
+    fn give_up(&self) {
+        let _turn = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = self.line();
+        let (completed, tail) = (self.completed(), Position(line.tail));
+        if completed >= tail {
+            return;
+        }
+        let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
+        failure::enter_rest(self.id, completed, line.ledger.last_words(completed, cause));
+        // What the device may have been writing to stays where it is, for good.
+        std::mem::forget(line.ledger.take_upto(tail));
+        line.events.clear();
+        self.completed.store(tail.0, Ordering::Release);
+    }
+
+    /// Dependencies that may still spoil what reads them, or the failure of one that has.
+    pub(super) fn pending(&self, line: &Line, depends: Dependencies) -> Result<Dependencies, Arc<FailureRecord>> {
+        let mut pending = Dependencies::new();
+        for (queue, position) in depends {
+            if let Some(root) = failure::of(queue, position) {
+                return Err(root);
+            }
+            // Work of this very stream fails with its device alone, unless it depends on other streams itself.
+            if queue != self.id || line.ledger.may_inherit(position) {
+                pending.push((queue, position));
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Queues an event behind everything, and remembers it.
+    fn record(self: &Arc<Self>, timing: bool) -> Result<CudaEvent, BackendError> {
+        self.enter()?;
+        let event = Arc::new(self.device.events().take(timing)?);
+        let mut line = self.line();
+        self.note_locked(event.record(self.raw_stream()))?;
+        let position = Position(line.tail);
+        line.keep(position, Arc::clone(&event));
+        Ok(CudaEvent::new(Arc::clone(self), position, event))
+    }
+
+    /// As `note`, by a thread that holds the line: the rest is given up by whoever asks next.
+    pub(super) fn note_locked<T>(&self, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
+        self.device.context().note(outcome)
+    }
+
+    fn free(&self, address: Address) -> Result<Position, BackendError> {
+        self.enter()?;
+        let memory = self.device.memory();
+        let mut line = self.line();
+        if memory.frees_in_order() {
+            self.note_locked(memory.free(address, self.raw_stream()))?;
+            return Ok(self.draw(&mut line));
+        }
+        memory.known(address.0)?;
+        let position = self.draw(&mut line);
+        line.ledger.push(Flight { position, depends: Dependencies::new(), after: After::Free(address), loss: FailureKind::Copy });
+        Ok(position)
+    }
+}
+
+impl Drop for QueueCore {
+    fn drop(&mut self) {
+        let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.as_mut().map(|queues| queues.remove(&self.id));
+        drop(queues);
+        // Nobody waited for what is still in flight, and nobody can any more. What it touches must outlive it.
+        if !self.poll(self.tail()).unwrap_or(false) {
+            std::mem::forget(self.line().ledger.take_upto(Position(u64::MAX)));
+        }
+    }
+}
+
+impl Line {
+    /// The earliest event known to be recorded at or behind `position`.
+    fn event_at(&self, position: Position) -> Option<(Position, Arc<DriverEvent>)> {
+        self.events.iter().find(|(at, _)| *at >= position).cloned()
+    }
+
+    fn keep(&mut self, position: Position, event: Arc<DriverEvent>) {
+        if self.events.len() == EVENTS_KEPT {
+            self.events.pop_front();
+        }
+        self.events.push_back((position, event));
+    }
+}
+
+/// The failure of work on another stream that ours waited for. That stream's device may have died without anybody having asked it since.
+fn settled_failure(queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
+    let other = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|queues| queues.get(&queue)?.upgrade());
+    let known = failure::of(queue, position);
+    known.or_else(|| other.filter(|other| other.completed() < position).and_then(|other| other.death_notice()).map(Arc::new))
+}
+
+/// A stream's handle.
+#[derive(Debug)]
+pub(super) struct CudaQueue(Arc<QueueCore>);
+
+impl CudaQueue {
+    pub(super) fn new(core: Arc<QueueCore>) -> Self {
+        Self(core)
+    }
+
+    pub(super) fn core(&self) -> &Arc<QueueCore> {
+        &self.0
+    }
+}
+
+impl Queue for CudaQueue {
+    fn id(&self) -> QueueId {
+        self.0.id
+    }
+
+    fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
+        self.0.enter()?;
+        let address = self.0.note(self.0.device.allocate(len_bytes, self.0.raw_stream()))?;
+        let mut line = self.0.line();
+        let position = self.0.draw(&mut line);
+        line.ledger.name(position, Name::of_label(label));
+        Ok(address)
+    }
+
+    fn free(&self, address: Address) -> Result<Position, BackendError> {
+        self.0.note(self.0.free(address))
+    }
+
+    fn submit(&self, work: Work) -> Result<Position, BackendError> {
+        self.0.enter()?;
+        self.0.note(submit::queue(&self.0, work))
+    }
+
+    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
+        self.0.note(self.0.record(timing)).map(|event| Arc::new(event) as Arc<dyn RawEvent>)
+    }
+
+    fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
+        let Some(event) = event.as_any().downcast_ref::<CudaEvent>() else {
+            return Err(invalid("cuStreamWaitEvent", "the event belongs to another kind of device".to_owned()));
+        };
+        self.0.enter()?;
+        let _line = self.0.line();
+        self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream()))
+    }
+
+    fn tail(&self) -> Position {
+        self.0.tail()
+    }
+
+    fn completed(&self) -> Position {
+        self.0.completed()
+    }
+
+    fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
+        self.0.wait_for(position)
+    }
+
+    fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        self.0.poll(position)
+    }
+
+    fn notify(&self, waker: Waker) -> Result<(), BackendError> {
+        watch::wake_when_over(&self.0, self.0.tail(), waker)
+    }
+}
+
+impl QueueCore {
+    /// The failure of what is in flight here, if the context is found dead. Takes no turn at clearing up: the caller may hold another stream's.
+    fn death_notice(&self) -> Option<FailureRecord> {
+        let context = self.device.context();
+        let _noted = context.enter().and_then(|()| {
+            // SAFETY: the stream lives as long as `self`.
+            match unsafe { sys::cuStreamQuery(self.raw_stream()) } {
+                CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_NOT_READY => Ok(()),
+                other => context.note(check(other, "cuStreamQuery")),
+            }
+        });
+        context.death().map(|death| self.line().ledger.last_words(self.completed(), death.to_string()))
+    }
+
+    /// For the thread that watches.
+    pub(super) fn is_over(&self, position: Position) -> bool {
+        // One that cannot be asked will not get any further: whoever waits is to look for itself.
+        self.poll(position).unwrap_or(true)
+    }
+}
+
+impl fmt::Debug for QueueCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "QueueCore({:?} of {}, {} of {} done)",
+            self.id,
+            CudaDevice::name_of(self.device.context()),
+            self.completed().0,
+            self.tail().0
+        )
+    }
+}

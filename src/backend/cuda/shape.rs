@@ -1,0 +1,171 @@
+//! How the driver takes a box of bytes: lines, planes and volumes, within its limits on pitches. Pure arithmetic.
+
+use crate::backend::CopyPart;
+
+/// One call's worth of a copy: `width_bytes` bytes, `height` times, `depth` times. Offsets in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    pub(super) source: u64,
+    pub(super) destination: u64,
+    pub(super) width_bytes: u64,
+    pub(super) height: u64,
+    pub(super) depth: u64,
+    pub(super) source_pitch: Pitch,
+    pub(super) destination_pitch: Pitch,
+}
+
+/// How far it is from one line to the next, and from one plane to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pitch {
+    pub(super) line_bytes: u64,
+    /// In lines.
+    pub(super) plane_lines: u64,
+}
+
+impl Shape {
+    fn line(part: &CopyPart) -> Self {
+        let pitch = Pitch { line_bytes: part.run_bytes, plane_lines: 1 };
+        Self {
+            source: part.source_offset_bytes,
+            destination: part.destination_offset_bytes,
+            width_bytes: part.run_bytes,
+            height: 1,
+            depth: 1,
+            source_pitch: pitch,
+            destination_pitch: pitch,
+        }
+    }
+
+    /// Runs, `count` of them, if the driver takes such pitches.
+    fn plane(part: &CopyPart, (count, source, destination): (u64, u64, u64), pitch_max: u64) -> Option<Self> {
+        let fits = |stride| stride >= part.run_bytes && stride <= pitch_max;
+        let pitch = |line_bytes| Pitch { line_bytes, plane_lines: count };
+        (fits(source) && fits(destination)).then(|| Self {
+            height: count,
+            source_pitch: pitch(source),
+            destination_pitch: pitch(destination),
+            ..Self::line(part)
+        })
+    }
+
+    /// Planes, `count` of them, if the way from one to the next is a whole number of lines at both ends.
+    fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
+        let lines = |stride: u64, pitch: Pitch| {
+            let lines = stride / pitch.line_bytes;
+            (stride % pitch.line_bytes == 0 && lines >= self.height).then_some(Pitch { plane_lines: lines, ..pitch })
+        };
+        Some(Self {
+            depth: count,
+            source_pitch: lines(source, self.source_pitch)?,
+            destination_pitch: lines(destination, self.destination_pitch)?,
+            ..self
+        })
+    }
+
+    fn moved(self, source: u64, destination: u64) -> Self {
+        Self { source: self.source + source, destination: self.destination + destination, ..self }
+    }
+}
+
+/// The calls that a part takes: one for up to three axes where pitches allow it, more for what does not fit one call.
+pub(super) fn each(part: &CopyPart, pitch_max: u64, visit: &mut impl FnMut(Shape)) {
+    if part.run_bytes == 0 {
+        return;
+    }
+    let (shape, folded) = largest(part, pitch_max);
+    each_outer(&part.axes[..part.axes.len() - folded], shape, visit);
+}
+
+/// The largest shape that holds the innermost axes, and how many of them.
+fn largest(part: &CopyPart, pitch_max: u64) -> (Shape, usize) {
+    let Some((inner, outer)) = part.axes.split_last() else { return (Shape::line(part), 0) };
+    let Some(plane) = Shape::plane(part, *inner, pitch_max) else { return (Shape::line(part), 0) };
+    match outer.last().and_then(|next| plane.volume(*next)) {
+        Some(volume) => (volume, 2),
+        None => (plane, 1),
+    }
+}
+
+fn each_outer(axes: &[(u64, u64, u64)], shape: Shape, visit: &mut impl FnMut(Shape)) {
+    match axes {
+        [] => visit(shape),
+        [(count, source, destination), inner @ ..] => {
+            for turn in 0..*count {
+                each_outer(inner, shape.moved(turn * source, turn * destination), visit);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::{Shape, each};
+    use crate::backend::CopyPart;
+
+    const PITCH_MAX: u64 = 1 << 20;
+
+    fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
+        CopyPart { run_bytes, source_offset_bytes: 1000, destination_offset_bytes: 5000, axes: SmallVec::from_slice(axes) }
+    }
+
+    fn shapes(part: &CopyPart) -> Vec<Shape> {
+        let mut shapes = Vec::new();
+        each(part, PITCH_MAX, &mut |shape| shapes.push(shape));
+        shapes
+    }
+
+    /// Every byte that goes over, as (from, to).
+    fn bytes_of_shapes(shapes: &[Shape]) -> Vec<(u64, u64)> {
+        let mut bytes = Vec::new();
+        for shape in shapes {
+            for plane in 0..shape.depth {
+                for line in 0..shape.height {
+                    let at = |pitch: super::Pitch| (plane * pitch.plane_lines + line) * pitch.line_bytes;
+                    let (from, to) = (shape.source + at(shape.source_pitch), shape.destination + at(shape.destination_pitch));
+                    bytes.extend((0..shape.width_bytes).map(|byte| (from + byte, to + byte)));
+                }
+            }
+        }
+        bytes.sort_unstable();
+        bytes
+    }
+
+    fn bytes_of_part(part: &CopyPart) -> Vec<(u64, u64)> {
+        let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
+        for (count, from, to) in &part.axes {
+            starts = starts.iter().flat_map(|(a, b)| (0..*count).map(move |turn| (a + turn * from, b + turn * to))).collect();
+        }
+        let mut bytes: Vec<(u64, u64)> =
+            starts.iter().flat_map(|(a, b)| (0..part.run_bytes).map(move |byte| (a + byte, b + byte))).collect();
+        bytes.sort_unstable();
+        bytes
+    }
+
+    #[test]
+    fn boxes_of_up_to_three_axes_are_one_call() {
+        assert_eq!(shapes(&part(64, &[])).len(), 1);
+        assert_eq!(shapes(&part(64, &[(5, 128, 64)])).len(), 1);
+        let volume = shapes(&part(64, &[(3, 1280, 640), (5, 128, 64)]));
+        assert_eq!((volume.len(), volume[0].depth, volume[0].source_pitch.plane_lines), (1, 3, 10));
+    }
+
+    #[test]
+    fn what_does_not_fit_one_call_takes_several_and_moves_the_same_bytes() {
+        let parts = [
+            part(4, &[(2, 900, 700), (3, 128, 64), (2, 12, 8)]),
+            part(8, &[(3, 1281, 640), (5, 128, 64)]),
+            part(8, &[(3, 8, 4096), (5, 4096, 8)]),
+            part(8, &[(2, PITCH_MAX + 8, 64)]),
+            part(16, &[(4, 8, 32)]),
+            part(2, &[(2, 64, 48), (2, 32, 24), (2, 16, 8), (3, 4, 2)]),
+        ];
+        for part in &parts {
+            assert_eq!(bytes_of_shapes(&shapes(part)), bytes_of_part(part), "{part:?}");
+        }
+        assert_eq!(shapes(&parts[1]).len(), 3, "planes whose distance is no whole number of lines");
+        assert_eq!(shapes(&parts[3]).len(), 2, "a pitch beyond the driver's limit");
+        assert_eq!(shapes(&part(0, &[(4, 8, 8)])).len(), 0);
+    }
+}

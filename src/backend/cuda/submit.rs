@@ -1,0 +1,176 @@
+//! Work as it reaches a stream: checked, queued, entered.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+use smallvec::{SmallVec, smallvec};
+
+use super::call::invalid;
+use super::copy::{self, End, Target};
+use super::device::CudaDevice;
+use super::flight::{After, Flight, Landing, Name, packed};
+use super::kernel::CudaKernel;
+use super::queue::{Line, QueueCore};
+use super::{fill, launch};
+use crate::backend::{
+    BackendError, Code, CopyPart, CopyWork, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position, Work, extent,
+    failure,
+};
+
+/// Queues work; the context is current. The stream's lock is held while it is queued, so that positions are those of the stream's own order.
+pub(super) fn queue(core: &QueueCore, work: Work) -> Result<Position, BackendError> {
+    match work {
+        Work::Launch(work) => queue_launch(core, work),
+        Work::Copy(work) => queue_copy(core, *work),
+        Work::Fill(work) => queue_fill(core, *work),
+    }
+}
+
+fn target(core: &QueueCore) -> Target {
+    let device = core.device();
+    Target { stream: core.raw_stream(), context: device.context().cudarc().cu_ctx(), pitch_max: device.pitch_max_bytes() }
+}
+
+fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendError> {
+    let LaunchWork { code, grid, mut arguments, depends, site } = work;
+    let Code::Loaded(loaded) = &code else {
+        return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
+    };
+    let Some(kernel) = loaded.as_any().downcast_ref::<CudaKernel>() else {
+        return Err(invalid("cuLaunchKernel", "the kernel was loaded by another kind of device".to_owned()));
+    };
+    let name = Name { is_kernel: true, text: Arc::clone(loaded.name()), site: Some(site) };
+    let mut line = core.line();
+    let depends = match core.pending(&line, depends) {
+        Ok(depends) => depends,
+        Err(root) => return Ok(skip(core, &mut line, &root, FailureKind::Body)),
+    };
+    // SAFETY: `submit` made the context current; a `CudaKernel` of another device is refused by the driver, whose handle it is not. Arguments, lifetimes and
+    // order are kept by the layers above (`backend`, contract): memory is freed behind its last use.
+    core.note_locked(unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) })?;
+    let position = core.draw(&mut line);
+    line.ledger.name(position, name);
+    line.ledger.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    Ok(position)
+}
+
+/// Work whose dependency failed does not run, and fails for the same reason.
+fn skip(core: &QueueCore, line: &mut Line, root: &FailureRecord, loss: FailureKind) -> Position {
+    let position = core.draw(line);
+    let record = FailureRecord { kind: root.kind.max(loss), inherited: true, ..root.clone() };
+    failure::enter(core.id(), position, Arc::new(record));
+    position
+}
+
+fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError> {
+    let FillWork { address, parts, pattern, poison: _, loss, depends, label } = work;
+    if parts.iter().any(|part| pattern.is_empty() || part.run_bytes % pattern.len() as u64 != 0) {
+        return Err(invalid("fill", format!("a pattern of {} bytes does not fill its runs", pattern.len())));
+    }
+    let mut line = core.line();
+    let depends = match core.pending(&line, depends) {
+        Ok(depends) => depends,
+        Err(root) => return Ok(skip(core, &mut line, &root, loss)),
+    };
+    for part in &parts {
+        // SAFETY: the context is current; the memory lives until a free behind this work, and is not touched meanwhile: the order of work, which the layers
+        // above keep (`backend`, contract).
+        core.note_locked(settled(core, unsafe { fill::queue(target(core), address.0, part, &pattern) }))?;
+    }
+    let position = core.draw(&mut line);
+    line.ledger.name(position, Name::of_label(&label));
+    line.ledger.push(Flight { position, depends, after: After::Nothing, loss });
+    Ok(position)
+}
+
+fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError> {
+    let name = Name::of_label(&work.label);
+    let loss = work.loss;
+    check_host(&work.source, &work.parts, extent::source_end_bytes)?;
+    check_host(&work.destination, &work.parts, extent::destination_end_bytes)?;
+    let mut line = core.line();
+    let depends = match core.pending(&line, work.depends.clone()) {
+        Ok(depends) => depends,
+        Err(root) => return Ok(skip(core, &mut line, &root, loss)),
+    };
+    let after = core.note_locked(queue_parts(core, work))?;
+    let position = core.draw(&mut line);
+    line.ledger.name(position, name);
+    line.ledger.push(Flight { position, depends, after, loss });
+    Ok(position)
+}
+
+/// Queues the copies themselves, and says what is to be done behind them.
+fn queue_parts(core: &QueueCore, work: CopyWork) -> Result<After, BackendError> {
+    let CopyWork { source, destination, source_device, parts, .. } = work;
+    let from = source_end(core, &source, source_device.as_deref())?;
+    if let Memory::Host(host) = &destination
+        && !host.is_page_locked()
+    {
+        return bring_down(core, from, host, &parts);
+    }
+    let to = end(&destination);
+    // SAFETY: the context is current. Host memory was checked to hold the parts and is kept until the copy is over (`After::LetGo`); device memory lives
+    // until a free behind this work. Who touches what meanwhile is the order of work, which the layers above keep (`backend`, contract).
+    settled(core, unsafe { copy::queue(target(core), from, to, &parts) })?;
+    let held: SmallVec<[Arc<dyn HostMemory>; 2]> = [source, destination].into_iter().filter_map(host_of).collect();
+    Ok(if held.is_empty() { After::Nothing } else { After::LetGo(held) })
+}
+
+/// A refusal in the midst of several calls means that nothing counts as queued: what was, is waited for, so that it touches nothing any more.
+fn settled(core: &QueueCore, outcome: Result<(), BackendError>) -> Result<(), BackendError> {
+    outcome.inspect_err(|_| {
+        // SAFETY: the stream lives. A stream that cannot be waited for is one of a dead context, which runs nothing.
+        let _dead = unsafe { sys::cuStreamSynchronize(core.raw_stream()) };
+    })
+}
+
+/// A download to ordinary memory: packed into page-locked memory by the device, put in its place by whoever waits; where there is no room for that, by
+/// the driver, which returns when it is done.
+fn bring_down(core: &QueueCore, from: End, host: &Arc<dyn HostMemory>, parts: &SmallVec<[CopyPart; 1]>) -> Result<After, BackendError> {
+    let (into, out_of, len_bytes) = packed(parts);
+    if len_bytes == 0 {
+        return Ok(After::Nothing);
+    }
+    let Some(pinned) = core.device().pinned().take(len_bytes) else {
+        // SAFETY: as in `queue_parts`; the driver is through with the memory when it returns, since it is not page-locked.
+        settled(core, unsafe { copy::queue(target(core), from, End::Host(host.base()), parts) })?;
+        return Ok(After::LetGo(smallvec![Arc::clone(host)]));
+    };
+    let packed: Arc<dyn HostMemory> = Arc::new(pinned);
+    // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the page-locked memory, which the flight keeps.
+    settled(core, unsafe { copy::queue(target(core), from, End::Host(packed.base()), &into) })?;
+    Ok(After::Unpack(Landing { packed, destination: Arc::clone(host), parts: out_of }))
+}
+
+fn source_end(core: &QueueCore, source: &Memory, device: Option<&dyn crate::backend::Backend>) -> Result<End, BackendError> {
+    let (Memory::Device(address), Some(device)) = (source, device) else { return Ok(end(source)) };
+    let Some(peer) = device.as_any().downcast_ref::<CudaDevice>() else {
+        return Err(invalid("copy", format!("{} cannot be reached from a GPU", device.name())));
+    };
+    Ok(End::Device(address.0, core.device().context_of_peer(peer.core())))
+}
+
+fn end(memory: &Memory) -> End {
+    match memory {
+        Memory::Host(host) => End::Host(host.base()),
+        Memory::Device(address) => End::Device(address.0, None),
+    }
+}
+
+fn host_of(memory: Memory) -> Option<Arc<dyn HostMemory>> {
+    match memory {
+        Memory::Host(host) => Some(host),
+        Memory::Device(_) => None,
+    }
+}
+
+/// Host memory has its bounds here and now.
+fn check_host(memory: &Memory, parts: &[CopyPart], end_bytes: impl Fn(&CopyPart) -> Option<u64>) -> Result<(), BackendError> {
+    let Memory::Host(host) = memory else { return Ok(()) };
+    let len_bytes = host.len_bytes() as u64;
+    match parts.iter().map(end_bytes).find(|end| end.is_none_or(|end| end > len_bytes)) {
+        None => Ok(()),
+        Some(end) => Err(invalid("copy", format!("a part ends at byte {end:?} of host memory that has {len_bytes}"))),
+    }
+}
