@@ -16,14 +16,14 @@ use super::owned;
 use super::part::{Line, Part};
 use super::pending::{Pending, sole_owner};
 use super::view::{AsView, SmartView, SmartViewMut};
-use crate::audit::{Residency, Traffic, registry};
+use crate::audit::{Cause, Residency, Traffic, registry};
 use crate::backend::Bytes;
 use crate::coherence::Access;
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
-use crate::storage::{Origin, Space, Storage};
-use crate::transfer::{self, Target};
+use crate::storage::{Origin, Selection, Space, Storage};
+use crate::transfer::{self, Request, Target};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept coherent region by region.
 ///
@@ -155,6 +155,39 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub fn named(self, name: impl AsRef<str>) -> Self {
         self.storage.set_name(name.as_ref());
         self
+    }
+
+    /// Locks the pages of the host's copy, for devices of the kind that is current: their copies then go straight to and from this memory, without
+    /// staging, and uploads return at once. The memory stays locked until the array drops or gives it back (`into_array`).
+    ///
+    /// Moves nothing. Locking takes the system about a millisecond for each few MiB, and the memory can no longer be swapped out: it is worth it for arrays
+    /// that go back and forth often. Memory that another library registered with CUDA is used as it is, and left to that library.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray};
+    ///
+    /// let device = Device::cpu();
+    /// let _here = device.enter();
+    /// let frame = SmartArray::from(vec![0_u8; 1 << 16]);
+    /// frame.page_lock()?;
+    /// frame.prefetch(&device.stream())?;          // read from the array itself
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy; [`Backend`](crate::Error::Backend) if the system locks no more
+    /// (`ulimit -l`): the array stays as it is, and is staged.
+    #[track_caller]
+    pub fn page_lock(&self) -> Result<()> {
+        let request = Request {
+            storage: &self.storage,
+            selection: &Selection::Whole,
+            cause: Cause::Explicit,
+            operation: "page_lock",
+            site: Location::caller(),
+        };
+        transfer::page_lock(&request, &Device::current()?)
     }
 
     /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis order and strides. Stale parts come down first;

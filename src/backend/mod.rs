@@ -115,6 +115,12 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn poison(&self) -> Option<u8>;
     /// Whether copies between this device and `peer` run directly; otherwise they are staged through the host.
     fn reaches(&self, peer: &dyn Backend) -> bool;
+    /// Page-locked memory to pack an upload into, its contents unspecified; `None` where ordinary memory does as well, or there is no room for it.
+    fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
+    /// The most bytes that one copy between ordinary memory of the host and this device should take: larger ones go in pieces.
+    fn piece_bytes_max(&self) -> u64;
+    /// Lets the device reach host memory by itself, until what is returned drops.
+    fn page_lock(&self, start: *mut u8, len_bytes: usize) -> Result<Box<dyn PageLock>, BackendError>;
     /// Which bodies of a kernel run here.
     fn runs(&self) -> BodyKind;
     /// Compiles device code if need be, and loads it. Only for devices that run such; slow the first time.
@@ -122,6 +128,9 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     /// The concrete backend, for the backend's own public face (`Device::emulation`).
     fn as_any(&self) -> &dyn Any;
 }
+
+/// Host memory whose pages are locked, until this drops: before the memory goes.
+pub(crate) trait PageLock: Debug + Send + Sync + 'static {}
 
 /// One in-order queue of a device. Dropping the last handle lets queued work finish; it never waits.
 pub(crate) trait Queue: Debug + Send + Sync + 'static {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Address, Code, FailureKind, Position, QueueId};
+use super::{Address, Code, DeviceKind, FailureKind, Position, QueueId};
 use crate::grid::Grid;
 
 /// A value's bytes, as a fill pattern.
@@ -33,8 +33,8 @@ pub(crate) struct Footprint {
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
-    /// Whether a device reaches it by itself, without the host's help.
-    fn is_page_locked(&self) -> bool {
+    /// Whether devices of this kind reach it by themselves, without the host's help.
+    fn is_page_locked(&self, _kind: DeviceKind) -> bool {
         false
     }
 }

@@ -66,6 +66,12 @@ impl Span {
         self.step
     }
 
+    /// The first `count` indices, or all of them if there are fewer.
+    #[must_use]
+    pub(crate) const fn first(&self, count: u64) -> Self {
+        if count >= self.len() { *self } else { Self::new(self.start, self.start + count * self.step, self.step) }
+    }
+
     /// The number of indices.
     #[must_use]
     pub(crate) const fn len(&self) -> u64 {

@@ -2,8 +2,9 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
-use crate::backend::HostMemory;
+use crate::backend::{DeviceKind, HostMemory, PageLock};
 use crate::element::Element;
 
 /// A `Vec`'s memory, kept as a pointer: no reference or box to it exists while it is shared with devices.
@@ -20,6 +21,15 @@ pub(crate) struct HostBuffer {
     /// Of the array.
     len_bytes: usize,
     release: unsafe fn(NonNull<u8>, usize, usize),
+    /// Set once, by `page_lock`. It goes before the memory does.
+    locked: OnceLock<Locked>,
+}
+
+/// Pages locked for one kind of device.
+#[derive(Debug)]
+struct Locked {
+    kind: DeviceKind,
+    _lock: Box<dyn PageLock>,
 }
 
 // SAFETY: the buffer owns its memory as the `Vec<T: Send + Sync>` did that it was made from; it hands out a pointer, and whoever uses it keeps the
@@ -38,9 +48,23 @@ unsafe impl HostMemory for HostBuffer {
     fn len_bytes(&self) -> usize {
         self.len_bytes
     }
+
+    fn is_page_locked(&self, kind: DeviceKind) -> bool {
+        self.locked.get().is_some_and(|locked| locked.kind == kind)
+    }
 }
 
 impl HostBuffer {
+    /// Whether its pages are locked for some kind of device.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.locked.get().is_some()
+    }
+
+    /// Keeps its pages locked for as long as it lives. One that is locked already stays as it is.
+    pub(crate) fn keep_locked(&self, kind: DeviceKind, lock: Box<dyn PageLock>) {
+        let _superfluous = self.locked.set(Locked { kind, _lock: lock });
+    }
+
     /// Takes over the memory of a vector, of which the array is `len` elements from `offset`.
     pub(crate) fn from_vec<T: Element>(vector: Vec<T>, offset: usize, len: usize) -> Self {
         assert!(offset + len <= vector.len(), "an array of {len} elements from {offset} in a vector of {}", vector.len());
@@ -53,6 +77,7 @@ impl HostBuffer {
             offset,
             len_bytes: len * size_of::<T>(),
             release: release::<T>,
+            locked: OnceLock::new(),
         }
     }
 
@@ -67,7 +92,8 @@ impl HostBuffer {
     ///
     /// `T` is the element type of the vector that this was made from, and nothing queued touches the memory any more.
     pub(crate) unsafe fn into_vec<T: Element>(self) -> (Vec<T>, usize) {
-        let this = std::mem::ManuallyDrop::new(self);
+        let mut this = std::mem::ManuallyDrop::new(self);
+        drop(this.locked.take());
         let start = this.pointer.as_ptr().cast::<T>().wrapping_sub(this.offset);
         // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took apart, and `this` is not dropped.
         (unsafe { Vec::from_raw_parts(start, this.len, this.capacity) }, this.offset)
@@ -76,6 +102,7 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
+        drop(self.locked.take());
         // SAFETY: `release` was chosen by `from_vec` for the type whose vector this is; the pointer is that of its element `offset`.
         unsafe { (self.release)(self.pointer, self.offset, self.capacity) }
     }
@@ -108,7 +135,7 @@ fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
 #[cfg(test)]
 mod tests {
     use super::HostBuffer;
-    use crate::backend::HostMemory;
+    use crate::backend::{DeviceKind, HostMemory, PageLock};
 
     #[test]
     fn a_vector_comes_back_with_its_capacity_and_offset() {

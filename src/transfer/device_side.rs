@@ -4,11 +4,12 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
+use super::window::{Window, first_pieces};
 use super::{Marks, Request, acquire_host, after_locks};
 use crate::audit::Flow;
-use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
+use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, HostMemory, Position, Work};
 use crate::coherence::{Access, Piece, Place, Region, Source};
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, StreamKey, Touch};
 use crate::storage::{Selection, State, Storage, WholeAtHand};
@@ -99,8 +100,21 @@ fn bring(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut D
 }
 
 fn bring_untold(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
+    let mut window = Window::default();
+    let brought = bring_pieces(request, stream, access, depends, &mut window);
+    let copied_bytes = window.bytes();
+    window.close(request);
+    brought.map(|(place, address)| Acquired { place, address, copied_bytes })
+}
+
+fn bring_pieces(
+    request: &Request<'_>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+    window: &mut Window,
+) -> Result<(Place, Address)> {
     let storage = request.storage;
-    let mut copied_bytes = 0;
     let mut state = storage.lock();
     let (place, address) = loop {
         state.reconcile(storage.space());
@@ -114,7 +128,17 @@ fn bring_untold(request: &Request<'_>, stream: &Stream, access: Access, depends:
             state = request.wait_for_claim(state)?;
             continue;
         }
-        let pieces = if needs_copies { request.plan(&state, place, access)? } else { Vec::new() };
+        if window.is_full() {
+            drop(state);
+            window.wait(request)?;
+            state = storage.lock();
+            continue;
+        }
+        let pieces = if needs_copies {
+            request.first_upload(&state, stream.device_ref(), &request.plan(&state, place, access)?)
+        } else {
+            SmallVec::new()
+        };
         if let Some(pending) = host_pending(request, &state, &pieces) {
             drop(state);
             request.wait_for_host(pending)?;
@@ -128,17 +152,24 @@ fn bring_untold(request: &Request<'_>, stream: &Stream, access: Access, depends:
             state = storage.lock();
             continue;
         }
-        copied_bytes += request.claimed(state, place, || request.fetch(stream, place, &pieces))?;
+        request.claimed(state, place, || request.fetch(stream, place, &pieces, window))?;
         state = storage.lock();
     };
     order(request, &state, stream, place, access)?;
     if access != Access::Overwrite {
         request.dependencies(&state, place, depends);
     }
-    Ok(Acquired { place, address, copied_bytes })
+    Ok((place, address))
 }
 
 impl Request<'_> {
+    /// As much of an upload as goes at once. Page-locked memory needs no staging.
+    fn first_upload(&self, state: &State, device: &Device, pieces: &[Piece]) -> SmallVec<[Piece; 4]> {
+        let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
+        let bytes_max = if is_direct { u64::MAX } else { device.backend().piece_bytes_max() };
+        first_pieces(self.storage.space(), pieces, bytes_max, |source| source == Source::Place(Place::HOST))
+    }
+
     /// The pieces whose source is a device that the destination does not reach.
     fn out_of_reach(&self, state: &State, place: Place, pieces: &[Piece]) -> Option<Selection> {
         let destination = state.slot(place).device.backend();

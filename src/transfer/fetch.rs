@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::window::Window;
 use super::{Marks, Request};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes};
 use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{HostBuffer, State};
@@ -17,19 +18,17 @@ use crate::storage::{HostBuffer, State};
 type Regions = SmallVec<[Region; 1]>;
 
 impl Request<'_> {
-    /// Gives the device memory for the array if it has none, and queues the copies of `pieces` to it on `stream`. The part is claimed. Returns the
-    /// bytes copied from other places.
-    pub(super) fn fetch(&self, stream: &Stream, place: Place, pieces: &[Piece]) -> Result<u64> {
+    /// Gives the device memory for the array if it has none, and queues the copies of `pieces` to it on `stream`. The part is claimed.
+    pub(super) fn fetch(&self, stream: &Stream, place: Place, pieces: &[Piece], window: &mut Window) -> Result<()> {
         self.allocate(stream, place)?;
-        let mut copied_bytes = 0;
         for (source, regions) in by_source(pieces) {
-            copied_bytes += match source {
+            match source {
                 Source::Constant(value) => self.fill_from_constant(stream, place, value, &regions)?,
-                Source::Place(Place::HOST) => self.upload(stream, place, &regions)?,
-                Source::Place(from) => self.copy_from_device(stream, place, from, &regions)?,
-            };
+                Source::Place(Place::HOST) => self.upload(stream, place, &regions, window)?,
+                Source::Place(from) => self.copy_from_device(stream, place, from, &regions, window)?,
+            }
         }
-        Ok(copied_bytes)
+        Ok(())
     }
 
     fn allocate(&self, stream: &Stream, place: Place) -> Result<()> {
@@ -59,14 +58,20 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// From the host: the bytes are packed into staging memory now, so that the caller may change them as soon as this returns.
-    fn upload(&self, stream: &Stream, place: Place, regions: &Regions) -> Result<u64> {
-        let (staging, parts, bytes) = self.stage(regions)?;
+    /// From the host. Page-locked memory is read by the device itself, and what is to write it waits for that; the bytes of ordinary memory are packed
+    /// into staging memory now, so that the caller may change them as soon as this returns.
+    fn upload(&self, stream: &Stream, place: Place, regions: &Regions, window: &mut Window) -> Result<()> {
+        let locked = self.storage.lock().host.clone().filter(|host| host.is_page_locked(stream.device_ref().kind()));
+        let is_direct = locked.is_some();
+        let (source, parts) = match locked {
+            Some(host) => (host as Arc<dyn HostMemory>, regions.iter().map(|region| self.storage.space().same_place(region)).collect()),
+            None => self.stage(stream.device_ref(), regions)?,
+        };
         let mut state = self.storage.lock();
         let address = state.slot(place).address.unwrap_or(Address(0));
         let work = CopyWork {
             loss: FailureKind::Copy,
-            source: Memory::Host(Arc::new(staging)),
+            source: Memory::Host(source),
             destination: Memory::Device(address),
             source_device: None,
             parts,
@@ -74,17 +79,31 @@ impl Request<'_> {
             label: self.storage.label("upload of", self.site),
         };
         let position = self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
-        self.count(&mut state, Direction::ToDevice, bytes, stream.device_ref(), stream, place);
+        if is_direct {
+            self.note_reading(&mut state, stream, Place::HOST, regions, position);
+        }
+        window.push(stream.clone(), position);
+        window.add(Direction::ToDevice, stream.device_ref(), stream, place, self.bytes_of(regions));
         self.note_queued(&mut state, stream, place, regions, position);
-        Ok(bytes)
+        Ok(())
+    }
+
+    fn bytes_of(&self, regions: &Regions) -> u64 {
+        regions.iter().map(|region| self.storage.space().region_bytes(region)).sum()
+    }
+
+    /// Queued work reads `regions` at `from`: what is to write them there comes behind it.
+    fn note_reading(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, position: Position) {
+        let mark = Mark::harmless(state.key_of(stream), At::position(position));
+        for region in regions {
+            state.uses_mut(from).mark(self.storage.space().extents(), Some(region), Touch::Read, mark);
+        }
     }
 
     /// Packs regions of the host's copy, which is valid there and which nothing writes.
-    fn stage(&self, regions: &Regions) -> Result<(HostBuffer, SmallVec<[CopyPart; 1]>, u64)> {
+    fn stage(&self, device: &Device, regions: &Regions) -> Result<(Arc<dyn HostMemory>, SmallVec<[CopyPart; 1]>)> {
         let space = self.storage.space();
-        let bytes: u64 = regions.iter().map(|region| space.region_bytes(region)).sum();
-        let len = usize::try_from(bytes).map_err(|_| super::host_full(self.storage))?;
-        let staging = HostBuffer::zeroed::<u8>(len).ok_or_else(|| super::host_full(self.storage))?;
+        let staging = self.staging(device, self.bytes_of(regions))?;
         let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
         let mut packed = 0;
         for region in regions {
@@ -96,18 +115,26 @@ impl Request<'_> {
             packed += space.region_bytes(region);
             parts.push(part);
         }
-        Ok((staging, parts, bytes))
+        Ok((staging, parts))
     }
 
-    fn copy_from_device(&self, stream: &Stream, place: Place, from: Place, regions: &Regions) -> Result<u64> {
+    /// Memory to pack an upload into: the device's own page-locked one, or ordinary memory.
+    fn staging(&self, device: &Device, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
+        if let Some(staging) = device.backend().staging(len_bytes) {
+            return Ok(staging);
+        }
+        let ordinary = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
+        ordinary.map(|buffer| Arc::new(buffer) as Arc<dyn HostMemory>).ok_or_else(|| super::host_full(self.storage))
+    }
+
+    fn copy_from_device(&self, stream: &Stream, place: Place, from: Place, regions: &Regions, window: &mut Window) -> Result<()> {
         let space = self.storage.space();
         let mut state = self.storage.lock();
         let source = state.slot(from).device.clone();
         if !state.holds(from, regions) {
             // The caller finds the elements stale, and plans again.
-            return Ok(0);
+            return Ok(());
         }
-        let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
         let depends = self.read_behind(&state, stream, from, regions)?;
         let work = CopyWork {
             loss: FailureKind::Copy,
@@ -120,17 +147,14 @@ impl Request<'_> {
         };
         let position = self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
         source.visited_by(stream.core(), position);
-        let mark = Mark::harmless(state.key_of(stream), At::position(position));
-        for region in regions {
-            state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, mark);
-        }
-        self.count(&mut state, Direction::BetweenDevices, bytes, &source, stream, place);
+        self.note_reading(&mut state, stream, from, regions, position);
+        window.add(Direction::BetweenDevices, &source, stream, place, self.bytes_of(regions));
         self.note_queued(&mut state, stream, place, regions, position);
-        Ok(bytes)
+        Ok(())
     }
 
     /// Fills from a constant: no transfer, and nothing is counted.
-    fn fill_from_constant(&self, stream: &Stream, place: Place, value: ConstantId, regions: &Regions) -> Result<u64> {
+    fn fill_from_constant(&self, stream: &Stream, place: Place, value: ConstantId, regions: &Regions) -> Result<()> {
         let space = self.storage.space();
         let mut state = self.storage.lock();
         let work = FillWork {
@@ -144,7 +168,7 @@ impl Request<'_> {
         };
         let position = self.queue_write(&mut state, stream, place, regions, Work::Fill(Box::new(work)))?;
         self.note_queued(&mut state, stream, place, regions, position);
-        Ok(0)
+        Ok(())
     }
 
     /// Queues work on `stream` that writes `regions` at `place`, behind all uses of those bytes.
@@ -160,10 +184,7 @@ impl Request<'_> {
     /// Queues work on `stream` that reads `regions` at `from`; it was ordered by `read_behind`.
     pub(super) fn submit_read(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, work: Work) -> Result<Position> {
         let position = stream.queue().submit(work).map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))?;
-        let mark = Mark::harmless(state.key_of(stream), At::position(position));
-        for region in regions {
-            state.uses_mut(from).mark(self.storage.space().extents(), Some(region), Touch::Read, mark);
-        }
+        self.note_reading(state, stream, from, regions, position);
         Ok(position)
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::device_side::queued;
 use super::fetch::by_source;
+use super::window::{Window, first_pieces};
 use super::{Queued, Request, after_locks};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, Memory, Position, Work, bytes, failure};
+use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes, failure};
 use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -21,7 +22,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         return Ok(());
     }
     loop {
-        let own = bring(request, access)?;
+        let own = bring(request, access, true)?;
         let pending = {
             let mut state = request.storage.lock();
             let marks = request.marks_before(&state, Place::HOST, access.touch(), None);
@@ -46,7 +47,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
 
 /// Queues what a prefetch to the host needs, and returns at once.
 pub(crate) fn prefetch_host(request: &Request<'_>) -> Result<()> {
-    bring(request, Access::Read).map(drop)
+    bring(request, Access::Read, false).map(drop)
 }
 
 pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
@@ -63,29 +64,42 @@ fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 }
 
 /// Queues the copies that an access on the host needs, and tells of them. Copies that another thread is queueing are waited for.
-fn bring(request: &Request<'_>, access: Access) -> Result<Queued> {
-    let outcome = bring_untold(request, access);
-    after_locks();
-    outcome
-}
-
-fn bring_untold(request: &Request<'_>, access: Access) -> Result<Queued> {
-    let storage = request.storage;
+/// `may_wait`: the caller is going to wait for them anyway.
+fn bring(request: &Request<'_>, access: Access, may_wait: bool) -> Result<Queued> {
     if request.is_empty() {
         return Ok(Queued::new());
     }
+    let mut window = Window::default();
+    let brought = bring_pieces(request, access, may_wait, &mut window);
+    let queued = window.close(request);
+    after_locks();
+    brought.map(|()| queued)
+}
+
+fn bring_pieces(request: &Request<'_>, access: Access, may_wait: bool, window: &mut Window) -> Result<()> {
+    let storage = request.storage;
     let mut state = storage.lock();
     loop {
         state.reconcile(storage.space());
+        if window.has_failed() {
+            // The caller waits for what is queued, and tells.
+            return Ok(());
+        }
         if access == Access::Overwrite || request.is_valid(&state, Place::HOST) {
-            return allocate(request, &mut state).map(|()| Queued::new());
+            return allocate(request, &mut state);
+        }
+        if may_wait && window.is_full() {
+            drop(state);
+            window.wait(request)?;
+            state = storage.lock();
+            continue;
         }
         if state.is_claimed(Place::HOST, request.selection) {
             state = request.wait_for_claim(state)?;
             continue;
         }
         // Memory comes after the plan: what cannot be read takes none.
-        let pieces = request.plan(&state, Place::HOST, Access::Read)?;
+        let pieces = request.first_download(&state, &request.plan(&state, Place::HOST, Access::Read)?);
         allocate(request, &mut state)?;
         let filled = pieces.iter().any(|piece| matches!(piece.source, Source::Constant(_)));
         if filled {
@@ -99,20 +113,36 @@ fn bring_untold(request: &Request<'_>, access: Access) -> Result<Queued> {
                 continue;
             }
         }
-        return request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces));
+        request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces, window))?;
+        state = storage.lock();
     }
 }
 
 impl Request<'_> {
-    fn fetch_to_host(&self, pieces: &[Piece]) -> Result<Queued> {
-        let mut all = Queued::new();
+    /// As much of a download as goes at once. To page-locked memory all of it does.
+    fn first_download(&self, state: &State, pieces: &[Piece]) -> SmallVec<[Piece; 4]> {
+        let of_place = |place: Place| {
+            let device = &state.slot(place).device;
+            let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
+            if is_direct { u64::MAX } else { device.backend().piece_bytes_max() }
+        };
+        let sources = pieces.iter().filter_map(|piece| match piece.source {
+            Source::Place(place) => Some(place),
+            Source::Constant(_) => None,
+        });
+        let smallest = sources.map(of_place).min();
+        let bytes_max = smallest.unwrap_or(u64::MAX);
+        first_pieces(self.storage.space(), pieces, bytes_max, |source| matches!(source, Source::Place(_)))
+    }
+
+    fn fetch_to_host(&self, pieces: &[Piece], window: &mut Window) -> Result<()> {
         for (source, regions) in by_source(pieces) {
             match source {
                 Source::Constant(value) => self.fill_on_host(value, &regions),
-                Source::Place(from) => all.extend(self.download(from, &regions)?),
+                Source::Place(from) => self.download(from, &regions, window)?,
             }
         }
-        Ok(all)
+        Ok(())
     }
 
     fn fill_on_host(&self, value: crate::coherence::ConstantId, regions: &SmallVec<[Region; 1]>) {
@@ -130,13 +160,13 @@ impl Request<'_> {
     }
 
     /// Queues a copy from a device's memory to the host's. Nobody waits for it here.
-    pub(super) fn download(&self, from: Place, regions: &SmallVec<[Region; 1]>) -> Result<Queued> {
+    fn download(&self, from: Place, regions: &SmallVec<[Region; 1]>, window: &mut Window) -> Result<()> {
         let space = self.storage.space();
         let mut state = self.storage.lock();
-        let Some(host) = state.host.clone() else { return Ok(Queued::new()) };
+        let Some(host) = state.host.clone() else { return Ok(()) };
         if !state.holds(from, regions) {
             // The caller finds the elements stale, and plans again.
-            return Ok(Queued::new());
+            return Ok(());
         }
         let stream = self.download_stream(&state, from, regions);
         let depends = self.read_behind(&state, &stream, from, regions)?;
@@ -151,9 +181,10 @@ impl Request<'_> {
         };
         let position = self.queue_write(&mut state, &stream, Place::HOST, regions, Work::Copy(Box::new(work)))?;
         let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
-        self.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, Place::HOST);
+        window.add(Direction::ToHost, stream.device_ref(), &stream, Place::HOST, bytes);
         self.note_downloaded(&mut state, &stream, from, regions, position);
-        Ok(SmallVec::from_iter([(stream, position)]))
+        window.push(stream, position);
+        Ok(())
     }
 
     fn note_downloaded(&self, state: &mut State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>, position: Position) {

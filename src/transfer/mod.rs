@@ -13,11 +13,13 @@ mod device_side;
 mod error;
 mod fetch;
 mod host_side;
+mod lock;
 mod release;
 mod snapshot;
 mod stale;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::panic::Location;
 
@@ -40,6 +42,7 @@ pub(crate) use device_side::{
 };
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host, write_whole_on_host};
+pub(crate) use lock::page_lock;
 pub(crate) use release::release;
 pub(crate) use snapshot::{Snapshot, snapshot};
 

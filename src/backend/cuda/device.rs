@@ -14,9 +14,14 @@ use super::kernel::{self, Programs};
 use super::memory::{self, DeviceMemory};
 use super::pinned::PinnedStore;
 use super::queue::{CudaQueue, QueueCore};
+use super::registered::Registered;
 use crate::backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, LoadError, Loaded, MemoryUsage, Program, Queue, scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded, MemoryUsage, PageLock,
+    Program, Queue, scope,
 };
+
+/// What is staged at once: long enough that a call is nothing beside it, short enough that a few of them stay in the caches of the host.
+const PIECE_BYTES_MAX: u64 = 4 << 20;
 
 /// What the streams of a GPU share.
 pub(super) struct DeviceCore {
@@ -177,6 +182,19 @@ impl Backend for CudaDevice {
 
     fn reaches(&self, peer: &dyn Backend) -> bool {
         peer.as_any().is::<Self>()
+    }
+
+    fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        self.0.context.enter().ok()?;
+        self.0.pinned.take(len_bytes).map(|pinned| Arc::new(pinned) as Arc<dyn HostMemory>)
+    }
+
+    fn piece_bytes_max(&self) -> u64 {
+        PIECE_BYTES_MAX
+    }
+
+    fn page_lock(&self, start: *mut u8, len_bytes: usize) -> Result<Box<dyn PageLock>, BackendError> {
+        Registered::lock(&self.0.context, start, len_bytes).map(|registered| Box::new(registered) as Box<dyn PageLock>)
     }
 
     fn runs(&self) -> BodyKind {

@@ -113,13 +113,14 @@ impl DeviceMemory {
 
     fn allocate_unlimited(&self, len_bytes: u64, stream: sys::CUstream) -> Result<Address, BackendError> {
         let mut address = 0;
-        let (outcome, call) = match &self.pool {
-            // SAFETY: pool and stream are of the current context; the driver writes one address.
+        let call = if self.pool.is_some() { "cuMemAllocFromPoolAsync" } else { "cuMemAlloc" };
+        let outcome = match &self.pool {
             Some(Pool(pool)) => {
-                (unsafe { sys::cuMemAllocFromPoolAsync(&raw mut address, len_bytes as usize, *pool, stream) }, "cuMemAllocFromPoolAsync")
+                // SAFETY: pool and stream are of the current context; the driver writes one address.
+                unsafe { sys::cuMemAllocFromPoolAsync(&raw mut address, len_bytes as usize, *pool, stream) }
             }
             // SAFETY: the driver writes one address.
-            None => (unsafe { sys::cuMemAlloc_v2(&raw mut address, len_bytes as usize) }, "cuMemAlloc"),
+            None => unsafe { sys::cuMemAlloc_v2(&raw mut address, len_bytes as usize) },
         };
         match outcome {
             CUresult::CUDA_SUCCESS => Ok(Address(address)),

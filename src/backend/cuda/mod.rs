@@ -10,7 +10,7 @@
 //! | `submit` | work as it reaches a stream: checked, queued, entered |
 //! | `flight` | what is remembered of work in flight; plain data |
 //! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
-//! | `memory`, `pinned` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through |
+//! | `memory`, `pinned`, `registered` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through; the user's memory, page-locked |
 //! | `watch` | wakes tasks that wait for a stream |
 //! | `kernel` | compiled and loaded device code |
 //!
@@ -32,6 +32,7 @@ mod library;
 mod memory;
 mod pinned;
 mod queue;
+mod registered;
 mod shape;
 mod submit;
 mod watch;

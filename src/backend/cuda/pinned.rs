@@ -9,7 +9,7 @@ use cudarc::driver::sys;
 
 use super::call::check;
 use super::context::Context;
-use crate::backend::{BackendError, HostMemory};
+use crate::backend::{BackendError, DeviceKind, HostMemory};
 
 /// The smallest block.
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
@@ -143,8 +143,8 @@ unsafe impl HostMemory for Pinned {
         self.len_bytes
     }
 
-    fn is_page_locked(&self) -> bool {
-        true
+    fn is_page_locked(&self, kind: DeviceKind) -> bool {
+        kind == DeviceKind::Cuda
     }
 }
 

@@ -13,8 +13,8 @@ use super::kernel::CudaKernel;
 use super::queue::{Line, QueueCore};
 use super::{fill, launch};
 use crate::backend::{
-    BackendError, Code, CopyPart, CopyWork, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position, Work, extent,
-    failure,
+    BackendError, Code, CopyPart, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position,
+    Work, extent, failure,
 };
 
 /// Queues work; the context is current. The stream's lock is held while it is queued, so that positions are those of the stream's own order.
@@ -105,7 +105,7 @@ fn queue_parts(core: &QueueCore, work: CopyWork) -> Result<After, BackendError> 
     let CopyWork { source, destination, source_device, parts, .. } = work;
     let from = source_end(core, &source, source_device.as_deref())?;
     if let Memory::Host(host) = &destination
-        && !host.is_page_locked()
+        && !host.is_page_locked(DeviceKind::Cuda)
     {
         return bring_down(core, from, host, &parts);
     }

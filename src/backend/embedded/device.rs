@@ -15,8 +15,8 @@ use super::seeded::World;
 use super::time;
 use super::tracker::Tracker;
 use crate::backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, LoadError, Loaded, MemoryUsage, Position, Program,
-    Queue, scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded, MemoryUsage, PageLock,
+    Position, Program, Queue, scope,
 };
 
 /// The poison: NaN as a floating-point number, -1 as an integer.
@@ -35,11 +35,19 @@ pub(super) struct DeviceCore {
     pub(super) memory: AddressSpace,
     pub(super) link: Option<Link>,
     pub(super) poison: Option<u8>,
+    /// Larger copies to and from the host go in pieces.
+    piece_bytes_max: u64,
     /// Of emulated devices.
     pub(super) instruments: Option<Instruments>,
     lanes: Mutex<Vec<Weak<Lane>>>,
     lane_count: AtomicU32,
 }
+
+/// The device is made of host memory: it reaches all of it.
+#[derive(Debug)]
+struct Reachable;
+
+impl PageLock for Reachable {}
 
 /// One embedded device.
 pub(crate) struct EmbeddedDevice {
@@ -68,7 +76,12 @@ impl EmbeddedDevice {
         let memory = AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison);
         let tracker = world.as_ref().map_or_else(Tracker::of_process, |world| Arc::clone(world.tracker()));
         let instruments = Some(Instruments::new(emulation.faults, tracker));
-        let core = DeviceCore { link: emulation.link, instruments, ..DeviceCore::new(ordinal, memory, poison) };
+        let core = DeviceCore {
+            link: emulation.link,
+            piece_bytes_max: emulation.piece_bytes_max,
+            instruments,
+            ..DeviceCore::new(ordinal, memory, poison)
+        };
         Arc::new(Self { core: Arc::new(core), world })
     }
 
@@ -101,7 +114,7 @@ impl DeviceCore {
 
     fn new(ordinal: usize, memory: AddressSpace, poison: Option<u8>) -> Self {
         let (lanes, lane_count) = (Mutex::new(Vec::new()), AtomicU32::new(0));
-        Self { ordinal, memory, link: None, poison, instruments: None, lanes, lane_count }
+        Self { ordinal, memory, link: None, poison, piece_bytes_max: u64::MAX, instruments: None, lanes, lane_count }
     }
 
     /// A call of the device itself: counted, and refused where a fault says so.
@@ -189,6 +202,18 @@ impl Backend for EmbeddedDevice {
 
     fn reaches(&self, peer: &dyn Backend) -> bool {
         peer.as_any().is::<Self>()
+    }
+
+    fn staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        None
+    }
+
+    fn piece_bytes_max(&self) -> u64 {
+        self.core.piece_bytes_max
+    }
+
+    fn page_lock(&self, _start: *mut u8, _len_bytes: usize) -> Result<Box<dyn PageLock>, BackendError> {
+        self.core.counted(CallKind::PageLock, || Ok(Box::new(Reachable) as Box<dyn PageLock>))
     }
 
     fn runs(&self) -> BodyKind {

@@ -25,18 +25,37 @@ pub struct Emulation {
     pub(super) seed: Option<u64>,
     pub(super) link: Option<Link>,
     pub(super) poison: bool,
+    pub(super) piece_bytes_max: u64,
     pub(super) faults: Vec<Fault>,
 }
 
 impl Emulation {
     /// A device like the plain one, watched. Poison is on where debug assertions are.
     pub fn new() -> Self {
-        Self { memory_bytes: None, seed: None, link: None, poison: cfg!(debug_assertions), faults: Vec::new() }
+        Self { memory_bytes: None, seed: None, link: None, poison: cfg!(debug_assertions), piece_bytes_max: u64::MAX, faults: Vec::new() }
     }
 
     /// Bytes that the device may hold, arrays in use and freed arrays that still drain together; more is `Error::OutOfMemory`.
     pub fn memory(self, len_bytes: u64) -> Self {
         Self { memory_bytes: Some(len_bytes), ..self }
+    }
+
+    /// Copies between host and device go in pieces of at most so many bytes, as they do on a GPU, whose page-locked memory is bounded. Without this,
+    /// each copy is one piece.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
+    ///
+    /// let device = Device::emulated(Emulation::new().pieces(1000));
+    /// let array = SmartArray::<u8, _>::from(vec![1; 2500]);
+    /// array.gpu_on(&device.stream())?;
+    /// let calls = device.emulation().map_or(Vec::new(), |log| log.calls());
+    /// assert_eq!(calls.iter().filter(|call| call.kind() == CallKind::Upload).count(), 3);
+    /// assert_eq!(array.traffic().to_device.count, 1);                       // one copy, in three pieces
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn pieces(self, len_bytes: u64) -> Self {
+        Self { piece_bytes_max: len_bytes.max(1), ..self }
     }
 
     /// Nothing runs by itself: whoever waits or polls runs ready work, one operation at a time, in an order drawn from `seed`.

@@ -165,6 +165,7 @@ fn injected(kind: CallKind, number: u64) -> BackendError {
         CallKind::Synchronize => "synchronize",
         CallKind::Notify => "notify",
         CallKind::Trim => "trim",
+        CallKind::PageLock => "page_lock",
         CallKind::Upload | CallKind::Download | CallKind::CopyWithin | CallKind::CopyBetween => "copy",
         CallKind::Fill | CallKind::Poison => "fill",
         CallKind::Launch => "launch",

@@ -197,6 +197,8 @@ pub enum CallKind {
     Notify,
     /// Memory kept for reuse was given back.
     Trim,
+    /// Host memory was opened to the device.
+    PageLock,
 }
 
 /// How a call went.
@@ -252,6 +254,7 @@ impl fmt::Display for CallKind {
             Self::Synchronize => "synchronize",
             Self::Notify => "notify",
             Self::Trim => "trim",
+            Self::PageLock => "page lock",
         })
     }
 }

@@ -1,0 +1,22 @@
+//! Page-locking the host's copy of an array.
+
+use super::Request;
+use crate::backend::HostMemory;
+use crate::device::Device;
+use crate::error::Result;
+
+/// Locks the pages of the host's copy for devices of this one's kind, until the memory leaves the library's hands. Makes the copy if there is none.
+pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let host = {
+        let mut state = request.storage.lock();
+        super::host_side::allocate(request, &mut state)?;
+        state.host.clone()
+    };
+    let Some(host) = host.filter(|host| !host.is_locked()) else { return Ok(()) };
+    let locked = device.backend().page_lock(host.base(), host.len_bytes());
+    host.keep_locked(device.kind(), locked.map_err(|refusal| request.refused(device, "page-locking", &refusal))?);
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Large copies between the host and a device go piece by piece: staging memory is bounded then, and the host packs one piece while the device moves
+//! another. What one call moves is counted once, however many pieces it took.
+
+use smallvec::SmallVec;
+
+use super::{Queued, Request};
+use crate::audit::Direction;
+use crate::backend::{Position, failure};
+use crate::coherence::{Piece, Place, Region, Source};
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use crate::order::At;
+use crate::storage::Space;
+
+/// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness of both.
+const PIECES_MAX: usize = 4;
+
+/// What one call has queued so far.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    /// Everything queued, in order.
+    queued: Queued,
+    /// How much of it was waited for.
+    waited: usize,
+    moved: SmallVec<[Moved; 1]>,
+}
+
+#[derive(Debug)]
+struct Moved {
+    direction: Direction,
+    device: Device,
+    stream: Stream,
+    destination: Place,
+    bytes: u64,
+}
+
+impl Window {
+    /// Enters a copy.
+    pub(super) fn add(&mut self, direction: Direction, device: &Device, stream: &Stream, destination: Place, bytes: u64) {
+        let same = |moved: &&mut Moved| moved.direction == direction && moved.device == *device && moved.destination == destination;
+        match self.moved.iter_mut().find(same) {
+            Some(moved) => moved.bytes += bytes,
+            None => self.moved.push(Moved { direction, device: device.clone(), stream: stream.clone(), destination, bytes }),
+        }
+    }
+
+    /// Enters queued work that a later piece may have to wait for.
+    pub(super) fn push(&mut self, stream: Stream, position: Position) {
+        self.queued.push((stream, position));
+    }
+
+    /// So much is on its way that the next piece has to wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.queued.len() - self.waited >= PIECES_MAX
+    }
+
+    /// Waits for the oldest piece on its way. No lock is held, and no claim.
+    pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
+        let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
+        self.waited += 1;
+        let waited = stream.core().wait_until_done(At::position(*position));
+        waited.map_err(|refusal| request.refused(stream.device_ref(), "waiting for", &refusal))
+    }
+
+    /// Some of it failed already.
+    pub(super) fn has_failed(&self) -> bool {
+        self.queued.iter().any(|(stream, position)| failure::of(stream.id(), *position).is_some())
+    }
+
+    /// Bytes moved so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.moved.iter().map(|moved| moved.bytes).sum()
+    }
+
+    /// Counts what was moved, and gives back what was queued.
+    pub(super) fn close(self, request: &Request<'_>) -> Queued {
+        if !self.moved.is_empty() {
+            let mut state = request.storage.lock();
+            for moved in &self.moved {
+                request.count(&mut state, moved.direction, moved.bytes, &moved.device, &moved.stream, moved.destination);
+            }
+        }
+        self.queued
+    }
+}
+
+/// The first of `pieces`, as far as `bytes_max` goes; what is left is planned anew. Constants and copies between devices pass as they are.
+pub(super) fn first_pieces(space: &Space, pieces: &[Piece], bytes_max: u64, is_bounded: impl Fn(Source) -> bool) -> SmallVec<[Piece; 4]> {
+    let mut first: SmallVec<[Piece; 4]> = SmallVec::new();
+    let mut room = bytes_max;
+    for piece in pieces {
+        if !is_bounded(piece.source) {
+            first.push(*piece);
+            continue;
+        }
+        let bytes = space.region_bytes(&piece.region);
+        if bytes <= room {
+            first.push(*piece);
+            room -= bytes;
+        } else if room == bytes_max {
+            first.push(Piece { region: head(space, piece.region, bytes_max), ..*piece });
+            room = 0;
+        } else {
+            room = 0;
+        }
+        if room == 0 && bytes > 0 {
+            break;
+        }
+    }
+    first
+}
+
+/// The start of a box along its slowest axes, of at most so many bytes, but one element.
+fn head(space: &Space, mut region: Region, bytes_max: u64) -> Region {
+    for axis in 0..region.axes() {
+        let span = region.span(axis);
+        let slice_bytes = space.region_bytes(&region) / span.len().max(1);
+        let count = (bytes_max / slice_bytes.max(1)).clamp(1, span.len().max(1));
+        region = region.with_span(axis, span.first(count));
+        if slice_bytes <= bytes_max {
+            break;
+        }
+    }
+    region
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{first_pieces, head};
+    use crate::coherence::{Piece, Place, Region, Source, Span};
+    use crate::storage::Space;
+
+    fn space() -> Space {
+        Space::of(&[10, 20, 30], &[600, 30, 1], 4).expect("contiguous").0
+    }
+
+    fn piece(region: Region) -> Piece {
+        Piece { source: Source::Place(Place::HOST), region, padding: 0 }
+    }
+
+    #[test]
+    fn a_head_is_as_large_as_it_may_be_and_has_an_element() {
+        let whole = space().whole();
+        let bytes = |bytes_max| space().region_bytes(&head(&space(), whole, bytes_max));
+        assert_eq!(bytes(24_000), 24_000);
+        assert_eq!(bytes(23_999), 9 * 2400);
+        assert_eq!(bytes(2399), 19 * 120);
+        assert_eq!(bytes(119), 29 * 4);
+        assert_eq!(bytes(1), 4);
+    }
+
+    #[test]
+    fn pieces_are_taken_until_there_is_no_room() {
+        let row = |row| piece(space().whole().with_span(0, Span::single(row)));
+        let rows = [row(0), row(1), row(2)];
+        let taken = |bytes_max| first_pieces(&space(), &rows, bytes_max, |_| true);
+        assert_eq!(taken(u64::MAX).len(), 3);
+        assert_eq!(taken(5000).as_slice(), &rows[..2]);
+        assert_eq!(taken(2400).as_slice(), &rows[..1]);
+        assert_eq!(taken(1200)[0].region.len(), 300);
+        assert_eq!(first_pieces(&space(), &rows, 1, |_| false).len(), 3);
+    }
+
+    #[test]
+    fn taking_heads_again_and_again_takes_all_of_a_box_once() {
+        let mut left = vec![space().whole()];
+        let mut seen = 0;
+        while let Some(region) = left.pop() {
+            let first = head(&space(), region, 1000);
+            seen += first.len();
+            region.difference(&first, &mut left);
+        }
+        assert_eq!(seen, 6000);
+    }
+}
