@@ -1,0 +1,95 @@
+//! What the client calls. Each function is exported under the name that `protocol::symbol` gives, and has the type that stands there.
+
+use std::ffi::c_void;
+
+use super::call::{self, Fault};
+use super::code::Code;
+use super::kernel::{self, HostKernel};
+use super::machine;
+use crate::protocol::{Parameter, RawCall, RawText, RunLaunch, TextKind, VisitCall, VisitText};
+use crate::settings::Settings;
+
+/// `protocol::Configure`.
+///
+/// # Safety
+///
+/// `settings` is valid for the call.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings) -> u32 {
+    // SAFETY: the caller's promise.
+    let settings = unsafe { settings.read() };
+    u32::from(!machine::configure(settings))
+}
+
+/// `protocol::Register`.
+///
+/// # Safety
+///
+/// Name and parameters are valid for the call; `run` may be called with `function` for ever, on any thread.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn resident_stand_in_register(
+    name: RawText,
+    parameters: *const Parameter,
+    parameter_count: usize,
+    run: RunLaunch,
+    function: *const c_void,
+) {
+    // SAFETY: the caller's promise.
+    let name = unsafe { name.get() }.to_owned();
+    // SAFETY: the caller's promise; the pointer of an empty slice is not null.
+    let parameters = unsafe { std::slice::from_raw_parts(parameters, parameter_count) }.to_vec();
+    kernel::register(name, HostKernel { parameters, run, function });
+}
+
+/// `protocol::Calls`.
+///
+/// # Safety
+///
+/// `visit` may be called with `list`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn resident_stand_in_calls(take: bool, visit: VisitCall, list: *mut c_void) {
+    for call in call::calls(take) {
+        let raw = RawCall { name: RawText::of(call.name), len_bytes: call.len_bytes, stream: call.stream, code: call.code };
+        // SAFETY: the caller's promise.
+        unsafe { visit(list, raw) };
+    }
+}
+
+/// `protocol::Texts`.
+///
+/// # Safety
+///
+/// `visit` may be called with `list`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn resident_stand_in_texts(kind: TextKind, take: bool, visit: VisitText, list: *mut c_void) {
+    let texts = match kind {
+        TextKind::Hazards => machine::hazards(take),
+        TextKind::Notes => call::notes(take),
+    };
+    for text in texts {
+        // SAFETY: the caller's promise.
+        unsafe { visit(list, RawText::of(&text)) };
+    }
+}
+
+/// `protocol::Fail`.
+///
+/// # Safety
+///
+/// The name is valid for the call.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn resident_stand_in_fail(name: RawText, nth: u64, code: u32, late: bool) {
+    // SAFETY: the caller's promise.
+    let name = unsafe { name.get() }.to_owned();
+    if nth == 0 {
+        call::forget_faults();
+    } else {
+        call::add_fault(Fault { name, nth, code: Code(code), late });
+    }
+}
+
+/// `protocol::Memory`.
+#[unsafe(no_mangle)]
+extern "C" fn resident_stand_in_memory(device: u32) -> u64 {
+    machine::memory_in_use(device as usize)
+}

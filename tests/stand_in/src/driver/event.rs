@@ -1,0 +1,98 @@
+//! Events: each record makes a new one of the engine's, so that waits keep what they found.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::code::{Code, Outcome};
+use super::context::Context;
+use super::handle::{self, Handle, Object};
+use super::stream::Stream;
+use super::work;
+use crate::backend::{BackendErrorKind, Position, RawEvent};
+
+/// No time stamps.
+pub(super) const DISABLE_TIMING: u32 = 2;
+
+/// An event.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) handle: Handle,
+    pub(super) context: Handle,
+    flags: u32,
+    record: Mutex<Option<Record>>,
+}
+
+/// What the last record made.
+#[derive(Clone, Debug)]
+struct Record {
+    event: Arc<dyn RawEvent>,
+    /// The work before it.
+    work: Position,
+}
+
+impl Event {
+    /// An event that was never recorded.
+    pub(super) fn new(context: &Context, flags: u32) -> Arc<Self> {
+        let event = Arc::new(Self { handle: handle::next(), context: context.handle, flags, record: Mutex::new(None) });
+        handle::insert(event.handle, Object::Event(Arc::clone(&event)));
+        event
+    }
+
+    /// Records it in a stream, from which on it stands for that place.
+    pub(super) fn record(&self, context: &Context, stream: &Stream) -> Outcome {
+        let has_timing = self.flags & DISABLE_TIMING == 0;
+        let work = stream.last();
+        let event = stream.ordered(context, |queue| queue.record(has_timing))?;
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Some(Record { event, work });
+        Ok(())
+    }
+
+    /// Later work of `stream` comes behind the record that there is now; one that was never recorded is nothing to wait for.
+    pub(super) fn hold_up(&self, context: &Context, stream: &Stream) -> Outcome {
+        let Some(record) = self.last() else { return Ok(()) };
+        let work = (self.context == context.handle).then_some(record.work);
+        stream.wait_for(context, record.event.as_ref(), work)
+    }
+
+    /// Whether the last record is reached.
+    pub(super) fn query(&self, context: &Context) -> Outcome {
+        let is_complete = match self.last() {
+            None => true,
+            Some(record) => record.event.is_complete().map_err(|error| work::code_of_error(&error))?,
+        };
+        context.check()?;
+        if is_complete { Ok(()) } else { Err(Code::NOT_READY) }
+    }
+
+    /// Waits for the last record.
+    pub(super) fn synchronize(&self, context: &Context) -> Outcome {
+        if let Some(record) = self.last() {
+            record.event.synchronize().map_err(|error| work::code_of_error(&error))?;
+        }
+        context.device.ledger().settle();
+        context.check()
+    }
+
+    /// The time from one event to this one.
+    pub(super) fn elapsed_since(&self, earlier: &Self) -> Outcome<Duration> {
+        let is_untimed = (self.flags | earlier.flags) & DISABLE_TIMING != 0;
+        let (Some(start), Some(end)) = (earlier.last(), self.last()) else { return Err(Code::INVALID_HANDLE) };
+        if is_untimed || self.context != earlier.context {
+            return Err(Code::INVALID_HANDLE);
+        }
+        // One is asked after the other: in a seeded world each look runs work.
+        for event in [&start.event, &end.event] {
+            if !event.is_complete().map_err(|error| work::code_of_error(&error))? {
+                return Err(Code::NOT_READY);
+            }
+        }
+        end.event.elapsed_since(start.event.as_ref()).map_err(|error| match error.kind {
+            BackendErrorKind::NoTiming => Code::NOT_READY,
+            _ => work::code_of_error(&error),
+        })
+    }
+
+    fn last(&self) -> Option<Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

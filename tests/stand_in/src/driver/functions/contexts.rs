@@ -1,0 +1,107 @@
+//! Primary contexts, and which context is current.
+
+use crate::driver::arguments::Out;
+use crate::driver::call::driver_functions;
+use crate::driver::code::Code;
+use crate::driver::context::{self, Context};
+use crate::driver::handle::{self, Handle};
+use crate::driver::machine;
+
+driver_functions! {
+    cuDevicePrimaryCtxRetain(context: Out<Handle>, device: i32) {
+        context.check()?;
+        context.set(machine::retain(device)?.handle)
+    }
+
+    cuDevicePrimaryCtxRelease_v2(device: i32) {
+        machine::release(device)
+    }
+
+    cuDevicePrimaryCtxGetState(device: i32, flags: Out<u32>, active: Out<i32>) {
+        let (known, is_active) = machine::primary_state(device)?;
+        flags.set(known)?;
+        active.set(i32::from(is_active))
+    }
+
+    cuDevicePrimaryCtxSetFlags_v2(device: i32, flags: u32) {
+        machine::set_primary_flags(device, flags)
+    }
+
+    cuCtxGetCurrent(context: Out<Handle>) {
+        machine::check_initialised()?;
+        context.set(context::current_handle().unwrap_or(0))
+    }
+
+    cuCtxSetCurrent(context: Handle) {
+        machine::check_initialised()?;
+        if context != 0 {
+            handle::context(context).map_err(|_| Code::INVALID_CONTEXT)?;
+        }
+        context::set_current(context);
+        Ok(())
+    }
+
+    cuCtxPushCurrent_v2(context: Handle) {
+        machine::check_initialised()?;
+        handle::context(context).map_err(|_| Code::INVALID_CONTEXT)?;
+        context::push_current(context);
+        Ok(())
+    }
+
+    cuCtxPopCurrent_v2(context: Out<Handle>) {
+        machine::check_initialised()?;
+        let popped = context::pop_current().ok_or(Code::INVALID_CONTEXT)?;
+        context.set_if_wanted(popped);
+        Ok(())
+    }
+
+    cuCtxSynchronize() {
+        Context::current()?.wait_for_all()
+    }
+
+    cuCtxGetDevice(device: Out<i32>) {
+        device.set(Context::current_if_lost()?.device.ordinal as i32)
+    }
+
+    cuCtxGetStreamPriorityRange(least: Out<i32>, greatest: Out<i32>) {
+        Context::current()?;
+        least.set_if_wanted(0);
+        greatest.set_if_wanted(-5);
+        Ok(())
+    }
+
+    cuCtxGetApiVersion(context: Handle, version: Out<u32>) {
+        if context != 0 {
+            handle::context(context).map_err(|_| Code::INVALID_CONTEXT)?;
+        }
+        version.set(3020)
+    }
+
+    cuCtxGetFlags(flags: Out<u32>) {
+        let context = Context::current()?;
+        flags.set(machine::primary_state(context.device.ordinal as i32)?.0)
+    }
+
+    cuCtxSetFlags(flags: u32) {
+        let context = Context::current()?;
+        machine::set_primary_flags(context.device.ordinal as i32, flags)
+    }
+
+    cuCtxEnablePeerAccess(peer: Handle, flags: u32) {
+        let context = Context::current()?;
+        let peer = handle::context(peer).map_err(|_| Code::INVALID_CONTEXT)?;
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        if peer.device.ordinal == context.device.ordinal || !machine::settings().peers_reach {
+            return Err(Code::PEER_ACCESS_UNSUPPORTED);
+        }
+        context.enable_peer(peer.device.ordinal)
+    }
+
+    cuCtxDisablePeerAccess(peer: Handle) {
+        let context = Context::current()?;
+        let peer = handle::context(peer).map_err(|_| Code::INVALID_CONTEXT)?;
+        context.disable_peer(peer.device.ordinal)
+    }
+}

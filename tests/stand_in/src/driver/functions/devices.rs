@@ -1,0 +1,151 @@
+//! Start, devices, errors.
+
+use std::ffi::c_char;
+
+use crate::driver::arguments::Out;
+use crate::driver::call::driver_functions;
+use crate::driver::code::{Code, Outcome};
+use crate::driver::kernel::MULTIPROCESSORS;
+use crate::driver::machine::{self, settings};
+use crate::driver::module::{SHARED_BYTES_MAX, THREADS_MAX};
+
+driver_functions! {
+    cuInit(flags: u32) {
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        machine::initialise()
+    }
+
+    cuDriverGetVersion(version: Out<i32>) {
+        version.set(settings().driver_version)
+    }
+
+    cuDeviceGet(device: Out<i32>, ordinal: i32) {
+        machine::ordinal(ordinal)?;
+        device.set(ordinal)
+    }
+
+    cuDeviceGetCount(count: Out<i32>) {
+        machine::check_initialised()?;
+        count.set(settings().devices as i32)
+    }
+
+    cuDeviceGetName(name: Out<u8>, len_bytes: i32, device: i32) {
+        let ordinal = machine::ordinal(device)?;
+        let text = format!("Stand-in GPU {ordinal}\0");
+        let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0).ok_or(Code::INVALID_VALUE)?;
+        // A text that does not fit ends early.
+        text.bytes().take(len_bytes - 1).chain([0]).enumerate().try_for_each(|(index, byte)| name.nth(index).set(byte))
+    }
+
+    cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) {
+        uuid.set(uuid_of(device)?)
+    }
+
+    cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: i32) {
+        uuid.set(uuid_of(device)?)
+    }
+
+    cuDeviceTotalMem_v2(len_bytes: Out<usize>, device: i32) {
+        machine::ordinal(device)?;
+        len_bytes.set(settings().memory_bytes as usize)
+    }
+
+    cuDeviceGetAttribute(value: Out<i32>, attribute: u32, device: i32) {
+        machine::ordinal(device)?;
+        value.set(attribute_value(attribute, device)?)
+    }
+
+    cuDeviceGetPCIBusId(text: Out<u8>, len_bytes: i32, device: i32) {
+        let ordinal = machine::ordinal(device)?;
+        let bus = format!("0000:{:02X}:00.0\0", ordinal + 1);
+        if usize::try_from(len_bytes).unwrap_or(0) < bus.len() {
+            return Err(Code::INVALID_VALUE);
+        }
+        bus.bytes().enumerate().try_for_each(|(index, byte)| text.nth(index).set(byte))
+    }
+
+    cuDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) {
+        let (device, peer) = (machine::ordinal(device)?, machine::ordinal(peer)?);
+        can.set(i32::from(device != peer && settings().peers_reach))
+    }
+
+    cuDeviceGetP2PAttribute(value: Out<i32>, attribute: u32, source: i32, destination: i32) {
+        let (source, destination) = (machine::ordinal(source)?, machine::ordinal(destination)?);
+        if source == destination || !(1..=5).contains(&attribute) {
+            return Err(Code::INVALID_VALUE);
+        }
+        // Rank 0; access; no atomics; CUDA arrays are not there.
+        value.set(i32::from(attribute == 2 && settings().peers_reach))
+    }
+
+    cuGetErrorName(code: u32, text: Out<*const c_char>) {
+        let texts = Code(code).texts();
+        text.set(texts.map_or(std::ptr::null(), |(name, _)| name.as_ptr()))?;
+        texts.map(drop).ok_or(Code::INVALID_VALUE)
+    }
+
+    cuGetErrorString(code: u32, text: Out<*const c_char>) {
+        let texts = Code(code).texts();
+        text.set(texts.map_or(std::ptr::null(), |(_, meaning)| meaning.as_ptr()))?;
+        texts.map(drop).ok_or(Code::INVALID_VALUE)
+    }
+}
+
+fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
+    let ordinal = machine::ordinal(device)?;
+    let mut uuid = *b"resident stand-0";
+    uuid[15] = uuid[15].wrapping_add(ordinal as u8);
+    Ok(uuid)
+}
+
+/// What a device of this machine has. Attributes that the stand-in does not know are invalid values.
+fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
+    let settings = settings();
+    let [major, minor] = settings.compute_capability;
+    Ok(match attribute {
+        // Blocks and grids.
+        1..=3 => THREADS_MAX as i32,
+        4 => 64,
+        5 => 0x7FFF_FFFF,
+        6 | 7 => 0xFFFF,
+        10 => 32,
+        16 => MULTIPROCESSORS,
+        39 => 2048,
+        106 => 32,
+        // Memory on the chip, registers, constants, caches.
+        8 => 48 << 10,
+        9 => 64 << 10,
+        12 | 82 => 65_536,
+        38 => 50 << 20,
+        81 => 228 << 10,
+        97 => SHARED_BYTES_MAX,
+        111 => 1 << 10,
+        79 | 80 => 1,
+        // Copies and memory.
+        11 => i32::try_from(settings.max_pitch_bytes).unwrap_or(i32::MAX),
+        14 => 512,
+        15 | 19 | 31 | 41 | 78 | 91 | 99 => 1,
+        30 => 512,
+        37 => 5120,
+        40 => 2,
+        51 => 32,
+        115 => i32::from(settings.has_pools),
+        119 => 0,
+        134 => settings.numa_node,
+        // Clocks in kHz, for what they are worth.
+        13 => 1_980_000,
+        36 => 2_619_000,
+        33 => device + 1,
+        75 => major,
+        76 => minor,
+        // Not there, or not so: time limits, integration, modes, ECC, TCC, domains, managed memory, boards, atomics, pageable access, memory
+        // operations, cooperative launches, virtual memory, handles, persistence, RDMA, clusters.
+        17 | 18 | 20 | 32 | 34 | 35 | 50 | 83..=86 | 88..=90 | 92..=96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=118 | 120..=133 => {
+            0
+        }
+        87 => 2,
+        _ => return Err(Code::INVALID_VALUE),
+    })
+}

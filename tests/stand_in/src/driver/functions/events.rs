@@ -1,0 +1,70 @@
+//! Events.
+
+use std::sync::Arc;
+
+use crate::driver::arguments::Out;
+use crate::driver::call::driver_functions;
+use crate::driver::code::{Code, Outcome};
+use crate::driver::context::Context;
+use crate::driver::event::Event;
+use crate::driver::handle::{self, Handle};
+
+/// Blocking waits and no timing: the flags that the stand-in takes. Events are not shared between processes.
+const FLAGS_MAX: u32 = 3;
+
+driver_functions! {
+    cuEventCreate(event: Out<Handle>, flags: u32) {
+        event.check()?;
+        let context = Context::current()?;
+        if flags > FLAGS_MAX {
+            return Err(Code::INVALID_VALUE);
+        }
+        event.set(Event::new(&context, flags).handle)
+    }
+
+    cuEventDestroy_v2(event: Handle) {
+        let context = Context::current_if_lost()?;
+        handle::event(event)?;
+        handle::remove(event);
+        context.check()
+    }
+
+    cuEventRecord(event: Handle, stream: Handle) {
+        let context = Context::current()?;
+        let stream = context.stream(stream)?;
+        let event = handle::event(event).ok().filter(|event| event.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        event.record(&context, &stream)
+    }
+
+    cuEventQuery(event: Handle) {
+        let (context, event) = any(event)?;
+        event.query(&context)
+    }
+
+    cuEventSynchronize(event: Handle) {
+        let (context, event) = any(event)?;
+        event.synchronize(&context)
+    }
+
+    cuEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
+        elapsed(milliseconds, start, end)
+    }
+
+    cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
+        elapsed(milliseconds, start, end)
+    }
+}
+
+/// An event, and its context: any context has to be current, the event's own is what counts.
+fn any(event: Handle) -> Outcome<(Arc<Context>, Arc<Event>)> {
+    Context::current()?;
+    let event = handle::event(event)?;
+    Ok((handle::context(event.context)?, event))
+}
+
+fn elapsed(milliseconds: Out<f32>, start: Handle, end: Handle) -> Outcome {
+    milliseconds.check()?;
+    Context::current()?;
+    let time = handle::event(end)?.elapsed_since(&*handle::event(start)?)?;
+    milliseconds.set((time.as_secs_f64() * 1e3) as f32)
+}

@@ -1,0 +1,171 @@
+//! Modules, functions, occupancy, launches.
+
+use std::ffi::{c_int, c_void};
+
+use crate::driver::arguments::{In, Out, Text};
+use crate::driver::call::driver_functions;
+use crate::driver::code::{Code, Outcome};
+use crate::driver::context::Context;
+use crate::driver::handle::{self, Handle};
+use crate::driver::kernel::{self, MULTIPROCESSORS, Shape, blocks_per_multiprocessor};
+use crate::driver::module::{Function, Module};
+use std::sync::Arc;
+
+/// `CUjit_option`: where the log of errors goes, and how large that is.
+const ERROR_LOG: u32 = 5;
+const ERROR_LOG_BYTES: u32 = 6;
+
+driver_functions! {
+    cuModuleLoadData(module: Out<Handle>, image: Text) {
+        load(module, image)
+    }
+
+    cuModuleLoadDataEx(module: Out<Handle>, image: Text, count: u32, options: In<u32>, values: In<*mut c_void>) {
+        let outcome = load(module, image);
+        if outcome.is_err() {
+            tell(count, options, values)?;
+        }
+        outcome
+    }
+
+    cuModuleUnload(module: Handle) {
+        let context = Context::current()?;
+        let module = handle::module(module).ok().filter(|module| module.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        module.unload();
+        Ok(())
+    }
+
+    cuModuleGetFunction(function: Out<Handle>, module: Handle, name: Text) {
+        function.check()?;
+        let context = Context::current()?;
+        let module = handle::module(module).ok().filter(|module| module.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        function.set(module.function(&name.string()?)?.handle)
+    }
+
+    cuFuncGetModule(module: Out<Handle>, function: Handle) {
+        module.set(find(function)?.1.module)
+    }
+
+    cuFuncGetAttribute(value: Out<i32>, attribute: u32, function: Handle) {
+        value.set(find(function)?.1.attribute(attribute)?)
+    }
+
+    cuFuncSetAttribute(function: Handle, attribute: u32, value: i32) {
+        find(function)?.1.set_attribute(attribute, value)
+    }
+
+    // Both are hints.
+    cuFuncSetCacheConfig(function: Handle, configuration: u32) {
+        find(function)?;
+        if configuration > 3 { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    }
+
+    cuFuncGetParamInfo(function: Handle, index: usize, offset_bytes: Out<usize>, len_bytes: Out<usize>) {
+        kernel::driver_has(12_040)?;
+        let (_, function) = find(function)?;
+        let slot = function.entry.parameters.get(index).ok_or(Code::INVALID_VALUE)?;
+        offset_bytes.set(slot.offset_bytes)?;
+        len_bytes.set_if_wanted(slot.len_bytes);
+        Ok(())
+    }
+
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize) {
+        active_blocks(count, function, threads, shared_bytes)
+    }
+
+    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize, flags: u32) {
+        if flags > 1 {
+            return Err(Code::INVALID_VALUE);
+        }
+        active_blocks(count, function, threads, shared_bytes)
+    }
+
+    cuOccupancyMaxPotentialBlockSize(
+        grid: Out<c_int>, block: Out<c_int>, function: Handle, shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>, shared_bytes: usize, limit: c_int,
+    ) {
+        block_size(grid, block, function, shared_bytes_of, shared_bytes, limit)
+    }
+
+    cuOccupancyMaxPotentialBlockSizeWithFlags(
+        grid: Out<c_int>, block: Out<c_int>, function: Handle, shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>, shared_bytes: usize, limit: c_int,
+        flags: u32,
+    ) {
+        if flags > 1 {
+            return Err(Code::INVALID_VALUE);
+        }
+        block_size(grid, block, function, shared_bytes_of, shared_bytes, limit)
+    }
+
+    cuLaunchKernel(
+        function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32, shared_bytes: u32, stream: Handle,
+        values: In<*const c_void>, extra: In<*const c_void>,
+    ) {
+        let (context, function) = find(function)?;
+        let stream = context.stream(stream)?;
+        if !extra.is_null() {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes };
+        kernel::launch(&context, &stream, &function, shape, values)
+    }
+}
+
+fn load(module: Out<Handle>, image: Text) -> Outcome {
+    module.check()?;
+    let context = Context::current()?;
+    module.set(Module::load(&context, &image.get()?)?.handle)
+}
+
+/// A function of the current context.
+fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
+    let context = Context::current()?;
+    let function = handle::function(function).ok().filter(|function| function.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+    Ok((context, function))
+}
+
+/// Writes a log of what is wrong with an image, where the caller has room for one.
+fn tell(count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
+    let options = (0..count as usize).map(|index| Ok((options.nth(index)?, values.nth(index)?))).collect::<Outcome<Vec<_>>>()?;
+    let value = |option| options.iter().find(|(known, _)| *known == option).map(|(_, value)| *value);
+    let (Some(log), Some(len_bytes)) = (value(ERROR_LOG), value(ERROR_LOG_BYTES)) else { return Ok(()) };
+    // The size is passed in the pointer's place, as a number.
+    let text = b"ptxas fatal : the stand-in finds no .version, .target and .entry that it can read";
+    let room_bytes = (len_bytes.addr()).saturating_sub(1);
+    let log = Out::<u8>::at(log);
+    text.iter()
+        .copied()
+        .take(room_bytes)
+        .chain([0])
+        .enumerate()
+        .take(len_bytes.addr())
+        .try_for_each(|(index, byte)| log.nth(index).set(byte))
+}
+
+fn active_blocks(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize) -> Outcome {
+    let (_, function) = find(function)?;
+    let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(Code::INVALID_VALUE)?;
+    let fits = threads <= function.max_threads() && shared_bytes <= function.max_dynamic_shared_bytes() as usize;
+    count.set(if fits { blocks_per_multiprocessor(threads, shared_bytes as u64) as c_int } else { 0 })
+}
+
+/// The largest block that fits, since nothing here speaks for a smaller one.
+fn block_size(
+    grid: Out<c_int>,
+    block: Out<c_int>,
+    function: Handle,
+    shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
+    shared_bytes: usize,
+    limit: c_int,
+) -> Outcome {
+    let (_, function) = find(function)?;
+    let limit = u32::try_from(limit).map_err(|_| Code::INVALID_VALUE)?;
+    let threads = if limit == 0 { function.max_threads() } else { limit.min(function.max_threads()) };
+    let shared_bytes = match shared_bytes_of {
+        // SAFETY: the caller of the driver promises a function that may be asked for any size of block.
+        Some(shared_bytes_of) => unsafe { shared_bytes_of(threads as c_int) },
+        None => shared_bytes,
+    };
+    let blocks = blocks_per_multiprocessor(threads, shared_bytes as u64).max(1);
+    grid.set(blocks as c_int * MULTIPROCESSORS)?;
+    block.set(threads as c_int)
+}

@@ -1,0 +1,84 @@
+//! Handles: numbers that stand for objects. They are never used as pointers and never given out twice, so that a stale one is found out.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::code::{Code, Outcome};
+use super::context::Context;
+use super::event::Event;
+use super::ledger::Pool;
+use super::module::{Function, Module};
+use super::stream::Stream;
+
+/// As C sees it: a pointer's worth of bits.
+pub(super) type Handle = u64;
+
+/// What a handle stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Object {
+    Context(Arc<Context>),
+    Stream(Arc<Stream>),
+    Event(Arc<Event>),
+    Module(Arc<Module>),
+    Function(Arc<Function>),
+    Pool(Arc<Pool>),
+}
+
+static OBJECTS: Mutex<Option<HashMap<Handle, Object>>> = Mutex::new(None);
+
+/// A fresh handle. Odd numbers of bytes apart, far from any memory, so that whoever follows one is stopped by the machine.
+pub(super) fn next() -> Handle {
+    static NEXT: AtomicU64 = AtomicU64::new(0xC0DA_0000_0000_0100);
+    NEXT.fetch_add(0x10, Ordering::Relaxed)
+}
+
+/// Lets a handle stand for an object.
+pub(super) fn insert(handle: Handle, object: Object) {
+    objects().get_or_insert_default().insert(handle, object);
+}
+
+/// The handle stands for nothing any more. What it stood for is given back, to be dropped without the lock.
+pub(super) fn remove(handle: Handle) -> Option<Object> {
+    objects().as_mut()?.remove(&handle)
+}
+
+/// Takes out all that belongs to a context.
+pub(super) fn remove_of_context(context: Handle) -> Vec<Object> {
+    let mut objects = objects();
+    let Some(objects) = objects.as_mut() else { return Vec::new() };
+    let is_of = |object: &Object| match object {
+        Object::Context(object) => object.handle == context,
+        Object::Stream(object) => object.context == context,
+        Object::Event(object) => object.context == context,
+        Object::Module(object) => object.context == context,
+        Object::Function(object) => object.context == context,
+        Object::Pool(_) => false,
+    };
+    let doomed: Vec<Handle> = objects.iter().filter(|(_, object)| is_of(object)).map(|(handle, _)| *handle).collect();
+    doomed.iter().filter_map(|handle| objects.remove(handle)).collect()
+}
+
+macro_rules! lookups {
+    ($($name:ident, $variant:ident, $object:ty;)*) => {$(
+        pub(super) fn $name(handle: Handle) -> Outcome<Arc<$object>> {
+            match objects().as_ref().and_then(|objects| objects.get(&handle)) {
+                Some(Object::$variant(object)) => Ok(Arc::clone(object)),
+                _ => Err(Code::INVALID_HANDLE),
+            }
+        }
+    )*};
+}
+
+lookups! {
+    context, Context, Context;
+    stream, Stream, Stream;
+    event, Event, Event;
+    module, Module, Module;
+    function, Function, Function;
+    pool, Pool, Pool;
+}
+
+fn objects() -> MutexGuard<'static, Option<HashMap<Handle, Object>>> {
+    OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,156 @@
+//! Memory of the host: which of it is page-locked, and what copies hold of it.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::code::{Code, Outcome};
+use super::handle::Handle;
+use crate::backend::HostMemory;
+
+/// What page-locked memory is aligned to.
+const PAGE_BYTES: usize = 4096;
+
+/// A range of page-locked memory.
+#[derive(Clone, Debug)]
+pub(super) struct Locked {
+    pub(super) start: u64,
+    pub(super) len_bytes: u64,
+    pub(super) flags: u32,
+    pub(super) context: Handle,
+    /// Memory of the driver; none where the caller's was registered.
+    block: Option<Arc<Block>>,
+}
+
+static LOCKED: Mutex<BTreeMap<u64, Locked>> = Mutex::new(BTreeMap::new());
+
+/// Allocates page-locked memory, zeroed.
+pub(super) fn allocate(len_bytes: usize, flags: u32, context: Handle) -> Outcome<u64> {
+    let block = Arc::new(Block::zeroed(len_bytes)?);
+    let start = block.start.as_ptr().addr() as u64;
+    locked().insert(start, Locked { start, len_bytes: len_bytes as u64, flags, context, block: Some(block) });
+    Ok(start)
+}
+
+/// Gives page-locked memory back that `allocate` made. Copies in flight keep it until they are done.
+pub(super) fn free(start: u64) -> Outcome {
+    take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
+}
+
+/// Page-locks memory of the caller.
+pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outcome {
+    let end = start.checked_add(len_bytes).ok_or(Code::INVALID_VALUE)?;
+    let mut locked = locked();
+    let before = locked.range(..end).next_back();
+    if before.is_some_and(|(_, range)| range.start + range.len_bytes > start) {
+        return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
+    }
+    locked.insert(start, Locked { start, len_bytes, flags, context, block: None });
+    Ok(())
+}
+
+/// Takes that back.
+pub(super) fn unregister(start: u64) -> Outcome {
+    take(start, false).map(drop).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
+}
+
+/// The page-locked range around an address.
+pub(super) fn around(address: u64) -> Option<Locked> {
+    let locked = locked();
+    let (_, range) = locked.range(..=address).next_back()?;
+    (address - range.start < range.len_bytes).then(|| range.clone())
+}
+
+fn take(start: u64, is_ours: bool) -> Option<Locked> {
+    let mut locked = locked();
+    locked.get(&start).filter(|range| range.block.is_some() == is_ours)?;
+    locked.remove(&start)
+}
+
+fn locked() -> MutexGuard<'static, BTreeMap<u64, Locked>> {
+    LOCKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Locked {
+    /// Whether all of a range lies in it.
+    pub(super) fn holds(&self, start: u64, len_bytes: u64) -> bool {
+        start >= self.start && len_bytes <= self.len_bytes - (start - self.start).min(self.len_bytes)
+    }
+
+    /// What keeps the memory while work uses it.
+    pub(super) fn block(&self) -> Option<Arc<Block>> {
+        self.block.clone()
+    }
+}
+
+/// Memory of the driver's own.
+#[derive(Debug)]
+pub(super) struct Block {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a block is an owned allocation; nothing in it depends on the thread.
+unsafe impl Send for Block {}
+// SAFETY: a shared block gives out raw pointers only.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Zeroed memory of at least one byte.
+    pub(super) fn zeroed(len_bytes: usize) -> Outcome<Self> {
+        let layout = Layout::from_size_align(len_bytes.max(1), PAGE_BYTES).map_err(|_| Code::OUT_OF_MEMORY)?;
+        // SAFETY: the layout's size is above zero.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Code::OUT_OF_MEMORY)?;
+        Ok(Self { start, layout })
+    }
+
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: `start` came from `alloc_zeroed` with this layout, and is given back once, here.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+/// Host memory that work touches: the caller's, or the driver's.
+#[derive(Debug)]
+pub(super) struct HostRange {
+    start: *mut u8,
+    len_bytes: usize,
+    /// Of driver memory, which it keeps.
+    _block: Option<Arc<Block>>,
+}
+
+// SAFETY: it is a range of memory that any thread may reach; when it may be touched is the caller's of the driver to see to, as with a real driver.
+unsafe impl Send for HostRange {}
+// SAFETY: as above.
+unsafe impl Sync for HostRange {}
+
+impl HostRange {
+    /// Memory that the caller of the driver keeps, or that `block` keeps.
+    pub(super) fn new(start: *mut u8, len_bytes: usize, block: Option<Arc<Block>>) -> Self {
+        Self { start, len_bytes, _block: block }
+    }
+
+    /// Memory of the driver's own.
+    pub(super) fn of(block: Arc<Block>, len_bytes: usize) -> Self {
+        Self { start: block.start(), len_bytes, _block: Some(block) }
+    }
+}
+
+// SAFETY: a block keeps its memory, zeroed from the start; of other memory the caller of the driver promises that it is there, and initialised, until the
+// copy is done (CUDA's manual).
+unsafe impl HostMemory for HostRange {
+    fn base(&self) -> *mut u8 {
+        self.start
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+}

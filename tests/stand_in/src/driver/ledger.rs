@@ -1,0 +1,172 @@
+//! The account of a device's memory: who holds how many bytes of it. The engine has the memory itself, and no notion of pools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::code::{Code, Outcome};
+use super::handle::{self, Handle, Object};
+
+/// A memory pool.
+#[derive(Debug)]
+pub(super) struct Pool {
+    pub(super) handle: Handle,
+    pub(super) ordinal: usize,
+}
+
+impl Pool {
+    /// A pool of a device, with its handle; the device's ledger has to be told.
+    pub(super) fn new(ordinal: usize) -> Arc<Self> {
+        let pool = Arc::new(Self { handle: handle::next(), ordinal });
+        handle::insert(pool.handle, Object::Pool(Arc::clone(&pool)));
+        pool
+    }
+}
+
+/// What a pool holds, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holding {
+    pub(super) used: u64,
+    pub(super) used_high: u64,
+    pub(super) reserved: u64,
+    pub(super) reserved_high: u64,
+    pub(super) release_threshold: u64,
+    /// `cuMemPoolDestroy` was called: it ends with its last allocation.
+    pub(super) is_destroyed: bool,
+    /// The reuse attributes, which are kept and change nothing.
+    pub(super) reuse: [i32; 3],
+}
+
+/// Who holds what.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    total_bytes: u64,
+    direct_bytes: u64,
+    pools: BTreeMap<Handle, Holding>,
+    /// Live allocations by address.
+    allocations: BTreeMap<u64, Allocation>,
+}
+
+/// One allocation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allocation {
+    pub(super) address: u64,
+    pub(super) len_bytes: u64,
+    pub(super) context: Handle,
+    /// Of stream-ordered allocations.
+    pub(super) pool: Option<Handle>,
+    /// Counts all allocations of the process.
+    pub(super) number: u64,
+}
+
+impl Ledger {
+    /// Nothing is held yet.
+    pub(super) fn new(total_bytes: u64, default_pool: Handle) -> Self {
+        let pools = BTreeMap::from([(default_pool, Holding { reuse: [1; 3], ..Holding::default() })]);
+        Self { total_bytes, direct_bytes: 0, pools, allocations: BTreeMap::new() }
+    }
+
+    /// Free and total bytes, as `cuMemGetInfo` says.
+    pub(super) fn info(&self) -> (u64, u64) {
+        let held = self.direct_bytes + self.pools.values().map(|pool| pool.reserved).sum::<u64>();
+        (self.total_bytes.saturating_sub(held), self.total_bytes)
+    }
+
+    /// Counts bytes of an allocation to come, or says that there is no room.
+    pub(super) fn reserve(&mut self, len_bytes: u64, pool: Option<Handle>) -> Outcome {
+        let (free_bytes, _) = self.info();
+        let Some(pool) = pool else {
+            if len_bytes > free_bytes {
+                return Err(Code::OUT_OF_MEMORY);
+            }
+            self.direct_bytes += len_bytes;
+            return Ok(());
+        };
+        let holding = self.pools.get_mut(&pool).filter(|pool| !pool.is_destroyed).ok_or(Code::INVALID_VALUE)?;
+        let used = holding.used.checked_add(len_bytes).ok_or(Code::OUT_OF_MEMORY)?;
+        let grows_by = used.saturating_sub(holding.reserved);
+        if grows_by > free_bytes {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        holding.used = used;
+        holding.reserved += grows_by;
+        holding.used_high = holding.used_high.max(used);
+        holding.reserved_high = holding.reserved_high.max(holding.reserved);
+        Ok(())
+    }
+
+    /// Takes `reserve` back, or a freed allocation.
+    pub(super) fn give_back(&mut self, len_bytes: u64, pool: Option<Handle>) {
+        let Some(handle) = pool else {
+            self.direct_bytes -= len_bytes;
+            return;
+        };
+        let Some(pool) = self.pools.get_mut(&handle) else { return };
+        pool.used -= len_bytes;
+        if pool.is_destroyed && pool.used == 0 {
+            self.pools.remove(&handle);
+        }
+    }
+
+    /// Enters a live allocation.
+    pub(super) fn insert(&mut self, allocation: Allocation) {
+        self.allocations.insert(allocation.address, allocation);
+    }
+
+    /// Takes the allocation that starts at an address out, if `may_go` agrees.
+    pub(super) fn remove(&mut self, address: u64, may_go: impl FnOnce(&Allocation) -> bool) -> Option<Allocation> {
+        let allocation = *self.allocations.get(&address).filter(|allocation| may_go(allocation))?;
+        self.allocations.remove(&address);
+        self.give_back(allocation.len_bytes, allocation.pool);
+        Some(allocation)
+    }
+
+    /// The live allocation around an address.
+    pub(super) fn around(&self, address: u64) -> Option<Allocation> {
+        let (_, allocation) = self.allocations.range(..=address).next_back()?;
+        (address - allocation.address < allocation.len_bytes).then_some(*allocation)
+    }
+
+    /// All live allocations of a context.
+    pub(super) fn of_context(&self, context: Handle) -> Vec<u64> {
+        self.allocations.values().filter(|allocation| allocation.context == context).map(|allocation| allocation.address).collect()
+    }
+
+    /// A host thread has waited: pools give back what is above their thresholds.
+    pub(super) fn settle(&mut self) {
+        for pool in self.pools.values_mut() {
+            pool.reserved = pool.used.max(pool.reserved.min(pool.release_threshold));
+        }
+    }
+
+    /// A pool gives back what is unused, down to so many bytes.
+    pub(super) fn trim(&mut self, pool: Handle, keep_bytes: u64) -> Outcome {
+        let pool = self.holding(pool)?;
+        pool.reserved = pool.used.max(pool.reserved.min(keep_bytes));
+        Ok(())
+    }
+
+    /// A new pool.
+    pub(super) fn add_pool(&mut self, pool: Handle) {
+        self.pools.insert(pool, Holding { reuse: [1; 3], ..Holding::default() });
+    }
+
+    /// A pool is destroyed: what is allocated from it stays until it is freed.
+    pub(super) fn destroy_pool(&mut self, pool: Handle) {
+        let Some(holding) = self.pools.get_mut(&pool) else { return };
+        holding.is_destroyed = true;
+        holding.reserved = holding.used;
+        if holding.used == 0 {
+            self.pools.remove(&pool);
+        }
+    }
+
+    /// What a pool holds.
+    pub(super) fn holding(&mut self, pool: Handle) -> Outcome<&mut Holding> {
+        self.pools.get_mut(&pool).ok_or(Code::INVALID_VALUE)
+    }
+
+    /// All pools.
+    pub(super) fn pool_handles(&self) -> Vec<Handle> {
+        self.pools.keys().copied().collect()
+    }
+}

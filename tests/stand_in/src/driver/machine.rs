@@ -1,0 +1,236 @@
+//! The machine: its settings, its devices, and their primary contexts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use super::code::{Code, Outcome};
+use super::context::Context;
+use super::handle::{self, Object};
+use super::ledger::{Ledger, Pool};
+use crate::backend::embedded::{Emulation, EmulationLog, Link};
+use crate::backend::{Backend, embedded::EmbeddedDevice};
+use crate::settings::Settings;
+
+/// One device while the machine runs.
+#[derive(Debug)]
+pub(super) struct Device {
+    pub(super) ordinal: usize,
+    pub(super) engine: Arc<EmbeddedDevice>,
+    pub(super) ledger: Mutex<Ledger>,
+    /// The pool that is there from the start.
+    pub(super) default_pool: Arc<Pool>,
+    /// The pool that `cuMemAllocAsync` takes from.
+    pub(super) current_pool: Mutex<Arc<Pool>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    devices: Vec<Arc<Device>>,
+    slots: Vec<Slot>,
+    /// Of all devices there ever were, with the number of hazards that were taken.
+    logs: Vec<(EmulationLog, usize)>,
+}
+
+/// A device's primary context.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    context: Option<Arc<Context>>,
+    retained: u32,
+    flags: u32,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// Says what the machine is like; `false` if that is settled.
+pub(super) fn configure(settings: Settings) -> bool {
+    SETTINGS.set(settings).is_ok()
+}
+
+/// What the machine is like: as configured, or as `Settings::new` says if it is used without.
+pub(super) fn settings() -> &'static Settings {
+    SETTINGS.get_or_init(Settings::new)
+}
+
+/// `cuInit`.
+pub(super) fn initialise() -> Outcome {
+    if settings().devices == 0 {
+        return Err(Code::NO_DEVICE);
+    }
+    INITIALISED.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Refuses what comes before `cuInit`.
+pub(super) fn check_initialised() -> Outcome {
+    if INITIALISED.load(Ordering::Acquire) { Ok(()) } else { Err(Code::NOT_INITIALIZED) }
+}
+
+/// The number of a device that is there.
+pub(super) fn ordinal(device: i32) -> Outcome<usize> {
+    check_initialised()?;
+    usize::try_from(device).ok().filter(|ordinal| *ordinal < settings().devices as usize).ok_or(Code::INVALID_DEVICE)
+}
+
+/// The device of a number that is there; the devices are made if they are not.
+pub(super) fn device(device: i32) -> Outcome<Arc<Device>> {
+    let ordinal = ordinal(device)?;
+    let mut state = state();
+    let state = state.get_or_insert_default();
+    state.start();
+    state.devices.get(ordinal).cloned().ok_or(Code::INVALID_DEVICE)
+}
+
+/// The device whose number space an address lies in.
+pub(super) fn device_of_address(address: u64) -> Option<Arc<Device>> {
+    let engine_ordinal = usize::try_from(address >> 44).ok()?;
+    state().as_ref()?.devices.iter().find(|device| device.engine.ordinal() == engine_ordinal).cloned()
+}
+
+/// The primary context, one use more of it.
+pub(super) fn retain(device: i32) -> Outcome<Arc<Context>> {
+    let ordinal = ordinal(device)?;
+    let mut state = state();
+    let state = state.get_or_insert_default();
+    state.start();
+    let device = Arc::clone(&state.devices[ordinal]);
+    let slot = &mut state.slots[ordinal];
+    let context = match &slot.context {
+        Some(context) => Arc::clone(context),
+        None => {
+            let context = Context::new(device)?;
+            handle::insert(context.handle, Object::Context(Arc::clone(&context)));
+            Arc::clone(slot.context.insert(context))
+        }
+    };
+    slot.retained += 1;
+    Ok(context)
+}
+
+/// One use of the primary context less. The last one ends it, when its work is done.
+pub(super) fn release(device: i32) -> Outcome {
+    let ordinal = ordinal(device)?;
+    let ended = {
+        let mut state = state();
+        let slot = state.as_mut().and_then(|state| state.slots.get_mut(ordinal)).ok_or(Code::INVALID_CONTEXT)?;
+        slot.retained = slot.retained.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
+        if slot.retained > 0 { None } else { slot.context.take() }
+    };
+    if let Some(context) = ended {
+        end(&context);
+    }
+    Ok(())
+}
+
+/// Whether the primary context is there, and its flags.
+pub(super) fn primary_state(device: i32) -> Outcome<(u32, bool)> {
+    let ordinal = ordinal(device)?;
+    let state = state();
+    let slot = state.as_ref().and_then(|state| state.slots.get(ordinal));
+    Ok(slot.map_or((0, false), |slot| (slot.flags, slot.context.is_some())))
+}
+
+/// Sets the flags of a primary context.
+pub(super) fn set_primary_flags(device: i32, flags: u32) -> Outcome {
+    let ordinal = ordinal(device)?;
+    let mut state = state();
+    let state = state.get_or_insert_default();
+    state.start();
+    state.slots[ordinal].flags = flags;
+    Ok(())
+}
+
+/// What the check of ordering has found, as text.
+pub(super) fn hazards(take: bool) -> Vec<String> {
+    let mut state = state();
+    let Some(state) = state.as_mut() else { return Vec::new() };
+    let mut texts = Vec::new();
+    for (log, taken) in &mut state.logs {
+        let hazards = log.hazards();
+        texts.extend(hazards.iter().skip(*taken).map(ToString::to_string));
+        if take {
+            *taken = hazards.len();
+        }
+    }
+    texts
+}
+
+/// Bytes in use on a device.
+pub(super) fn memory_in_use(ordinal: usize) -> u64 {
+    state().as_ref().and_then(|state| state.devices.get(ordinal)).map_or(0, |device| device.engine.memory().in_use)
+}
+
+/// Ends a context: what is queued is done first, then all its objects and its memory go.
+fn end(context: &Arc<Context>) {
+    // Work that cannot be done any more is not waited for.
+    let _as_far_as_possible = context.wait_for_all();
+    let objects = handle::remove_of_context(context.handle);
+    context.free_everything();
+    drop(objects);
+    let ended = {
+        let mut state = state();
+        let Some(state) = state.as_mut() else { return };
+        let is_unused = state.slots.iter().all(|slot| slot.context.is_none());
+        if is_unused { std::mem::take(&mut state.devices) } else { Vec::new() }
+    };
+    // Dropped with no lock held: the engines' last handles.
+    ended.iter().for_each(|device| device.forget_pools());
+    drop(ended);
+}
+
+impl State {
+    /// Makes the devices, all at once, so that seeded ones share their world.
+    fn start(&mut self) {
+        let count = settings().devices as usize;
+        self.slots.resize(count, Slot::default());
+        if self.devices.is_empty() {
+            self.devices = (0..count).map(|ordinal| Arc::new(Device::new(ordinal))).collect();
+            self.logs.extend(self.devices.iter().filter_map(|device| device.engine.log()).map(|log| (log, 0)));
+        }
+    }
+}
+
+impl Device {
+    fn new(ordinal: usize) -> Self {
+        let settings = settings();
+        let mut emulation = Emulation::new().memory(settings.memory_bytes).poison(settings.poisons);
+        if settings.is_seeded {
+            emulation = emulation.seed(settings.seed);
+        }
+        if settings.link_bytes_per_second > 0.0 || settings.latency_ns > 0 {
+            let latency = Duration::from_nanos(settings.latency_ns);
+            emulation = emulation.link(Link { bytes_per_second: settings.link_bytes_per_second, latency });
+        }
+        let default_pool = Pool::new(ordinal);
+        let ledger = Ledger::new(settings.memory_bytes, default_pool.handle);
+        let engine = EmbeddedDevice::emulated(emulation);
+        Self { ordinal, engine, ledger: Mutex::new(ledger), current_pool: Mutex::new(Arc::clone(&default_pool)), default_pool }
+    }
+
+    /// The account of its memory.
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pool that stream-ordered allocations take from.
+    pub(super) fn current_pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.current_pool.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes another pool for those.
+    pub(super) fn set_current_pool(&self, pool: Arc<Pool>) {
+        *self.current_pool.lock().unwrap_or_else(PoisonError::into_inner) = pool;
+    }
+
+    fn forget_pools(&self) {
+        for pool in self.ledger().pool_handles() {
+            handle::remove(pool);
+        }
+    }
+}
+
+fn state() -> MutexGuard<'static, Option<State>> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}

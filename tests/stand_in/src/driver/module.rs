@@ -1,0 +1,111 @@
+//! Modules and functions.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::code::{Code, Outcome};
+use super::context::Context;
+use super::handle::{self, Handle, Object};
+use super::machine;
+use super::ptx::{self, Entry, Image};
+
+/// A loaded module.
+#[derive(Debug)]
+pub(super) struct Module {
+    pub(super) handle: Handle,
+    pub(super) context: Handle,
+    image: Image,
+    functions: Mutex<Vec<Handle>>,
+}
+
+/// A kernel of a module.
+#[derive(Debug)]
+pub(super) struct Function {
+    pub(super) handle: Handle,
+    pub(super) context: Handle,
+    pub(super) module: Handle,
+    pub(super) entry: Entry,
+    ptx_version: i32,
+    max_dynamic_shared_bytes: AtomicI32,
+}
+
+/// Dynamic shared memory without asking for more.
+const SHARED_BYTES: i32 = 48 << 10;
+/// And with asking, as devices of compute capability 9.0 have it.
+pub(super) const SHARED_BYTES_MAX: i32 = 227 << 10;
+/// Threads of a block.
+pub(super) const THREADS_MAX: u32 = 1024;
+
+impl Module {
+    /// Loads a text.
+    pub(super) fn load(context: &Context, image: &[u8]) -> Outcome<Arc<Self>> {
+        let image = ptx::parse(image)?;
+        let module = Self { handle: handle::next(), context: context.handle, image, functions: Mutex::default() };
+        let module = Arc::new(module);
+        handle::insert(module.handle, Object::Module(Arc::clone(&module)));
+        Ok(module)
+    }
+
+    /// The kernel of a name. Its handle is one more each time, as far as CUDA says.
+    pub(super) fn function(&self, name: &str) -> Outcome<Arc<Function>> {
+        let entry = self.image.entries.iter().find(|entry| entry.name == name).ok_or(Code::NOT_FOUND)?;
+        let function = Arc::new(Function {
+            handle: handle::next(),
+            context: self.context,
+            module: self.handle,
+            entry: entry.clone(),
+            ptx_version: self.image.version,
+            max_dynamic_shared_bytes: AtomicI32::new(SHARED_BYTES),
+        });
+        handle::insert(function.handle, Object::Function(Arc::clone(&function)));
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner).push(function.handle);
+        Ok(function)
+    }
+
+    /// Its handle and those of its functions are gone; launches that are queued go on.
+    pub(super) fn unload(&self) {
+        handle::remove(self.handle);
+        let functions = std::mem::take(&mut *self.functions.lock().unwrap_or_else(PoisonError::into_inner));
+        for function in functions {
+            handle::remove(function);
+        }
+    }
+}
+
+impl Function {
+    /// Threads of a block at most.
+    pub(super) fn max_threads(&self) -> u32 {
+        self.entry.max_threads.unwrap_or(THREADS_MAX)
+    }
+
+    /// Dynamic shared memory at most, in bytes.
+    pub(super) fn max_dynamic_shared_bytes(&self) -> i32 {
+        self.max_dynamic_shared_bytes.load(Ordering::Relaxed)
+    }
+
+    /// `cuFuncGetAttribute`.
+    pub(super) fn attribute(&self, attribute: u32) -> Outcome<i32> {
+        let [major, minor] = machine::settings().compute_capability;
+        Ok(match attribute {
+            0 => self.max_threads() as i32,
+            // Static shared, constant and local memory, caching of globals: a host function has none.
+            1..=3 | 7 => 0,
+            4 => 32,
+            5 => self.ptx_version,
+            6 => 10 * major + minor,
+            8 => self.max_dynamic_shared_bytes(),
+            9 => -1,
+            _ => return Err(Code::INVALID_VALUE),
+        })
+    }
+
+    /// `cuFuncSetAttribute`: dynamic shared memory, and the carve-out, which is a hint.
+    pub(super) fn set_attribute(&self, attribute: u32, value: i32) -> Outcome {
+        match attribute {
+            8 if (0..=SHARED_BYTES_MAX).contains(&value) => self.max_dynamic_shared_bytes.store(value, Ordering::Relaxed),
+            9 if (-1..=100).contains(&value) => {}
+            _ => return Err(Code::INVALID_VALUE),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Streams: an engine's queue, and what CUDA says of its order.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::code::{Code, Outcome};
+use super::context::Context;
+use super::handle::{self, Handle, Object};
+use super::machine::Device;
+use super::work;
+use crate::backend::{Backend, BackendError, Dependencies, Position, Queue, QueueId, RawEvent, Work};
+
+/// One stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) handle: Handle,
+    pub(super) context: Handle,
+    pub(super) queue: Arc<dyn Queue>,
+    /// Whether it and the NULL stream wait for each other.
+    pub(super) is_blocking: bool,
+    pub(super) flags: u32,
+    pub(super) priority: i32,
+    is_legacy: bool,
+    is_destroyed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The work queued last.
+    last: Position,
+    /// Work of other streams of the context that this one has waited for, the last of each.
+    waited: HashMap<QueueId, Position>,
+    /// How far into other streams the order of the NULL stream has made this one come behind.
+    joined: HashMap<QueueId, Position>,
+}
+
+impl State {
+    fn depends(&self, queue: QueueId) -> Dependencies {
+        let mut depends: Dependencies = self.waited.iter().map(|(queue, position)| (*queue, *position)).collect();
+        depends.push((queue, self.last));
+        depends.extend(work::late_failure());
+        depends
+    }
+}
+
+impl Stream {
+    /// The NULL stream of a context.
+    pub(super) fn legacy(context: Handle, device: &Device) -> Outcome<Arc<Self>> {
+        let queue = device.engine.default_queue().map_err(|error| work::code_of_error(&error))?;
+        Ok(Arc::new(Self::over(queue, 0, context, 0, 0)))
+    }
+
+    /// A new stream of a context.
+    pub(super) fn new(context: &Context, flags: u32, priority: i32) -> Outcome<Arc<Self>> {
+        let queue = context.device.engine.new_queue().map_err(|error| work::code_of_error(&error))?;
+        let stream = Arc::new(Self::over(queue, handle::next(), context.handle, flags, priority));
+        handle::insert(stream.handle, Object::Stream(Arc::clone(&stream)));
+        context.add_stream(Arc::clone(&stream));
+        Ok(stream)
+    }
+
+    fn over(queue: Arc<dyn Queue>, handle: Handle, context: Handle, flags: u32, priority: i32) -> Self {
+        let is_legacy = handle == 0;
+        let (is_destroyed, state) = (AtomicBool::new(false), Mutex::new(State::default()));
+        Self { handle, context, queue, is_blocking: !is_legacy && flags & 1 == 0, flags, priority, is_legacy, is_destroyed, state }
+    }
+
+    /// Its handle is gone; its work goes on.
+    pub(super) fn destroy(&self) {
+        self.is_destroyed.store(true, Ordering::Release);
+    }
+
+    /// Its handle is gone, and its work is done.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_destroyed.load(Ordering::Acquire) && self.queue.completed() >= self.queue.tail()
+    }
+
+    /// Queues work, made from what it depends on: what came before in this stream, and what the stream has waited for.
+    pub(super) fn submit(&self, context: &Context, make: impl FnOnce(Dependencies) -> Work) -> Outcome<Position> {
+        self.join(context)?;
+        let mut state = self.state();
+        let depends = state.depends(self.queue.id());
+        let position = self.queue.submit(make(depends)).map_err(|error| work::code_of_error(&error))?;
+        state.last = position;
+        Ok(position)
+    }
+
+    /// What work depends on that is queued now: what came before in this stream, what the stream has waited for, and what a test asked for.
+    pub(super) fn depends(&self) -> Dependencies {
+        self.state().depends(self.queue.id())
+    }
+
+    /// Queues something else that has its place in the order: a free, a record.
+    pub(super) fn ordered<T>(&self, context: &Context, queue: impl FnOnce(&dyn Queue) -> Result<T, BackendError>) -> Outcome<T> {
+        self.join(context)?;
+        queue(self.queue.as_ref()).map_err(|error| work::code_of_error(&error))
+    }
+
+    /// Later work comes behind an event. `work` is what was queued before it in its stream, if that is of the same context.
+    pub(super) fn wait_for(&self, context: &Context, event: &dyn RawEvent, work: Option<Position>) -> Outcome {
+        self.ordered(context, |queue| queue.wait(event))?;
+        if let Some(position) = work {
+            let mut state = self.state();
+            let known = state.waited.entry(event.queue()).or_default();
+            *known = position.max(*known);
+        }
+        Ok(())
+    }
+
+    /// The work queued last.
+    pub(super) fn last(&self) -> Position {
+        self.state().last
+    }
+
+    /// Waits until everything up to a position is done.
+    pub(super) fn wait_until(&self, position: Position) -> Outcome {
+        self.queue.synchronize_to(position).map_err(|error| work::code_of_error(&error))
+    }
+
+    /// Waits until everything queued so far is done, then says whether the context is well.
+    pub(super) fn synchronize(&self, context: &Context) -> Outcome {
+        self.wait_until(self.queue.tail())?;
+        context.device.ledger().settle();
+        context.check()
+    }
+
+    /// Whether everything queued so far is done.
+    pub(super) fn query(&self, context: &Context) -> Outcome {
+        let is_done = self.queue.poll(self.queue.tail()).map_err(|error| work::code_of_error(&error))?;
+        context.check()?;
+        if is_done { Ok(()) } else { Err(Code::NOT_READY) }
+    }
+
+    /// The rule of the NULL stream: what comes next comes behind the work of blocking streams, or they behind its.
+    fn join(&self, context: &Context) -> Outcome {
+        if self.is_legacy {
+            let others = context.streams();
+            others.iter().filter(|stream| stream.is_blocking).try_for_each(|stream| self.come_behind(stream))
+        } else if self.is_blocking {
+            self.come_behind(&context.legacy)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn come_behind(&self, other: &Self) -> Outcome {
+        let (id, last) = (other.queue.id(), other.queue.tail());
+        if last == Position::START || self.state().joined.get(&id).is_some_and(|joined| *joined >= last) {
+            return Ok(());
+        }
+        let failed = |error| work::code_of_error(&error);
+        let event = other.queue.record(false).map_err(failed)?;
+        self.queue.wait(event.as_ref()).map_err(failed)?;
+        self.state().joined.insert(id, event.position());
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,107 @@
+//! Loading a shared object that cargo has built beside the tests.
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::Library;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::Library;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::{CStr, CString, c_char, c_int, c_void};
+    use std::path::{Path, PathBuf};
+    use std::ptr::NonNull;
+
+    const RTLD_NOW: c_int = 2;
+
+    // In glibc itself, or in libdl, which std links.
+    unsafe extern "C" {
+        fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+        fn dlerror() -> *const c_char;
+    }
+
+    /// A loaded library. It stays loaded for the life of the process.
+    #[derive(Debug)]
+    pub(crate) struct Library(NonNull<c_void>);
+
+    // SAFETY: the handle is a name for a library that is never unloaded; the functions that take it may be called on any thread.
+    unsafe impl Send for Library {}
+    // SAFETY: as above.
+    unsafe impl Sync for Library {}
+
+    impl Library {
+        /// Loads `file` from the folder of this program, or from the one where cargo puts libraries: `deps`, for examples the one beside theirs.
+        ///
+        /// # Errors
+        ///
+        /// Says where it was looked for, or what the loader says.
+        pub(crate) fn open_beside_tests(file: &str) -> Result<Self, String> {
+            let program = std::env::current_exe().map_err(|fault| format!("the path of this program is not known: {fault}"))?;
+            let folders: Vec<PathBuf> =
+                program.ancestors().skip(1).take(2).flat_map(|folder| [folder.into(), folder.join("deps")]).collect();
+            let found = folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file());
+            found.map_or_else(|| Err(format!("{file} is in none of {folders:?}; cargo builds it with the tests")), |path| Self::open(&path))
+        }
+
+        fn open(path: &Path) -> Result<Self, String> {
+            let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|fault| fault.to_string())?;
+            // SAFETY: the name is a C string; the library's initialisers are those of Rust's standard library.
+            let library = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
+            NonNull::new(library).map(Self).ok_or_else(|| format!("{}: {}", path.display(), last_error()))
+        }
+
+        /// A function of the library, as a function pointer of type `F`, which must be its own.
+        ///
+        /// # Errors
+        ///
+        /// If there is none of that name.
+        pub(crate) fn function<F: Copy>(&self, name: &str) -> Result<F, String> {
+            const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
+            let symbol = CString::new(name).map_err(|fault| fault.to_string())?;
+            // SAFETY: the library stays loaded (`Library`), the name is a C string.
+            let address = unsafe { dlsym(self.0.as_ptr(), symbol.as_ptr()) };
+            if address.is_null() {
+                return Err(format!("the stand-in has no function {name}"));
+            }
+            // SAFETY: the sizes are equal (asserted), and both sides are built from one source, which gives the function this type.
+            Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
+        }
+    }
+
+    fn last_error() -> String {
+        // SAFETY: it may be called at any time.
+        let text = unsafe { dlerror() };
+        if text.is_null() {
+            return "the loader gives no reason".to_owned();
+        }
+        // SAFETY: what is not null is a C string that lives until the thread's next call of the loader.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    /// There is none.
+    #[derive(Debug)]
+    pub(crate) enum Library {}
+
+    impl Library {
+        /// Refuses.
+        ///
+        /// # Errors
+        ///
+        /// Always.
+        pub(crate) fn open_beside_tests(file: &str) -> Result<Self, String> {
+            Err(format!("{file} stands in for a CUDA driver on Linux alone"))
+        }
+
+        /// Cannot be called.
+        ///
+        /// # Errors
+        ///
+        /// None.
+        pub(crate) fn function<F: Copy>(&self, _name: &str) -> Result<F, String> {
+            match *self {}
+        }
+    }
+}
