@@ -15,14 +15,14 @@ pub struct Extent3 {
 }
 
 impl Extent3 {
-    /// The product of all three.
+    /// The product of all three, or as much as 64 bits hold.
     ///
     /// ```
     /// assert_eq!(resident::Extent3::from((4, 5)).count(), 20);
     /// ```
     #[must_use]
     pub fn count(self) -> u64 {
-        u64::from(self.x) * u64::from(self.y) * u64::from(self.z)
+        u64::from(self.x).saturating_mul(u64::from(self.y)).saturating_mul(u64::from(self.z))
     }
 }
 
@@ -239,6 +239,13 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_64_bits_cannot_count_is_as_much_as_they_can() {
+        let all = Extent3::from((u32::MAX, u32::MAX, u32::MAX));
+        assert_eq!(all.count(), u64::MAX);
+        assert!(Grid::new(all, all).fault().is_none(), "a device will refuse it");
     }
 
     #[test]
