@@ -165,14 +165,14 @@ impl Grid {
         matches!(self.shape, GridShape::Cover { .. }) && self.blocks.count() == 0 && self.threads.count() != 0
     }
 
-    /// What makes this grid impossible on any device, if anything does.
+    /// What makes this grid impossible on any device, if anything does, and what to do: completes "which ...".
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.shape == GridShape::TooLarge {
-            Some("needs more blocks along an axis than 32 bits can count")
+            Some("needs more blocks along an axis than 32 bits can count; use larger blocks")
         } else if self.threads.count() == 0 {
-            Some("has blocks of 0 threads")
+            Some("has blocks of 0 threads; use `Grid::cover` or numbers above zero")
         } else if self.blocks.count() == 0 && !self.is_empty_cover() {
-            Some("has 0 blocks")
+            Some("has 0 blocks; use `Grid::cover` or numbers above zero")
         } else {
             None
         }

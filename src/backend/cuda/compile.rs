@@ -114,7 +114,9 @@ impl Compiler {
             // SAFETY: the program is alive, and copies the text.
             succeeded(unsafe { sys::nvrtcAddNameExpression(program.handle, expression.as_ptr()) })?;
         }
-        program.compile(unit, target).map_err(|log| format!("NVRTC {} for {} says\n{log}", self.version(), target.name()))?;
+        program
+            .compile(unit, target)
+            .map_err(|log| format!("NVRTC {} for {} refuses the source, correct it:\n{log}", self.version(), target.name()))?;
         let ptx = program.ptx()?;
         let declarations = ptx::declarations(&String::from_utf8_lossy(&ptx));
         let image = match target {
