@@ -15,14 +15,14 @@ pub struct Extent3 {
 }
 
 impl Extent3 {
-    /// The product of all three.
+    /// The product of all three, or as much as 64 bits hold.
     ///
     /// ```
     /// assert_eq!(resident::Extent3::from((4, 5)).count(), 20);
     /// ```
     #[must_use]
     pub fn count(self) -> u64 {
-        u64::from(self.x) * u64::from(self.y) * u64::from(self.z)
+        u64::from(self.x).saturating_mul(u64::from(self.y)).saturating_mul(u64::from(self.z))
     }
 }
 
@@ -68,8 +68,10 @@ pub struct Grid {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum GridShape {
     Given,
+    /// `surplus`: how many threads there are along x, y and z beyond what is covered.
     Cover {
         auto: bool,
+        surplus: [u32; 3],
     },
     /// More blocks than a grid can count.
     TooLarge,
@@ -110,7 +112,7 @@ impl Grid {
     #[must_use]
     pub fn auto(self) -> Self {
         match self.shape {
-            GridShape::Cover { .. } => Self { shape: GridShape::Cover { auto: true }, ..self },
+            GridShape::Cover { surplus, .. } => Self { shape: GridShape::Cover { auto: true, surplus }, ..self },
             GridShape::Given | GridShape::TooLarge => self,
         }
     }
@@ -133,19 +135,44 @@ impl Grid {
         self.shared_bytes
     }
 
+    /// Whether the device is to choose the block size.
+    pub(crate) fn is_auto(&self) -> bool {
+        matches!(self.shape, GridShape::Cover { auto: true, .. })
+    }
+
+    /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at most `block_max` along each axis: longer rows for one
+    /// axis, else blocks as wide as before and as high or deep as fits. Any other grid as it is.
+    pub(crate) fn in_blocks_of(self, threads_max: u32, block_max: Extent3) -> Self {
+        const WARP: u64 = 32;
+        let GridShape::Cover { surplus, .. } = self.shape else { return self };
+        let (given, blocks) = (self.threads, self.blocks);
+        let covered = |blocks: u32, threads: u32, surplus: u32| (u64::from(blocks) * u64::from(threads)).saturating_sub(u64::from(surplus));
+        let [columns, rows, depth] =
+            [covered(blocks.x, given.x, surplus[0]), covered(blocks.y, given.y, surplus[1]), covered(blocks.z, given.z, surplus[2])];
+        // At least one; at most what is asked for, the device's limit, and what there is to cover.
+        let within = |wanted: u32, max: u32, len: u64| u64::from(wanted.min(max)).min(len).max(1) as u32;
+        let (is_line, is_plane) = (rows == 1 && depth == 1 && given.y == 1 && given.z == 1, depth == 1 && given.z == 1);
+        let x = within(if is_line { threads_max } else { given.x.min(threads_max) }, block_max.x, columns.next_multiple_of(WARP));
+        let left = threads_max / x;
+        let y = within(if is_plane { left } else { given.y.min(left) }, block_max.y, rows);
+        let z = within(left / y, block_max.z, depth);
+        let lens = [depth, rows, columns].map(|len| usize::try_from(len).unwrap_or(usize::MAX));
+        Self { shared_bytes: self.shared_bytes, ..Self::covering(lens, [z, y, x]) }
+    }
+
     /// A covering grid over nothing, which launches nothing.
     pub(crate) fn is_empty_cover(&self) -> bool {
         matches!(self.shape, GridShape::Cover { .. }) && self.blocks.count() == 0 && self.threads.count() != 0
     }
 
-    /// What makes this grid impossible on any device, if anything does.
+    /// What makes this grid impossible on any device, if anything does, and what to do: completes "which ...".
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.shape == GridShape::TooLarge {
-            Some("needs more blocks along an axis than 32 bits can count")
+            Some("needs more blocks along an axis than 32 bits can count; use larger blocks")
         } else if self.threads.count() == 0 {
-            Some("has blocks of 0 threads")
+            Some("has blocks of 0 threads; use `Grid::cover` or numbers above zero")
         } else if self.blocks.count() == 0 && !self.is_empty_cover() {
-            Some("has 0 blocks")
+            Some("has 0 blocks; use `Grid::cover` or numbers above zero")
         } else {
             None
         }
@@ -158,9 +185,75 @@ impl Grid {
         let threads = Extent3 { x, y, z };
         match blocks {
             [Ok(z), Ok(y), Ok(x)] => {
-                Self { blocks: Extent3 { x, y, z }, threads, shared_bytes: 0, shape: GridShape::Cover { auto: false } }
+                let count = |axis: usize| u64::from([z, y, x][axis]) * u64::from(block[axis]);
+                let surplus = [2, 1, 0].map(|axis| count(axis).saturating_sub(len[axis] as u64) as u32);
+                Self { blocks: Extent3 { x, y, z }, threads, shared_bytes: 0, shape: GridShape::Cover { auto: false, surplus } }
             }
             _ => Self { blocks: Extent3 { x: u32::MAX, y: 1, z: 1 }, threads, shared_bytes: 0, shape: GridShape::TooLarge },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Extent3, Grid};
+
+    const BLOCK_MAX: Extent3 = Extent3 { x: 1024, y: 1024, z: 64 };
+
+    fn triple(extent: Extent3) -> (u32, u32, u32) {
+        (extent.x, extent.y, extent.z)
+    }
+
+    /// Blocks and threads after a device chose blocks of so many threads.
+    fn chosen(grid: Grid, threads_max: u32) -> [(u32, u32, u32); 2] {
+        let grid = grid.auto().in_blocks_of(threads_max, BLOCK_MAX);
+        assert!(!grid.is_auto() && grid.fault().is_none(), "{grid:?}");
+        [triple(grid.blocks()), triple(grid.threads())]
+    }
+
+    #[test]
+    fn a_line_is_covered_by_longer_or_shorter_blocks() {
+        assert_eq!(chosen(Grid::cover(10_000), 1024), [(10, 1, 1), (1024, 1, 1)]);
+        assert_eq!(chosen(Grid::cover(10_000), 64), [(157, 1, 1), (64, 1, 1)]);
+        assert_eq!(chosen(Grid::cover(1025), 1024), [(2, 1, 1), (1024, 1, 1)]);
+        assert_eq!(chosen(Grid::cover(100), 1024), [(1, 1, 1), (128, 1, 1)], "no more warps than there is work for");
+    }
+
+    #[test]
+    fn a_plane_keeps_its_width_and_a_cube_its_rows() {
+        assert_eq!(chosen(Grid::cover_2d((768, 1000), (8, 32)), 1024), [(32, 24, 1), (32, 32, 1)]);
+        assert_eq!(chosen(Grid::cover_2d((3, 1000), (8, 32)), 1024), [(32, 1, 1), (32, 3, 1)]);
+        assert_eq!(chosen(Grid::cover_3d((30, 20, 100), (1, 4, 32)), 512), [(4, 5, 8), (32, 4, 4)]);
+        assert_eq!(chosen(Grid::cover_3d((1000, 1, 1), (1, 1, 1)), 1024), [(1, 1, 16), (1, 1, 64)], "64 along z is the most");
+    }
+
+    #[test]
+    fn every_element_stays_covered_and_no_block_is_idle() {
+        for len in [1_usize, 31, 32, 33, 255, 256, 257, 4097] {
+            for threads_max in [1, 32, 96, 1024] {
+                let grid = Grid::cover(len).auto().in_blocks_of(threads_max, BLOCK_MAX);
+                let (blocks, threads) = (u64::from(grid.blocks().x), u64::from(grid.threads().x));
+                assert!(
+                    threads <= u64::from(threads_max) && blocks * threads >= len as u64 && (blocks - 1) * threads < len as u64,
+                    "{grid:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_64_bits_cannot_count_is_as_much_as_they_can() {
+        let all = Extent3::from((u32::MAX, u32::MAX, u32::MAX));
+        assert_eq!(all.count(), u64::MAX);
+        assert!(Grid::new(all, all).fault().is_none(), "a device will refuse it");
+    }
+
+    #[test]
+    fn numbers_that_were_given_stay() {
+        let given = Grid::new(4, 128).auto();
+        assert!(!given.is_auto());
+        assert_eq!(given.in_blocks_of(1024, BLOCK_MAX), given);
+        let shared = Grid::cover(5000).shared_bytes(4096).auto().in_blocks_of(512, BLOCK_MAX);
+        assert_eq!(shared.dynamic_shared_bytes(), 4096);
     }
 }

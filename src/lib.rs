@@ -68,13 +68,13 @@ pub use backend::embedded::{Emulation, Fault, Link};
 pub mod emulation {
     pub use crate::backend::embedded::{Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch};
 }
-pub use backend::{Capacity, DeviceKind, MemoryUsage as Memory};
+pub use backend::{Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsage as Memory};
 pub use bytemuck;
 pub use device::{AutoSynchronize, Device, Entered, Event, Stream};
 pub use element::Element;
 pub use error::{Error, Result, Shortage, Text};
 pub use grid::{Extent3, Grid};
-pub use launch::{Argument, Arguments, Described, Flat, In, InOut, Kernel, Out, Parameter, Signature};
+pub use launch::{Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature};
 pub use ndarray;
 
 /// What most programs name: `use resident::prelude::*;`.

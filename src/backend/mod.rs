@@ -22,6 +22,7 @@ pub(crate) mod embedded;
 pub(crate) mod extent;
 pub(crate) mod failure;
 pub(crate) mod program;
+pub(crate) mod prototype;
 pub(crate) mod scope;
 pub(crate) mod work;
 

@@ -37,6 +37,12 @@ pub(crate) enum ParameterLayout {
     Sized { element: ElementLayout, ndim: Option<usize>, is_read_only: bool },
 }
 
+impl ElementLayout {
+    pub(crate) fn of<T: 'static>() -> Self {
+        Self { len_bytes: size_of::<T>(), align_bytes: align_of::<T>(), rust_name: std::any::type_name::<T>() }
+    }
+}
+
 impl ParameterLayout {
     /// How many words it takes, where `first` is the first of them.
     pub(crate) fn words(&self, first: u64) -> usize {
@@ -57,7 +63,7 @@ pub(crate) struct Program {
     pub(crate) parameters: Box<[ParameterLayout]>,
 }
 
-/// What a loaded kernel needs of a device.
+/// What a loaded kernel needs of a device. A host body needs nothing: all zero, and no limit to its blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct KernelAttributes {
@@ -103,6 +109,23 @@ impl Code {
         match self {
             Self::Host(body) => body.name(),
             Self::Loaded(loaded) => loaded.name(),
+        }
+    }
+
+    /// The grid as the device will run it, or what of it the device cannot do. A host body runs all of any grid at once.
+    #[inline]
+    pub(crate) fn fit(&self, grid: Grid) -> Result<Grid, String> {
+        match self {
+            Self::Host(_) => Ok(grid),
+            Self::Loaded(loaded) => loaded.fit(grid),
+        }
+    }
+
+    /// What it needs of a device. A host body needs nothing, and its blocks may have any number of threads.
+    pub(crate) fn attributes(&self) -> KernelAttributes {
+        match self {
+            Self::Host(_) => KernelAttributes { registers: 0, shared_bytes: 0, local_bytes: 0, block_threads_max: u32::MAX },
+            Self::Loaded(loaded) => loaded.attributes(),
         }
     }
 }

@@ -215,6 +215,12 @@ impl Device {
         self.0.backend.as_any().downcast_ref::<EmbeddedDevice>()?.log()
     }
 
+    /// Unique in the process, and never used again.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
+    }
+
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         &self.0.backend
     }

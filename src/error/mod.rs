@@ -138,15 +138,25 @@ pub enum Error {
         /// The shape seen, and of what.
         seen: Text,
     },
-    /// A grid that no device can launch.
+    /// A grid that no device, or not this one, can launch.
     #[non_exhaustive]
     Grid {
         /// The kernel.
         kernel: Text,
         /// Blocks and threads.
         grid: Text,
-        /// What is wrong with them.
+        /// What is wrong with them, and what to do.
         fault: Text,
+    },
+    /// A kernel's device code could not be made ready for a device.
+    #[non_exhaustive]
+    Compile {
+        /// The kernel.
+        kernel: Text,
+        /// The device.
+        device: Text,
+        /// What is wrong and what to do: the compiler's log, parameters that do not fit the signature, a function or a library that is missing.
+        log: Text,
     },
     /// A call inside a kernel body would have to wait.
     #[non_exhaustive]
@@ -231,7 +241,10 @@ impl fmt::Display for Error {
                 write!(f, "shape: {operation} expects {expected}, and was given {seen}; pass one that fits, or a slice that does")
             }
             Self::Grid { kernel, grid, fault } => {
-                write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}; use `Grid::cover` or numbers above zero")
+                write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}")
+            }
+            Self::Compile { kernel, device, log } => {
+                write!(f, "compile: kernel {kernel} is not ready on {device}, and nothing was queued: {log}")
             }
             Self::InsideKernel { operation, waits_for } => write!(
                 f,

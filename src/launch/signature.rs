@@ -6,6 +6,8 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
 use super::argument::{Bound, BoundArray, for_each_arity};
 use super::body::Unpacker;
+use super::judge::Judge;
+use crate::backend::{ElementLayout, ParameterLayout};
 use crate::coherence::Access;
 use crate::element::Element;
 use crate::storage::Strided;
@@ -74,6 +76,14 @@ pub trait Parameter: sealed::Sealed + 'static {
     #[allow(private_interfaces)]
     fn describe<'a>(bound: &Bound<'a>) -> Self::Described<'a>;
 
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn layout() -> ParameterLayout;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn judge() -> Judge;
+
     /// # Safety
     ///
     /// `unpacker` stands at words that `Bound::pack` wrote for this parameter, and its pointers are those of the launch, as `Body::run` promises.
@@ -92,6 +102,14 @@ pub trait Signature: sealed::SealedTuple + 'static {
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn layouts() -> Box<[ParameterLayout]>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn judges() -> Box<[Judge]>;
 
     /// # Safety
     ///
@@ -118,6 +136,16 @@ impl<E: Element> Parameter for E {
             Bound::Scalar { words, .. } => super::argument::value_of(words),
             Bound::Array(_) => E::zeroed(),
         }
+    }
+
+    #[allow(private_interfaces)]
+    fn layout() -> ParameterLayout {
+        ParameterLayout::Scalar(ElementLayout::of::<E>())
+    }
+
+    #[allow(private_interfaces)]
+    fn judge() -> Judge {
+        Judge::of::<E>()
     }
 
     #[allow(private_interfaces)]
@@ -157,6 +185,16 @@ macro_rules! array_parameter {
             }
 
             #[allow(private_interfaces)]
+            fn layout() -> ParameterLayout {
+                ParameterLayout::Flat { element: ElementLayout::of::<T>(), is_read_only: Self::ACCESS == Access::Read }
+            }
+
+            #[allow(private_interfaces)]
+            fn judge() -> Judge {
+                Judge::of::<T>()
+            }
+
+            #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $flat {
                 // SAFETY: as the caller promises; the argument was bound as flat, with this access.
                 unsafe { unpacker.$slice::<T>() }
@@ -170,6 +208,17 @@ macro_rules! array_parameter {
             #[allow(private_interfaces)]
             fn describe<'a>(bound: &Bound<'a>) -> Described<'a> {
                 described(bound)
+            }
+
+            #[allow(private_interfaces)]
+            fn layout() -> ParameterLayout {
+                let (element, is_read_only) = (ElementLayout::of::<T>(), Self::ACCESS == Access::Read);
+                ParameterLayout::Sized { element, ndim: D::NDIM, is_read_only }
+            }
+
+            #[allow(private_interfaces)]
+            fn judge() -> Judge {
+                Judge::of::<T>()
             }
 
             #[allow(private_interfaces)]
@@ -196,6 +245,16 @@ macro_rules! signature {
             #[allow(private_interfaces)]
             fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a> {
                 ($($parameter::describe(&bound[$index]),)+)
+            }
+
+            #[allow(private_interfaces)]
+            fn layouts() -> Box<[ParameterLayout]> {
+                Box::new([$($parameter::layout()),+])
+            }
+
+            #[allow(private_interfaces)]
+            fn judges() -> Box<[Judge]> {
+                Box::new([$($parameter::judge()),+])
             }
 
             #[allow(private_interfaces)]

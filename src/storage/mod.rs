@@ -93,12 +93,30 @@ impl Storage {
             Origin::Constant(value) => State::constant(Coherence::constant(extents, ConstantId(0)), value),
             Origin::Host(buffer) => State::on_host(Coherence::stored(extents, Place::HOST), buffer),
         };
+        let shape = shape_beside(&space, shape);
+        Self::listed(space, shape, ElementType::of::<T>(), state, host_base, made_at)
+    }
+
+    /// Another array of this layout and element, never written.
+    pub(crate) fn new_like(&self, made_at: &'static Location<'static>) -> Arc<Self> {
+        let state = State::new(Coherence::undefined(self.space.extents()));
+        Self::listed(self.space.clone(), self.shape.clone(), self.element, state, null_mut(), made_at)
+    }
+
+    fn listed(
+        space: Space,
+        shape: Option<Box<[usize]>>,
+        element: &'static ElementType,
+        state: State,
+        host_base: *mut u8,
+        made_at: &'static Location<'static>,
+    ) -> Arc<Self> {
         let storage = Arc::new(Self {
             published: Published::new(host_base, state.is_host_ready()),
             state: ShortLock::new(state),
-            shape: shape_beside(&space, shape),
+            shape,
             space,
-            element: ElementType::of::<T>(),
+            element,
             made_at,
             number: registry::number(),
         });

@@ -10,9 +10,9 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use super::call::{check, checked};
 use super::context::Context;
 use super::event::EventStore;
-use super::kernel::{self, Programs};
 use super::memory::{self, DeviceMemory};
 use super::pinned::PinnedStore;
+use super::programs::{self, Programs};
 use super::queue::{CudaQueue, QueueCore};
 use super::registered::Registered;
 use crate::backend::{
@@ -202,7 +202,7 @@ impl Backend for CudaDevice {
     }
 
     fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
-        kernel::load(&self.0.context, &self.0.programs, program)
+        programs::load(&self.0.context, &self.0.programs, program)
     }
 
     fn as_any(&self) -> &dyn Any {

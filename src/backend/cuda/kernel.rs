@@ -1,39 +1,172 @@
-use super::context::Context;
-use crate::backend::{KernelAttributes, LoadError, Loaded, ParameterLayout, Program};
-use crate::grid::Grid;
-use cudarc::driver::sys;
+//! A kernel on one device: its function, what it needs, and the grids that it can be launched on.
+
 use std::any::Any;
-use std::sync::Arc;
-#[derive(Default)]
-pub(super) struct Programs;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
+
+use super::call::check;
+use super::limits::Limits;
+use super::module::Module;
+use crate::backend::{BackendError, KernelAttributes, Loaded, ParameterLayout};
+use crate::grid::Grid;
+
+/// A loaded kernel.
 #[derive(Debug)]
 pub(super) struct CudaKernel {
     name: Arc<str>,
-    f: usize,
-    p: Vec<ParameterLayout>,
+    function: CUfunction,
+    module: Arc<Module>,
+    parameters: Box<[ParameterLayout]>,
+    attributes: KernelAttributes,
+    limits: Limits,
+    /// Dynamic shared memory that a launch may ask for as things are, in bytes.
+    shared_bytes_allowed: AtomicU32,
+    /// Held while more is allowed, so that nobody allows less again.
+    allowing: Mutex<()>,
+    /// The block size that the driver chose last: shared bytes above, threads below. A block of 0 threads says that there is none.
+    chosen: AtomicU64,
 }
+
+// SAFETY: the function is a name for an object of the driver, which may be used from any thread; its module stays loaded (`module`).
+unsafe impl Send for CudaKernel {}
+// SAFETY: as for `Send`; what changes is atomic.
+unsafe impl Sync for CudaKernel {}
+
 impl CudaKernel {
-    pub(super) fn function(&self) -> sys::CUfunction {
-        self.f as _
+    /// A function of a module, with parameters that were checked. The context is current.
+    pub(super) fn new(
+        name: &Arc<str>,
+        function: CUfunction,
+        module: Arc<Module>,
+        parameters: Box<[ParameterLayout]>,
+        limits: Limits,
+    ) -> Result<Self, BackendError> {
+        use CUfunction_attribute as Attribute;
+        let ask = |attribute| attribute_of(function, attribute);
+        let attributes = KernelAttributes {
+            registers: ask(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            shared_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            block_threads_max: ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        };
+        let allowed = ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
+        Ok(Self {
+            name: Arc::clone(name),
+            function,
+            module,
+            parameters,
+            attributes,
+            limits,
+            shared_bytes_allowed: AtomicU32::new(allowed),
+            allowing: Mutex::new(()),
+            chosen: AtomicU64::new(0),
+        })
     }
+
+    /// What `cuLaunchKernel` takes.
+    #[inline]
+    pub(super) fn function(&self) -> CUfunction {
+        self.function
+    }
+
+    /// As the function has them: views of a number of dimensions that the signature leaves open have the compiled one.
+    #[inline]
     pub(super) fn parameters(&self) -> &[ParameterLayout] {
-        &self.p
+        &self.parameters
+    }
+
+    /// Allows so much dynamic shared memory, if the device has that much.
+    #[cold]
+    fn allow_shared(&self, len_bytes: u32) -> Result<(), String> {
+        let most = self.limits.shared_bytes_opt_in.saturating_sub(self.attributes.shared_bytes);
+        if len_bytes > most {
+            return Err(format!(
+                "asks for {len_bytes} bytes of dynamic shared memory, where {most} is the most for this kernel there ({} of {} are its own); ask for less",
+                self.attributes.shared_bytes, self.limits.shared_bytes_opt_in
+            ));
+        }
+        let _alone = self.allowing.lock().unwrap_or_else(PoisonError::into_inner);
+        if len_bytes <= self.shared_bytes_allowed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.set_shared_bytes_allowed(len_bytes).map_err(|refusal| {
+            format!("asks for {len_bytes} bytes of dynamic shared memory, which the driver did not allow ({refusal}); ask for less")
+        })?;
+        self.shared_bytes_allowed.store(len_bytes, Ordering::Release);
+        Ok(())
+    }
+
+    fn set_shared_bytes_allowed(&self, len_bytes: u32) -> Result<(), BackendError> {
+        let context = self.module.context();
+        context.enter()?;
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the context is current, and the function's module stays loaded.
+        let outcome = unsafe { sys::cuFuncSetAttribute(self.function, attribute, len_bytes.min(i32::MAX.unsigned_abs()) as i32) };
+        context.note(check(outcome, "cuFuncSetAttribute"))
+    }
+
+    /// The block size with which most threads are at work at once, as the driver reckons.
+    fn block_threads_chosen(&self, shared_bytes: u32) -> Result<u32, BackendError> {
+        let known = self.chosen.load(Ordering::Relaxed);
+        if (known >> 32) as u32 == shared_bytes && known as u32 != 0 {
+            return Ok(known as u32);
+        }
+        let context = self.module.context();
+        context.enter()?;
+        let (mut blocks, mut threads) = (0, 0);
+        // SAFETY: the context is current, and the function's module stays loaded; the driver writes two `int`s; shared memory does not grow
+        // with the block, so there is nothing to call back.
+        let outcome = unsafe {
+            sys::cuOccupancyMaxPotentialBlockSize(&raw mut blocks, &raw mut threads, self.function, None, shared_bytes as usize, 0)
+        };
+        context.note(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
+        let threads = threads.max(1).unsigned_abs().min(self.attributes.block_threads_max.max(1));
+        self.chosen.store(u64::from(shared_bytes) << 32 | u64::from(threads), Ordering::Relaxed);
+        Ok(threads)
+    }
+
+    /// The grid in blocks of the driver's choice.
+    fn chosen(&self, grid: Grid) -> Result<Grid, String> {
+        let threads = self.block_threads_chosen(grid.dynamic_shared_bytes());
+        let threads = threads
+            .map_err(|refusal| format!("has no block size that the driver could choose ({refusal}); give one, without `.auto()`"))?;
+        let grid = grid.in_blocks_of(threads, self.limits.block);
+        grid.fault().map_or(Ok(grid), |fault| Err(fault.to_owned()))
     }
 }
+
 impl Loaded for CudaKernel {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
+
     fn attributes(&self) -> KernelAttributes {
-        KernelAttributes { registers: 0, shared_bytes: 0, local_bytes: 0, block_threads_max: 0 }
+        self.attributes
     }
-    fn fit(&self, g: Grid) -> Result<Grid, String> {
-        Ok(g)
+
+    #[inline]
+    fn fit(&self, grid: Grid) -> Result<Grid, String> {
+        let shared_bytes = grid.dynamic_shared_bytes();
+        if shared_bytes > self.shared_bytes_allowed.load(Ordering::Acquire) {
+            self.allow_shared(shared_bytes)?;
+        }
+        let grid = if grid.is_auto() { self.chosen(grid)? } else { grid };
+        if self.limits.allow(&grid, self.attributes.block_threads_max) {
+            return Ok(grid);
+        }
+        Err(self.limits.fault(&grid, self.attributes.block_threads_max))
     }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
 }
-pub(super) fn load(_c: &Arc<Context>, _p: &Programs, _g: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
-    Err(LoadError::Program(String::new()))
+
+fn attribute_of(function: CUfunction, attribute: CUfunction_attribute) -> Result<u32, BackendError> {
+    let mut value = 0;
+    // SAFETY: the function is one of the current context; the driver writes one `int`.
+    check(unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) }, "cuFuncGetAttribute")?;
+    Ok(value.max(0).unsigned_abs())
 }

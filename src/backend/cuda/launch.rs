@@ -59,8 +59,17 @@ fn starts(layouts: &[ParameterLayout], words: &[u64]) -> Result<SmallVec<[usize;
     let mut starts = SmallVec::new();
     let mut next = 0;
     for layout in layouts {
+        let first = words.get(next).copied().unwrap_or_default();
+        if let ParameterLayout::Sized { ndim: Some(ndim), .. } = layout
+            && *ndim as u64 != first
+        {
+            return Err(invalid(
+                "cuLaunchKernel",
+                format!("parameter {} was compiled for {ndim} dimensions and is given an array of {first}", starts.len()),
+            ));
+        }
         starts.push(next);
-        next += layout.words(words.get(next).copied().unwrap_or_default());
+        next += layout.words(first);
     }
     if next == words.len() {
         Ok(starts)
@@ -98,5 +107,7 @@ mod tests {
         put_addresses(&mut arguments);
         assert_eq!(arguments.words.as_slice(), [7, 0x1010, 30, 40, 40, 1, 8, 9, 0x2000]);
         assert!(starts(&layouts[..3], &[7, 2, 30, 40, 40, 1, 8]).is_err());
+        let refusal = starts(&layouts[1..2], &[1, 30, 1]).expect_err("one dimension for two");
+        assert!(refusal.detail.contains("compiled for 2 dimensions and is given an array of 1"), "{refusal}");
     }
 }

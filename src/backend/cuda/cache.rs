@@ -1,0 +1,291 @@
+//! Compiled code on disk, between runs.
+//!
+//! Nothing in a file is believed: the whole key stands in it and is compared, and a checksum covers all. A file that is cut off, damaged, foreign, or of
+//! another source with the same hash is as good as none: the code is compiled again, and the file replaced. A folder that cannot be written is no
+//! error. Hashes are `std`'s `SipHash`, which needs no further crate; should a later Rust change it, everything is compiled once more.
+
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::compile::Compiled;
+
+/// Says where compiled code is kept: `off`, or a folder.
+const VARIABLE: &str = "RESIDENT_CACHE";
+
+/// What every file starts with. Changes when the format does.
+const MAGIC: &[u8; 16] = b"resident-code-1\n";
+
+/// Bytes of a length or a checksum.
+const NUMBER_BYTES: usize = 8;
+
+/// Where compiled code is kept between runs, if anywhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Disk {
+    folder: Option<PathBuf>,
+}
+
+impl Disk {
+    /// `RESIDENT_CACHE`, else `resident` in the user's folder for caches.
+    pub(super) fn from_environment() -> Self {
+        Self { folder: chosen(|name| std::env::var_os(name)) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn at(folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn off() -> Self {
+        Self { folder: None }
+    }
+
+    /// What was kept under this very key.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Compiled> {
+        let folder = self.folder.as_deref().filter(|folder| is_private(folder))?;
+        decode(&fs::read(folder.join(file_name(key))).ok()?, key)
+    }
+
+    /// Keeps it, if the folder can be written. A reader sees all of the file or none.
+    pub(super) fn put(&self, key: &[u8], compiled: &Compiled) {
+        if let Some(folder) = &self.folder {
+            // A cache that cannot be written costs time and nothing else.
+            let _unwritten = write_privately(folder, &file_name(key), &encode(key, compiled));
+        }
+    }
+}
+
+/// The folder, by the environment.
+fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    match set(VARIABLE) {
+        Some(off) if off.as_os_str() == "off" => None,
+        Some(folder) => Some(folder),
+        // The standard for these folders says that a relative path is to be ignored.
+        None => set("XDG_CACHE_HOME")
+            .filter(|folder| folder.is_absolute())
+            .or_else(|| Some(set("HOME")?.join(".cache")))
+            .map(|folder| folder.join("resident")),
+    }
+}
+
+/// Nobody but its owner may write in it: code from it is run.
+#[cfg(unix)]
+fn is_private(folder: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    fs::metadata(folder).is_ok_and(|folder| folder.is_dir() && folder.permissions().mode() & WRITABLE_BY_OTHERS == 0)
+}
+
+#[cfg(not(unix))]
+fn is_private(folder: &Path) -> bool {
+    folder.is_dir()
+}
+
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Written beside it and renamed, so that no reader sees half of it and the last of several writers wins.
+fn write_privately(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    if !folder.is_dir() {
+        make_private(folder)?;
+    }
+    if !is_private(folder) {
+        return Err(std::io::ErrorKind::PermissionDenied.into());
+    }
+    let temporary = folder.join(format!("{name}.{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let written = fs::File::create_new(&temporary)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&temporary, folder.join(name)));
+    if written.is_err() {
+        // Nothing was made of it; if it cannot be removed either, it is never looked at.
+        let _left = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn file_name(key: &[u8]) -> String {
+    format!("{:016x}", hash(key))
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// Magic; length and bytes of the key, the code, the lowered name and the declarations; the checksum of all that.
+fn encode(key: &[u8], compiled: &Compiled) -> Vec<u8> {
+    let name = compiled.lowered_name.as_deref().unwrap_or_default();
+    let mut file = MAGIC.to_vec();
+    for part in [key, &compiled.image, name.as_bytes(), compiled.declarations.as_bytes()] {
+        file.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        file.extend_from_slice(part);
+    }
+    let checksum = hash(&file);
+    file.extend_from_slice(&checksum.to_le_bytes());
+    file
+}
+
+/// What `encode` wrote under the same key, and nothing else.
+fn decode(file: &[u8], key: &[u8]) -> Option<Compiled> {
+    let (content, checksum) = file.split_last_chunk::<NUMBER_BYTES>()?;
+    if u64::from_le_bytes(*checksum) != hash(content) {
+        return None;
+    }
+    let mut rest = content.strip_prefix(MAGIC)?;
+    let mut next = || {
+        let (len, behind) = rest.split_first_chunk::<NUMBER_BYTES>()?;
+        let (part, behind) = behind.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+        rest = behind;
+        Some(part)
+    };
+    let (found_key, image, name, declarations) = (next()?, next()?, next()?, next()?);
+    if found_key != key || !rest.is_empty() {
+        return None;
+    }
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+    Some(Compiled {
+        image: image.to_vec(),
+        lowered_name: Some(text(name)?).filter(|name| !name.is_empty()),
+        declarations: text(declarations)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::{Compiled, Disk, chosen, decode, encode, file_name};
+
+    fn compiled(image: &[u8]) -> Compiled {
+        Compiled { image: image.to_vec(), lowered_name: Some("_Z1fv".into()), declarations: ".entry _Z1fv()\n".into() }
+    }
+
+    /// A folder of one test's own, removed afterwards.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("resident-cache-{name}-{}", std::process::id()));
+            let _left_by_an_earlier_run = fs::remove_dir_all(&folder);
+            Self(folder)
+        }
+
+        fn only_file(&self) -> PathBuf {
+            let mut files: Vec<_> = fs::read_dir(&self.0).expect("made").map(|entry| entry.expect("readable").path()).collect();
+            assert_eq!(files.len(), 1, "one file, and nothing left over: {files:?}");
+            files.remove(0)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _missing = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_under_its_key_alone() {
+        let scratch = Scratch::new("found");
+        let disk = Disk::at(&scratch.0.join("below"));
+        assert_eq!(disk.get(b"key"), None);
+        disk.put(b"key", &compiled(b"first"));
+        disk.put(b"key", &compiled(b"second"));
+        assert_eq!(disk.get(b"key"), Some(compiled(b"second")));
+        assert_eq!(disk.get(b"other"), None);
+        assert_eq!(Disk::off().get(b"key"), None);
+        let no_name = Compiled { lowered_name: None, declarations: String::new(), image: Vec::new() };
+        disk.put(b"", &no_name);
+        assert_eq!(disk.get(b""), Some(no_name));
+    }
+
+    #[test]
+    fn a_damaged_file_is_never_believed() {
+        let file = encode(b"the key", &compiled(b"the code"));
+        assert_eq!(decode(&file, b"the key"), Some(compiled(b"the code")));
+        for len in 0..file.len() {
+            assert_eq!(decode(&file[..len], b"the key"), None, "cut off at {len}");
+        }
+        for at in 0..file.len() {
+            let mut damaged = file.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(decode(&damaged, b"the key"), None, "damaged at {at}");
+        }
+        assert_eq!(decode(&[&file[..], b"x"].concat(), b"the key"), None, "something behind it");
+        assert_eq!(decode(b"something else altogether", b"the key"), None);
+    }
+
+    #[test]
+    fn a_damaged_file_is_replaced() {
+        let scratch = Scratch::new("replaced");
+        let disk = Disk::at(&scratch.0);
+        disk.put(b"key", &compiled(b"code"));
+        fs::write(scratch.only_file(), b"damaged").expect("writable");
+        assert_eq!(disk.get(b"key"), None);
+        disk.put(b"key", &compiled(b"code"));
+        assert_eq!(disk.get(b"key"), Some(compiled(b"code")));
+        scratch.only_file();
+    }
+
+    #[test]
+    fn a_file_of_another_key_with_the_same_hash_is_not_taken() {
+        let scratch = Scratch::new("collision");
+        let disk = Disk::at(&scratch.0);
+        disk.put(b"one", &compiled(b"code of one"));
+        fs::rename(scratch.only_file(), scratch.0.join(file_name(b"two"))).expect("as if both had one hash");
+        assert_eq!(disk.get(b"two"), None);
+    }
+
+    #[test]
+    fn no_folder_is_no_error() {
+        let scratch = Scratch::new("no-folder");
+        fs::write(&scratch.0, b"a file in the folder's place").expect("writable");
+        let disk = Disk::at(&scratch.0.join("below"));
+        disk.put(b"key", &compiled(b"code"));
+        assert_eq!(disk.get(b"key"), None);
+        fs::remove_file(&scratch.0).expect("it is there");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_folder_is_private_and_one_that_others_may_write_is_left_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let scratch = Scratch::new("private");
+        let disk = Disk::at(&scratch.0);
+        disk.put(b"key", &compiled(b"code"));
+        assert_eq!(fs::metadata(&scratch.0).expect("made").permissions().mode() & 0o777, 0o700);
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).expect("ours");
+        assert_eq!(disk.get(b"key"), None, "somebody else may have put it there");
+        disk.put(b"other", &compiled(b"code"));
+        scratch.only_file();
+    }
+
+    #[test]
+    fn the_environment_says_where() {
+        let with = |set: &[(&str, &str)]| {
+            let set: Vec<(String, OsString)> = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+            chosen(move |name| set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()))
+        };
+        let path = |path: &str| Some(Path::new(path).to_owned());
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[("HOME", "/home/ada")]), path("/home/ada/.cache/resident"));
+        assert_eq!(with(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "/scratch")]), path("/scratch/resident"));
+        assert_eq!(with(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "relative")]), path("/home/ada/.cache/resident"));
+        assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "here")]), path("here"));
+        assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "off")]), None);
+        assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "")]), path("/home/ada/.cache/resident"));
+    }
+}

@@ -1,0 +1,89 @@
+// What sized parameters are in device code: a view by value, as `resident` passes it. Usable under NVRTC and nvcc, from C++11 on.
+//
+//     extern "C" __global__ void transpose(resident::View2<const float> a, resident::View2<float> b) {
+//         long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y, column = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+//         if (b.contains(row, column)) b(row, column) = a(column, row);
+//     }
+
+#ifndef RESIDENT_PRELUDE_CUH
+#define RESIDENT_PRELUDE_CUH
+
+namespace resident {
+
+/// An array of N dimensions: `data` stands at the element with index 0, 0, ...; strides are in elements and may be negative.
+template <typename T, int N>
+struct View {
+    T *data;
+    long long shape[N];
+    long long strides[N];
+
+    /// The element at an index, as in `view(row, column)`. Not checked: see `contains`.
+    template <typename... Index>
+    __host__ __device__ __forceinline__ T &operator()(Index... index) const {
+        static_assert(sizeof...(Index) == N, "as many indices as the view has dimensions");
+        return data[offset(0, static_cast<long long>(index)...)];
+    }
+
+    /// Whether an index lies inside.
+    template <typename... Index>
+    __host__ __device__ __forceinline__ bool contains(Index... index) const {
+        static_assert(sizeof...(Index) == N, "as many indices as the view has dimensions");
+        return inside(0, static_cast<long long>(index)...);
+    }
+
+    /// Elements in all.
+    __host__ __device__ __forceinline__ long long size() const {
+        long long count = 1;
+        for (int axis = 0; axis < N; ++axis) count *= shape[axis];
+        return count;
+    }
+
+    /// The element that is the n-th in index order, the last axis running fastest: for kernels with one thread for each element of any shape.
+    __host__ __device__ __forceinline__ T &at(long long n) const {
+        long long place = 0;
+        for (int axis = N - 1; axis > 0; --axis) {
+            place += n % shape[axis] * strides[axis];
+            n /= shape[axis];
+        }
+        return data[place + n * strides[0]];
+    }
+
+private:
+    template <typename... Rest>
+    __host__ __device__ __forceinline__ long long offset(int axis, long long first, Rest... rest) const {
+        return first * strides[axis] + offset(axis + 1, rest...);
+    }
+
+    __host__ __device__ __forceinline__ long long offset(int) const { return 0; }
+
+    template <typename... Rest>
+    __host__ __device__ __forceinline__ bool inside(int axis, long long first, Rest... rest) const {
+        return first >= 0 && first < shape[axis] && inside(axis + 1, rest...);
+    }
+
+    __host__ __device__ __forceinline__ bool inside(int) const { return true; }
+};
+
+/// Without dimensions: one element.
+template <typename T>
+struct View<T, 0> {
+    T *data;
+
+    __host__ __device__ __forceinline__ T &operator()() const { return *data; }
+    __host__ __device__ __forceinline__ bool contains() const { return true; }
+    __host__ __device__ __forceinline__ long long size() const { return 1; }
+};
+
+template <typename T> using View0 = View<T, 0>;
+template <typename T> using View1 = View<T, 1>;
+template <typename T> using View2 = View<T, 2>;
+template <typename T> using View3 = View<T, 3>;
+template <typename T> using View4 = View<T, 4>;
+template <typename T> using View5 = View<T, 5>;
+template <typename T> using View6 = View<T, 6>;
+
+static_assert(sizeof(View2<float>) == 40, "pointer, shape and strides, as the library packs them");
+
+} // namespace resident
+
+#endif // RESIDENT_PRELUDE_CUH

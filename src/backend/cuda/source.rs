@@ -1,0 +1,129 @@
+//! CUDA C as it goes to the compiler, and the key under which what comes of it is kept.
+
+use std::path::Path;
+
+use super::compile::Unit;
+use super::prelude;
+use crate::backend::Program;
+use crate::backend::prototype::identifier;
+
+/// CUDA C with all that decides what comes of it.
+pub(super) struct Source<'a> {
+    text: &'a str,
+    /// What the log calls it.
+    file: String,
+    has_prelude: bool,
+    options: Vec<String>,
+    expression: Option<&'a str>,
+    /// Nothing but what is written here decides what comes of it.
+    pub(super) is_self_contained: bool,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(program: &Program, text: &'a str, path: Option<&Path>, expression: Option<&'a str>) -> Result<Self, String> {
+        let source = &program.source;
+        let folder = path.map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+        let mut options: Vec<String> = source.defines.iter().map(|(name, value)| format!("--define-macro={name}={value}")).collect();
+        options.extend(source.options.iter().map(|option| option.to_string()));
+        for folder in source.includes.iter().map(|folder| &**folder).chain(folder) {
+            let text = folder.to_str().ok_or_else(|| format!("the folder {} is not UTF-8, as NVRTC's options are", folder.display()))?;
+            options.push(format!("--include-path={text}"));
+        }
+        Ok(Self {
+            text,
+            file: path.map_or_else(|| format!("{}.cu", identifier(&program.kernel)), |path| path.display().to_string()),
+            has_prelude: prelude::is_needed(text, &program.parameters),
+            is_self_contained: source.includes.is_empty()
+                && !includes(text)
+                && !source.options.iter().any(|option| option.contains("include")),
+            options,
+            expression,
+        })
+    }
+
+    /// All that decides what comes of it, for a target; not what the log calls it.
+    pub(super) fn key(&self, target: &str) -> Vec<u8> {
+        let mut key = Vec::new();
+        let prelude = if self.has_prelude { prelude::before("", "") } else { String::new() };
+        let fields = [target, self.expression.unwrap_or_default(), &prelude, self.text].into_iter();
+        for field in fields.chain(self.options.iter().map(String::as_str)) {
+            key.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            key.extend_from_slice(field.as_bytes());
+        }
+        key
+    }
+
+    pub(super) fn unit(&self) -> Unit {
+        let text = if self.has_prelude { prelude::before(self.text, &self.file) } else { self.text.to_owned() };
+        let expression = self.expression.map(str::to_owned);
+        Unit { text, file: self.file.clone(), options: self.options.clone(), expression }
+    }
+}
+
+/// Whether a text includes another, whose changes nobody here would see. Rather once too often.
+fn includes(text: &str) -> bool {
+    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
+    joined.lines().any(|line| line.contains("include") && (line.contains('#') || line.contains("%:") || line.contains("??=")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Source, includes};
+    use crate::backend::{CudaSource, ElementLayout, ParameterLayout, Program};
+
+    fn program(kernel: &str, source: CudaSource) -> Program {
+        let element = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
+        Program { kernel: kernel.into(), source, parameters: [ParameterLayout::Flat { element, is_read_only: false }].into() }
+    }
+
+    fn key(kernel: &str, source: CudaSource, text: &str, expression: Option<&str>) -> Vec<u8> {
+        Source::new(&program(kernel, source), text, None, expression).expect("well formed").key("sm_90")
+    }
+
+    #[test]
+    fn kernels_of_one_source_have_one_key_and_all_else_has_its_own() {
+        let text = "__global__ void f(float *x); __global__ void g(resident::View1<float> x)";
+        let plain = || CudaSource::c(text);
+        assert_eq!(key("f", plain(), text, None), key("g", plain(), text, None));
+        let others = [
+            key("f", plain().define("N", 3), text, None),
+            key("f", plain().define("N", 4), text, None),
+            key("f", plain().option("--use_fast_math"), text, None),
+            key("f", plain().include("here"), text, None),
+            key("f", plain(), text, Some("f")),
+            key("f", plain(), "__global__ void f(float *x)", None),
+            Source::new(&program("f", plain()), text, None, None).expect("well formed").key("sm_80"),
+            Source::new(&program("f", plain()), text, Some(Path::new("kernels/all.cu")), None).expect("well formed").key("sm_90"),
+        ];
+        for (index, one) in others.iter().enumerate() {
+            assert_ne!(*one, key("f", plain(), text, None), "{index}");
+            assert!(others[..index].iter().all(|other| other != one), "{index}");
+        }
+    }
+
+    #[test]
+    fn options_reach_the_compiler_in_its_words() {
+        let source = CudaSource::file("kernels/all.cu").define("N", 3).option("--use_fast_math").include("/opt/headers");
+        let program = program("first", source);
+        let unit = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None).expect("well formed").unit();
+        assert_eq!(unit.options, ["--define-macro=N=3", "--use_fast_math", "--include-path=/opt/headers", "--include-path=kernels"]);
+        assert_eq!((&*unit.text, &*unit.file), ("x", "kernels/all.cu"));
+        let alone = Source::new(&program, "x", Some(Path::new("all.cu")), None).expect("well formed").unit();
+        assert_eq!(alone.options.last().map(String::as_str), Some("--include-path=."), "the folder of a file without one");
+    }
+
+    #[test]
+    fn only_what_is_self_contained_is_kept() {
+        let is_kept = |source, text| Source::new(&program("f", source), text, None, None).expect("well formed").is_self_contained;
+        let plain = || CudaSource::c("");
+        assert!(is_kept(plain().define("N", 3).option("--use_fast_math"), "// does not include the border\n#define N 3\n"));
+        assert!(!is_kept(plain().include("here"), ""));
+        assert!(!is_kept(plain().option("--pre-include=here.h"), ""));
+        assert!(!is_kept(plain(), "#include \"here.h\"\n"));
+        for hidden in ["  #  include <a.h>", "%:include <a.h>", "#inc\\\nlude <a.h>", "#if __has_include(<a.h>)", "/* */ #include <a.h>"] {
+            assert!(includes(hidden), "{hidden}");
+        }
+    }
+}
