@@ -70,6 +70,8 @@ pub mod emulation {
 }
 pub use backend::{Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsage as Memory};
 pub use bytemuck;
+#[cfg(feature = "cuda")]
+pub use cudarc;
 pub use device::{AutoSynchronize, Device, Entered, Event, Stream};
 pub use element::Element;
 pub use error::{Error, Result, Shortage, Text};

@@ -185,7 +185,6 @@ impl Backend for CudaDevice {
     }
 
     fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
-        self.0.context.enter().ok()?;
         self.0.pinned.take(len_bytes).map(|pinned| Arc::new(pinned) as Arc<dyn HostMemory>)
     }
 

@@ -45,9 +45,9 @@ mod prelude;
 mod programs;
 mod ptx;
 mod queue;
-mod registered;
 #[cfg(test)]
 mod real_nvrtc;
+mod registered;
 mod shape;
 mod signature;
 mod source;

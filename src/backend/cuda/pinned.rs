@@ -45,8 +45,7 @@ impl PinnedStore {
         Self { context, limit_bytes: limit_bytes(), state: Mutex::default() }
     }
 
-    /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where the bound or the system leaves no room. The
-    /// context is current.
+    /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where the bound or the system leaves no room.
     pub(super) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<Pinned> {
         let block_bytes = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two()?;
         let start = match self.reserve(block_bytes)? {
@@ -66,19 +65,25 @@ impl PinnedStore {
             return Some(Some(start));
         }
         while state.locked_bytes + block_bytes > self.limit_bytes {
-            given_back.push(state.take_any()?);
+            let Some(start) = state.take_any() else { break };
+            given_back.push(start);
         }
-        state.locked_bytes += block_bytes;
+        let has_room = state.locked_bytes + block_bytes <= self.limit_bytes;
+        if has_room {
+            state.locked_bytes += block_bytes;
+        }
         drop(state);
-        given_back.into_iter().for_each(free);
-        Some(None)
+        self.free_all(given_back);
+        has_room.then_some(None)
     }
 
     fn lock_pages(&self, block_bytes: u64) -> Option<Start> {
         const PORTABLE: u32 = 1;
         let mut start: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the driver writes one pointer.
-        let outcome = check(unsafe { sys::cuMemHostAlloc(&raw mut start, block_bytes as usize, PORTABLE) }, "cuMemHostAlloc");
+        let outcome = self.context.enter().and_then(|()| {
+            // SAFETY: the driver writes one pointer.
+            check(unsafe { sys::cuMemHostAlloc(&raw mut start, block_bytes as usize, PORTABLE) }, "cuMemHostAlloc")
+        });
         if outcome.is_err() || start.is_null() {
             self.state().locked_bytes -= block_bytes;
             return None;
@@ -97,8 +102,19 @@ impl PinnedStore {
             given_back.push(start);
         }
         drop(state);
-        given_back.into_iter().for_each(free);
+        self.free_all(given_back);
         Ok(())
+    }
+
+    /// Frees blocks that are in no list any more.
+    fn free_all(&self, blocks: Vec<Start>) {
+        if blocks.is_empty() || self.context.enter().is_err() {
+            return;
+        }
+        for Start(start) in blocks {
+            // SAFETY: the block came from `lock_pages` and was in nobody's hands. A refusal leaves it locked: a leak, no danger.
+            let _leaked = unsafe { sys::cuMemFreeHost(start.cast()) };
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,12 +133,6 @@ impl State {
         self.locked_bytes -= block_bytes;
         Some(start)
     }
-}
-
-/// Frees a block; the context is current.
-fn free(Start(start): Start) {
-    // SAFETY: the block came from `lock_pages`, was in nobody's hands, and is in no list any more. A refusal leaves it locked: a leak, no danger.
-    let _leaked = unsafe { sys::cuMemFreeHost(start.cast()) };
 }
 
 /// A page-locked block in use. It goes back to its store when dropped.

@@ -230,8 +230,19 @@ impl QueueCore {
 
     /// The failure that spoilt what this work read.
     fn failure_of(&self, flight: &Flight) -> Option<Arc<FailureRecord>> {
-        let root = flight.depends.iter().find_map(|(queue, position)| settled_failure(*queue, *position))?;
+        let root = flight.depends.iter().find_map(|(queue, position)| self.settled_failure(*queue, *position))?;
         Some(Arc::new(FailureRecord { kind: root.kind.max(flight.loss), inherited: true, ..root.as_ref().clone() }))
+    }
+
+    /// The failure of work on another stream that ours waited for. That stream's device may have died without anybody having asked it since; one of our
+    /// own device is alive, or we would not have come here.
+    fn settled_failure(&self, queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
+        if let Some(known) = failure::of(queue, position) {
+            return Some(known);
+        }
+        let other = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|queues| queues.get(&queue)?.upgrade())?;
+        let is_elsewhere = !Arc::ptr_eq(&other.device, &self.device);
+        if is_elsewhere && other.completed() < position { other.death_notice().map(Arc::new) } else { None }
     }
 
     /// The context died: what is not known to be over failed with it.
@@ -320,13 +331,6 @@ impl Line {
         }
         self.events.push_back((position, event));
     }
-}
-
-/// The failure of work on another stream that ours waited for. That stream's device may have died without anybody having asked it since.
-fn settled_failure(queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
-    let other = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|queues| queues.get(&queue)?.upgrade());
-    let known = failure::of(queue, position);
-    known.or_else(|| other.filter(|other| other.completed() < position).and_then(|other| other.death_notice()).map(Arc::new))
 }
 
 /// A stream's handle.

@@ -1,0 +1,86 @@
+//! The driver-call diff: what this library asks of a CUDA driver, beside what a hand-written cudarc program asks for the same work.
+//!
+//! Both run against the stand-in driver, which writes down every call; so the comparison is exact, free of noise, and needs no GPU. Each program states
+//! which calls ours makes beyond the twin's, and why; one call more than that fails the test, and one less does too, so that the list stays true.
+//! `cargo test --test driver_calls -- --nocapture` prints the table that stands in BENCHMARKS.md.
+
+#![cfg(all(target_os = "linux", feature = "cuda"))]
+
+mod kernels;
+mod programs;
+mod twin;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use resident_stand_in as stand_in;
+
+/// One program written twice.
+struct Pair {
+    name: &'static str,
+    /// Runs ours; what it makes once (arrays, streams, loaded kernels) is made before by an unmeasured run.
+    ours: Box<dyn FnMut()>,
+    twin: Box<dyn FnMut()>,
+    /// What ours calls more often (or less often, if below zero), and why.
+    extra: &'static [(&'static str, i64, &'static str)],
+}
+
+type Counts = BTreeMap<String, i64>;
+
+fn counted(program: &mut dyn FnMut()) -> Counts {
+    // Often enough for all that is kept for reuse to be there.
+    (0..40).for_each(|_| program());
+    stand_in::take_calls();
+    program();
+    let mut counts = Counts::new();
+    for call in stand_in::take_calls() {
+        assert_eq!(call.code == 0 || call.name == "cuStreamQuery" || call.name == "cuEventQuery", true, "{call}");
+        *counts.entry(call.name).or_default() += 1;
+    }
+    counts
+}
+
+/// Ours less the twin's, calls of equal number left out.
+fn difference(ours: &Counts, twin: &Counts) -> Counts {
+    let mut difference = ours.clone();
+    twin.iter().for_each(|(name, count)| *difference.entry(name.clone()).or_default() -= count);
+    difference.retain(|_, count| *count != 0);
+    difference
+}
+
+/// Programs share the process's one driver and its record of calls.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn compare(pair: fn() -> Pair) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    stand_in::load(stand_in::Settings::new()).expect("the stand-in driver loads");
+    let Pair { name, mut ours, mut twin, extra } = pair();
+    let (ours, twin) = (counted(&mut ours), counted(&mut twin));
+    assert_eq!(stand_in::take_hazards(), Vec::<String>::new(), "{name}");
+    let total = |counts: &Counts| counts.values().sum::<i64>();
+    println!("| {name} | {} | {} | {} |", total(&ours), total(&twin), total(&ours) - total(&twin));
+    extra.iter().for_each(|(call, count, why)| println!("|   `{call}` | | | {count:+}: {why} |"));
+    let expected: Counts = extra.iter().map(|(call, count, _)| ((*call).to_owned(), *count)).collect();
+    assert_eq!(difference(&ours, &twin), expected, "{name}: ours less the twin's, and what is stated\nours: {ours:#?}\ntwin: {twin:#?}");
+}
+
+macro_rules! pairs {
+    ($($name:ident),+ $(,)?) => {
+        $(#[test]
+        fn $name() {
+            compare(programs::$name);
+        })+
+    };
+}
+
+pairs! {
+    a_chain_with_one_array,
+    a_chain_with_four_arrays,
+    a_chain_with_eight_arrays,
+    four_streams_with_a_shared_input,
+    four_bytes_after_a_kernel,
+    up_and_down_page_locked,
+    up_and_down_ordinary,
+    one_row_changed_between_launches,
+    a_pipeline_of_kernels,
+}

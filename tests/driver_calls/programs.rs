@@ -1,0 +1,289 @@
+//! The programs, each written twice.
+
+use std::sync::Arc;
+
+use resident::cudarc::driver::{CudaSlice, CudaStream};
+use resident::ndarray::{Array1, Array2, Ix1, s};
+use resident::{Device, Grid, SmartArray, Stream};
+
+use crate::{Pair, kernels, twin};
+
+const LEN: usize = 1 << 12;
+const LAUNCHES: usize = 100;
+
+type Floats = SmartArray<f32, Ix1>;
+
+fn gpu() -> Device {
+    Device::cuda(0).expect("the stand-in driver has a device")
+}
+
+fn arrays(count: usize, device: &Device) -> Vec<Floats> {
+    let array = |_| {
+        let array = Floats::from(Array1::zeros(LEN));
+        array.prefetch(&device.stream()).expect("an upload");
+        array
+    };
+    (0..count).map(array).collect()
+}
+
+fn grid() -> Grid {
+    Grid::new(1, 256)
+}
+
+/// A twin's chain on one stream.
+fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
+    let context = twin::context();
+    let stream = context.new_stream().expect("a stream");
+    let function = twin::function(&context, arrays);
+    let inputs: Vec<CudaSlice<f32>> = (1..arrays).map(|_| twin::zeros(&stream, LEN)).collect();
+    let mut output = twin::zeros(&stream, LEN);
+    Box::new(move || {
+        let inputs: Vec<&CudaSlice<f32>> = inputs.iter().collect();
+        (0..LAUNCHES).for_each(|_| twin::launch(&stream, &function, &inputs, &mut output));
+        stream.synchronize().expect("a wait");
+    })
+}
+
+pub(crate) fn a_chain_with_one_array() -> Pair {
+    let (device, kernel) = (gpu(), kernels::touch1());
+    let mut all = arrays(1, &device);
+    let ours = move || {
+        (0..LAUNCHES).for_each(|_| kernel.launch_on(&device.stream(), grid(), (&mut all[0],)).expect("a launch"));
+        device.stream().synchronize().expect("a wait");
+    };
+    Pair { name: "100 launches with 1 array, one stream", ours: Box::new(ours), twin: twin_chain(1), extra: &[] }
+}
+
+pub(crate) fn a_chain_with_four_arrays() -> Pair {
+    let (device, kernel) = (gpu(), kernels::touch4());
+    let mut all = arrays(4, &device);
+    let ours = move || {
+        let [a, b, c, d] = &mut all[..] else { unreachable!("four arrays") };
+        (0..LAUNCHES).for_each(|_| kernel.launch_on(&device.stream(), grid(), (&*a, &*b, &*c, &mut *d)).expect("a launch"));
+        device.stream().synchronize().expect("a wait");
+    };
+    Pair { name: "100 launches with 4 arrays, one stream", ours: Box::new(ours), twin: twin_chain(4), extra: &[] }
+}
+
+pub(crate) fn a_chain_with_eight_arrays() -> Pair {
+    let (device, kernel) = (gpu(), kernels::touch8());
+    let mut all = arrays(8, &device);
+    let ours = move || {
+        let [a, b, c, d, e, f, g, h] = &mut all[..] else { unreachable!("eight arrays") };
+        for _ in 0..LAUNCHES {
+            let arguments = (&*a, &*b, &*c, &*d, &*e, &*f, &*g, &mut *h);
+            kernel.launch_on(&device.stream(), grid(), arguments).expect("a launch");
+        }
+        device.stream().synchronize().expect("a wait");
+    };
+    Pair { name: "100 launches with 8 arrays, one stream", ours: Box::new(ours), twin: twin_chain(8), extra: &[] }
+}
+
+pub(crate) fn four_streams_with_a_shared_input() -> Pair {
+    let (device, kernel, writer) = (gpu(), kernels::touch4(), kernels::touch1());
+    let streams: Vec<Stream> = (0..4).map(|_| device.new_stream().expect("a stream")).collect();
+    let mut shared = arrays(1, &device);
+    let (inputs, mut outputs) = (arrays(2, &device), arrays(4, &device));
+    let ours = move || {
+        for _ in 0..LAUNCHES / 5 {
+            writer.launch_on(&streams[0], grid(), (&mut shared[0],)).expect("a launch");
+            for (stream, output) in streams.iter().zip(&mut outputs) {
+                kernel.launch_on(stream, grid(), (&shared[0], &inputs[0], &inputs[1], output)).expect("a launch");
+            }
+        }
+        streams.iter().for_each(|stream| stream.synchronize().expect("a wait"));
+    };
+    Pair {
+        name: "20 rounds over 4 streams: one writes what all four read",
+        ours: Box::new(ours),
+        twin: four_streams_by_hand(),
+        extra: &[
+            ("cuEventRecord", 20, "the reader on the writer's own stream takes an event too: who will write next is not known"),
+            ("cuStreamWaitEvent", -3, "the first round's writer need not wait for readers that are known to be over"),
+            ("cuEventSynchronize", 4, "the last launch of each stream has its event, which is waited for"),
+            ("cuStreamSynchronize", -4, "instead of these"),
+            ("cuCtxGetCurrent", 17, "with the records, less the waits"),
+        ],
+    }
+}
+
+/// One event when the shared input is written, one at each reader's launch; each reader waits for the first, the writer for the others.
+fn four_streams_by_hand() -> Box<dyn FnMut()> {
+    let context = twin::context();
+    let streams: Vec<Arc<CudaStream>> = (0..4).map(|_| context.new_stream().expect("a stream")).collect();
+    let events: Vec<_> = (0..5).map(|_| context.new_event(None).expect("an event")).collect();
+    let (kernel, writer) = (twin::function(&context, 4), twin::function(&context, 1));
+    let mut shared = twin::zeros(&streams[0], LEN);
+    let inputs = [twin::zeros(&streams[0], LEN), twin::zeros(&streams[0], LEN)];
+    let mut outputs: Vec<CudaSlice<f32>> = (0..4).map(|_| twin::zeros(&streams[0], LEN)).collect();
+    context.synchronize().expect("a wait");
+    Box::new(move || {
+        for _ in 0..LAUNCHES / 5 {
+            (1..4).for_each(|reader| streams[0].wait(&events[reader]).expect("an order"));
+            twin::launch(&streams[0], &writer, &[], &mut shared);
+            events[4].record(&streams[0]).expect("an event");
+            for (reader, output) in outputs.iter_mut().enumerate() {
+                if reader > 0 {
+                    streams[reader].wait(&events[4]).expect("an order");
+                }
+                twin::launch(&streams[reader], &kernel, &[&shared, &inputs[0], &inputs[1]], output);
+                if reader > 0 {
+                    events[reader].record(&streams[reader]).expect("an event");
+                }
+            }
+        }
+        streams.iter().for_each(|stream| stream.synchronize().expect("a wait"));
+    })
+}
+
+pub(crate) fn four_bytes_after_a_kernel() -> Pair {
+    let (device, kernel) = (gpu(), kernels::touch1());
+    let mut all = arrays(1, &device);
+    let ours = move || {
+        kernel.launch_on(&device.stream(), grid(), (&mut all[0],)).expect("a launch");
+        assert!(all[0].get(0).expect("a number") > 0.0);
+    };
+    let context = twin::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 1));
+    let mut output = twin::zeros(&stream, LEN);
+    let by_hand = move || {
+        twin::launch(&stream, &function, &[], &mut output);
+        let mut number = [0.0_f32];
+        stream.memcpy_dtoh(&output.slice(0..1), &mut number).expect("a copy");
+        stream.synchronize().expect("a wait");
+        assert!(number[0] > 0.0);
+    };
+    Pair { name: "4 bytes to the host after a kernel", ours: Box::new(ours), twin: Box::new(by_hand), extra: &[] }
+}
+
+pub(crate) fn up_and_down_page_locked() -> Pair {
+    let device = gpu();
+    let _here = device.enter();
+    let mut array = SmartArray::from(vec![1.0_f32; 1 << 21]);
+    array.page_lock().expect("locked pages");
+    let ours = move || {
+        drop(array.host_mut().expect("the host's"));
+        drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
+        assert!(array.host().expect("a download")[5] > 0.0);
+    };
+    let context = twin::context();
+    let stream = context.new_stream().expect("a stream");
+    let mut memory = twin::zeros(&stream, 1 << 21);
+    // SAFETY: written before it is read.
+    let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
+    pinned.as_mut_slice().expect("idle").fill(1.0);
+    let by_hand = move || {
+        stream.memcpy_htod(&pinned, &mut memory).expect("a copy");
+        stream.memcpy_dtoh(&memory, &mut pinned).expect("a copy");
+        stream.synchronize().expect("a wait");
+        assert!(pinned.as_slice().expect("idle")[5] > 0.0);
+    };
+    Pair {
+        name: "8 MiB up and down, page-locked",
+        ours: Box::new(ours),
+        twin: Box::new(by_hand),
+        extra: &[
+            ("cuEventRecord", 1, "an array that was handed out as a guard takes an event behind its upload, which others may wait for"),
+            ("cuEventSynchronize", -1, "cudarc waits for its page-locked slice's own event as well"),
+            ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slice by events"),
+            ("cuCtxGetCurrent", -2, "with those calls"),
+        ],
+    }
+}
+
+pub(crate) fn up_and_down_ordinary() -> Pair {
+    let device = gpu();
+    let mut array = SmartArray::from(vec![1.0_f32; 1 << 21]);
+    let ours = move || {
+        drop(array.host_mut().expect("the host's"));
+        drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
+        assert!(array.host().expect("a download")[5] > 0.0);
+    };
+    let context = twin::context();
+    let stream = context.new_stream().expect("a stream");
+    let mut memory = twin::zeros(&stream, 1 << 21);
+    let mut ordinary = vec![1.0_f32; 1 << 21];
+    let by_hand = move || {
+        stream.memcpy_htod(&ordinary, &mut memory).expect("a copy");
+        stream.memcpy_dtoh(&memory, &mut ordinary).expect("a copy");
+        stream.synchronize().expect("a wait");
+        assert!(ordinary[5] > 0.0);
+    };
+    Pair {
+        name: "8 MiB up and down, ordinary memory",
+        ours: Box::new(ours),
+        twin: Box::new(by_hand),
+        extra: &[
+            ("cuMemcpyHtoDAsync_v2", 1, "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the driver"),
+            ("cuMemcpyDtoHAsync_v2", 1, "the same"),
+            ("cuEventRecord", 2, "one behind each piece of the upload"),
+            ("cuCtxGetCurrent", 5, "with those calls, and the wait"),
+        ],
+    }
+}
+
+pub(crate) fn one_row_changed_between_launches() -> Pair {
+    const ROWS: usize = 64;
+    let (device, kernel) = (gpu(), kernels::touch1());
+    let mut sheet = SmartArray::from(Array2::<f32>::zeros((ROWS, ROWS)));
+    let ours = move || {
+        for row in 0..10 {
+            sheet.slice_mut(s![row, ..]).into_host_mut().expect("the row").fill(1.0);
+            kernel.launch_on(&device.stream(), grid(), (&mut sheet,)).expect("a launch");
+        }
+        device.stream().synchronize().expect("a wait");
+    };
+    let context = twin::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 1));
+    let mut memory = twin::zeros(&stream, ROWS * ROWS);
+    let mut host = vec![0.0_f32; ROWS * ROWS];
+    let by_hand = move || {
+        for row in 0..10 {
+            let range = row * ROWS..(row + 1) * ROWS;
+            // What is on the device is newer: the row comes down before it is changed.
+            stream.memcpy_dtoh(&memory.slice(range.clone()), &mut host[range.clone()]).expect("a copy");
+            stream.synchronize().expect("a wait");
+            host[range.clone()].fill(1.0);
+            stream.memcpy_htod(&host[range.clone()], &mut memory.slice_mut(range)).expect("a copy");
+            twin::launch(&stream, &function, &[], &mut memory);
+        }
+        stream.synchronize().expect("a wait");
+    };
+    Pair { name: "one row of 64 changed on the host between launches, 10 times", ours: Box::new(ours), twin: Box::new(by_hand), extra: &[] }
+}
+
+pub(crate) fn a_pipeline_of_kernels() -> Pair {
+    let (device, kernel) = (gpu(), kernels::touch4());
+    let ours = move || {
+        let inputs: Vec<Floats> = (0..3).map(|_| Floats::from(Array1::zeros(LEN))).collect();
+        let mut output = Floats::from(Array1::zeros(LEN));
+        for _ in 0..50 {
+            kernel.launch_on(&device.stream(), grid(), (&inputs[0], &inputs[1], &inputs[2], &mut output)).expect("a launch");
+        }
+        assert!(output.host().expect("a download")[0] > 0.0);
+    };
+    let context = twin::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 4));
+    let by_hand = move || {
+        let host = vec![0.0_f32; LEN];
+        let up = |_| stream.clone_htod(&host).expect("a copy");
+        let inputs: Vec<CudaSlice<f32>> = (0..3).map(up).collect();
+        let mut output = up(3);
+        let inputs: Vec<&CudaSlice<f32>> = inputs.iter().collect();
+        (0..50).for_each(|_| twin::launch(&stream, &function, &inputs, &mut output));
+        let mut down = vec![0.0_f32; LEN];
+        stream.memcpy_dtoh(&output, &mut down).expect("a copy");
+        stream.synchronize().expect("a wait");
+        assert!(down[0] > 0.0);
+    };
+    Pair {
+        name: "4 arrays up, 50 launches, 1 array down, all freed",
+        ours: Box::new(ours),
+        twin: Box::new(by_hand),
+        extra: &[
+            ("cuMemAllocFromPoolAsync", 4, "from a pool of our own, where the twin takes the device's default pool"),
+            ("cuMemAllocAsync", -4, "instead of these"),
+            ("cuCtxGetCurrent", 4, "each free makes its own context current, which cudarc leaves out (its hole d)"),
+        ],
+    }
+}
