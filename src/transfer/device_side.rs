@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use super::window::{Window, first_pieces};
+use super::window::{Share, Window, first_share};
 use super::{Marks, Request, acquire_host, after_locks};
 use crate::audit::Flow;
 use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, HostMemory, Position, Work};
@@ -134,11 +134,8 @@ fn bring_pieces(
             state = storage.lock();
             continue;
         }
-        let pieces = if needs_copies {
-            request.first_upload(&state, stream.device_ref(), &request.plan(&state, place, access)?)
-        } else {
-            SmallVec::new()
-        };
+        let planned = if needs_copies { request.plan(&state, place, access)? } else { Vec::new() };
+        let Share { pieces, is_last } = request.first_upload(&state, stream.device_ref(), &planned);
         if let Some(pending) = host_pending(request, &state, &pieces) {
             drop(state);
             request.wait_for_host(pending)?;
@@ -153,6 +150,9 @@ fn bring_pieces(
             continue;
         }
         request.claimed(state, place, || request.fetch(stream, place, &pieces, window))?;
+        if !is_last {
+            window.expect_more();
+        }
         state = storage.lock();
     };
     order(request, &state, stream, place, access)?;
@@ -164,10 +164,10 @@ fn bring_pieces(
 
 impl Request<'_> {
     /// As much of an upload as goes at once. Page-locked memory needs no staging.
-    fn first_upload(&self, state: &State, device: &Device, pieces: &[Piece]) -> SmallVec<[Piece; 4]> {
+    fn first_upload(&self, state: &State, device: &Device, planned: &[Piece]) -> Share {
         let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
         let bytes_max = if is_direct { u64::MAX } else { device.backend().piece_bytes_max() };
-        first_pieces(self.storage.space(), pieces, bytes_max, |source| source == Source::Place(Place::HOST))
+        first_share(self.storage.space(), planned, bytes_max, |source| source == Source::Place(Place::HOST))
     }
 
     /// The pieces whose source is a device that the destination does not reach.

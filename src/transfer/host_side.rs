@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::device_side::queued;
 use super::fetch::by_source;
-use super::window::{Window, first_pieces};
+use super::window::{Share, Window, first_share};
 use super::{Queued, Request, after_locks};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes, failure};
@@ -99,7 +99,7 @@ fn bring_pieces(request: &Request<'_>, access: Access, may_wait: bool, window: &
             continue;
         }
         // Memory comes after the plan: what cannot be read takes none.
-        let pieces = request.first_download(&state, &request.plan(&state, Place::HOST, Access::Read)?);
+        let Share { pieces, is_last } = request.first_download(&state, &request.plan(&state, Place::HOST, Access::Read)?);
         allocate(request, &mut state)?;
         let filled = pieces.iter().any(|piece| matches!(piece.source, Source::Constant(_)));
         if filled {
@@ -114,25 +114,28 @@ fn bring_pieces(request: &Request<'_>, access: Access, may_wait: bool, window: &
             }
         }
         request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces, window))?;
+        if !is_last {
+            window.expect_more();
+        }
         state = storage.lock();
     }
 }
 
 impl Request<'_> {
     /// As much of a download as goes at once. To page-locked memory all of it does.
-    fn first_download(&self, state: &State, pieces: &[Piece]) -> SmallVec<[Piece; 4]> {
+    fn first_download(&self, state: &State, planned: &[Piece]) -> Share {
         let of_place = |place: Place| {
             let device = &state.slot(place).device;
             let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
             if is_direct { u64::MAX } else { device.backend().piece_bytes_max() }
         };
-        let sources = pieces.iter().filter_map(|piece| match piece.source {
+        let sources = planned.iter().filter_map(|piece| match piece.source {
             Source::Place(place) => Some(place),
             Source::Constant(_) => None,
         });
         let smallest = sources.map(of_place).min();
         let bytes_max = smallest.unwrap_or(u64::MAX);
-        first_pieces(self.storage.space(), pieces, bytes_max, |source| matches!(source, Source::Place(_)))
+        first_share(self.storage.space(), planned, bytes_max, |source| matches!(source, Source::Place(_)))
     }
 
     fn fetch_to_host(&self, pieces: &[Piece], window: &mut Window) -> Result<()> {

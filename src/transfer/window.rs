@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{Queued, Request};
 use crate::audit::Direction;
-use crate::backend::{Position, failure};
+use crate::backend::{Position, failure, scope};
 use crate::coherence::{Piece, Place, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -14,6 +14,14 @@ use crate::storage::Space;
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness of both.
 const PIECES_MAX: usize = 4;
+
+/// As much of a plan as goes at once.
+#[derive(Debug)]
+pub(super) struct Share {
+    pub(super) pieces: SmallVec<[Piece; 4]>,
+    /// Nothing is left behind it.
+    pub(super) is_last: bool,
+}
 
 /// What one call has queued so far.
 #[derive(Debug, Default)]
@@ -51,7 +59,13 @@ impl Window {
 
     /// So much is on its way that the next piece has to wait.
     pub(super) fn is_full(&self) -> bool {
-        self.queued.len() - self.waited >= PIECES_MAX
+        // A body waits for nothing: what it brings goes at once.
+        self.queued.len() - self.waited >= PIECES_MAX && !scope::in_body()
+    }
+
+    /// More is to come: an event behind this piece lets a later one wait for it alone.
+    pub(super) fn expect_more(&self) {
+        self.queued.last().iter().for_each(|(stream, _)| stream.record_in_time());
     }
 
     /// Waits for the oldest piece on its way. No lock is held, and no claim.
@@ -85,7 +99,7 @@ impl Window {
 }
 
 /// The first of `pieces`, as far as `bytes_max` goes; what is left is planned anew. Constants and copies between devices pass as they are.
-pub(super) fn first_pieces(space: &Space, pieces: &[Piece], bytes_max: u64, is_bounded: impl Fn(Source) -> bool) -> SmallVec<[Piece; 4]> {
+pub(super) fn first_share(space: &Space, pieces: &[Piece], bytes_max: u64, is_bounded: impl Fn(Source) -> bool) -> Share {
     let mut first: SmallVec<[Piece; 4]> = SmallVec::new();
     let mut room = bytes_max;
     for piece in pieces {
@@ -107,7 +121,8 @@ pub(super) fn first_pieces(space: &Space, pieces: &[Piece], bytes_max: u64, is_b
             break;
         }
     }
-    first
+    let elements = |pieces: &[Piece]| pieces.iter().map(|piece| piece.region.len()).sum::<u64>();
+    Share { is_last: elements(&first) == elements(pieces), pieces: first }
 }
 
 /// The start of a box along its slowest axes, of at most so many bytes, but one element.
@@ -126,7 +141,7 @@ fn head(space: &Space, mut region: Region, bytes_max: u64) -> Region {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_pieces, head};
+    use super::{first_share, head};
     use crate::coherence::{Piece, Place, Region, Source, Span};
     use crate::storage::Space;
 
@@ -153,12 +168,14 @@ mod tests {
     fn pieces_are_taken_until_there_is_no_room() {
         let row = |row| piece(space().whole().with_span(0, Span::single(row)));
         let rows = [row(0), row(1), row(2)];
-        let taken = |bytes_max| first_pieces(&space(), &rows, bytes_max, |_| true);
+        let taken = |bytes_max| first_share(&space(), &rows, bytes_max, |_| true).pieces;
         assert_eq!(taken(u64::MAX).len(), 3);
         assert_eq!(taken(5000).as_slice(), &rows[..2]);
         assert_eq!(taken(2400).as_slice(), &rows[..1]);
         assert_eq!(taken(1200)[0].region.len(), 300);
-        assert_eq!(first_pieces(&space(), &rows, 1, |_| false).len(), 3);
+        let unbounded = first_share(&space(), &rows, 1, |_| false);
+        assert!(unbounded.pieces.len() == 3 && unbounded.is_last);
+        assert!(!first_share(&space(), &rows, 1200, |_| true).is_last);
     }
 
     #[test]

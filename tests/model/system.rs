@@ -85,7 +85,13 @@ fn made(maker: &Maker, value: u32) -> (Smart, Ledger) {
             if reversed {
                 array.invert_axis(Axis(0));
             }
-            (Smart::from(array), Ledger::new(vec![host(); len], true))
+            let array = Smart::from(array);
+            // Some arrays are read and written by the devices themselves.
+            if value.is_multiple_of(2) {
+                let _here = Device::cpu().enter();
+                array.page_lock().expect("nothing fails");
+            }
+            (array, Ledger::new(vec![host(); len], true))
         }
         Origin::Zeros => (Smart::zeros(shape()), Ledger::new(vec![constant(); len], false)),
         Origin::Full => (Smart::full(shape(), value), Ledger::new(vec![constant(); len], false)),
@@ -95,7 +101,9 @@ fn made(maker: &Maker, value: u32) -> (Smart, Ledger) {
 
 impl System {
     fn new(world: &World) -> Self {
-        let emulation = || world.seed.map_or_else(Emulation::new, |seed| Emulation::new().seed(seed)).poison(world.poison);
+        // Copies to and from the host go whole, or in pieces of one or four elements.
+        let pieces = [u64::MAX, 5, 16][(world.seed.unwrap_or(0) % 3) as usize];
+        let emulation = || world.seed.map_or_else(Emulation::new, |seed| Emulation::new().seed(seed)).poison(world.poison).pieces(pieces);
         let devices: Vec<Device> = (0..world.devices).map(|_| Device::emulated(emulation())).collect();
         let second = |device: &Device| device.new_stream().expect("a stream");
         let streams = devices.iter().flat_map(|device| [device.stream(), second(device)]).collect();
