@@ -40,6 +40,7 @@ impl Module {
     /// Loads a text.
     pub(super) fn load(context: &Context, image: &[u8]) -> Outcome<Arc<Self>> {
         let image = ptx::parse(image)?;
+        check(&image)?;
         let module = Self { handle: handle::next(), context: context.handle, image, functions: Mutex::default() };
         let module = Arc::new(module);
         handle::insert(module.handle, Object::Module(Arc::clone(&module)));
@@ -69,6 +70,27 @@ impl Module {
         for function in functions {
             handle::remove(function);
         }
+    }
+}
+
+/// Refuses a text that the driver is too old for, or that is for newer devices.
+fn check(image: &Image) -> Outcome {
+    let settings = machine::settings();
+    let [major, minor] = settings.compute_capability;
+    if image.version > ptx_version(settings.driver_version) {
+        return Err(Code::UNSUPPORTED_PTX_VERSION);
+    }
+    if image.target > 10 * major + minor { Err(Code::INVALID_PTX) } else { Ok(()) }
+}
+
+/// The newest PTX that a driver takes: 12080 stands for CUDA 12.8, which has 8.7.
+fn ptx_version(driver_version: i32) -> i32 {
+    let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
+    match (major, minor) {
+        (..=11, _) => 70 + minor,
+        (12, 0..=5) => 80 + minor,
+        (12, _) => 80 + minor - 1,
+        _ => 10 * (major - 4) + minor,
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Image {
     pub(super) entries: Vec<Entry>,
     /// 8.8 as 88.
     pub(super) version: i32,
+    /// sm_90a as 90.
+    pub(super) target: i32,
 }
 
 /// Reads a module's text. What is no text is an invalid image, what is no PTX an invalid PTX.
@@ -42,9 +44,10 @@ fn read(text: &str) -> Option<Image> {
     let version = text.split(".version").nth(1)?.split_whitespace().next()?;
     let (major, minor) = version.split_once('.')?;
     let version = major.parse::<i32>().ok()? * 10 + minor.parse::<i32>().ok()?;
-    text.split(".target").nth(1)?.split_whitespace().next()?;
+    let target = text.split(".target").nth(1)?.split([',', ' ', '\n', '\r', '\t']).find(|word| !word.is_empty())?;
+    let target = target.strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()?;
     let entries = text.split(".entry").skip(1).map(entry).collect::<Option<Vec<Entry>>>()?;
-    Some(Image { entries, version })
+    Some(Image { entries, version, target })
 }
 
 /// `name( .param ..., .param ... ) .maxntid 256, 1, 1 { ...`

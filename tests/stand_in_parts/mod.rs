@@ -1,0 +1,71 @@
+//! What the tests of the stand-in driver share.
+
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, CudaFunction, DriverError};
+use cudarc::nvrtc::Ptx;
+use resident_stand_in::{Access, Length, Parameter, Settings};
+
+/// A kernel `scale(float* memory, float factor)`.
+pub(crate) const SCALE: &str = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(
+.param .u64 scale_0,
+.param .f32 scale_1
+)
+{
+ret;
+}
+";
+
+/// Eight devices, of which tests that lose one take their own.
+pub(crate) fn load() {
+    resident_stand_in::load(Settings::new().devices(8)).expect("the stand-in loads");
+}
+
+pub(crate) fn context(ordinal: usize) -> Arc<CudaContext> {
+    load();
+    CudaContext::new(ordinal).expect("a device")
+}
+
+pub(crate) fn register_scale() {
+    let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
+    resident_stand_in::register("scale", &[memory, Parameter::Scalar { len_bytes: 4 }], |launch| {
+        let factor: f32 = launch.scalar(1);
+        // SAFETY: the only memory of this kernel; the tests order its launches.
+        unsafe { launch.slice_mut::<f32>(0) }.iter_mut().for_each(|element| *element *= factor);
+        Ok(())
+    });
+}
+
+pub(crate) fn scale_function(context: &Arc<CudaContext>) -> CudaFunction {
+    register_scale();
+    let module = context.load_module(Ptx::from_src(SCALE)).expect("a module");
+    module.load_function("scale").expect("a function")
+}
+
+/// What a call was refused with.
+#[track_caller]
+pub(crate) fn code<T>(outcome: Result<T, DriverError>) -> CUresult {
+    match outcome {
+        Ok(_) => panic!("it was not refused"),
+        Err(DriverError(code)) => code,
+    }
+}
+
+/// Something that a host function tells the test.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(Arc<Mutex<String>>);
+
+impl Seen {
+    pub(crate) fn set(&self, text: String) {
+        *self.0.lock().expect("no panic") = text;
+    }
+
+    pub(crate) fn get(&self) -> String {
+        self.0.lock().expect("no panic").clone()
+    }
+}
