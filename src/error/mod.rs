@@ -240,11 +240,9 @@ impl fmt::Display for Error {
             Self::Shape { operation, expected, seen } => {
                 write!(f, "shape: {operation} expects {expected}, and was given {seen}; pass one that fits, or a slice that does")
             }
-            Self::Grid { kernel, grid, fault } => {
-                write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}")
-            }
+            Self::Grid { kernel, grid, fault } => write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}"),
             Self::Compile { kernel, device, log } => {
-                write!(f, "compile: kernel {kernel} is not ready on {device}, and nothing was queued: {log}")
+                write!(f, "compile: kernel {kernel} is not ready on {device}, nothing was queued: {log}")
             }
             Self::InsideKernel { operation, waits_for } => write!(
                 f,

@@ -51,7 +51,8 @@ fn are_apart(one: f64, other: f64, tolerance: f64) -> bool {
     if one == other || (one.is_nan() && other.is_nan()) {
         return false;
     }
-    let is_near = (one - other).abs() <= tolerance * one.abs().max(other.abs()).max(1.0);
+    let distance = (one - other).abs();
+    let is_near = distance.is_finite() && distance <= tolerance * one.abs().max(other.abs()).max(1.0);
     !is_near
 }
 

@@ -11,6 +11,7 @@ mod moves;
 mod asking;
 mod audit;
 mod call_shapes;
+mod device_code;
 mod devices;
 mod early;
 mod emulation;

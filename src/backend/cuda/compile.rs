@@ -75,8 +75,9 @@ impl Compiler {
         if !NVRTC.is_present() {
             return Err(missing());
         }
-        // Since 11.2. SAFETY: the type does not matter, since it is not called through this pointer.
-        if unsafe { NVRTC.function::<*const c_void>("nvrtcGetSupportedArchs") }.is_none() {
+        // SAFETY: the type does not matter, since nothing is called through this pointer.
+        let since_11_2 = unsafe { NVRTC.function::<*const c_void>("nvrtcGetSupportedArchs") };
+        if since_11_2.is_none() {
             return Err("the NVRTC that was found is older than 11.2; install a newer one".to_owned());
         }
         let (mut major, mut minor) = (0, 0);
