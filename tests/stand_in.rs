@@ -134,6 +134,7 @@ fn a_thread_without_a_context_is_told_so() {
 #[test]
 fn a_stale_context_is_told_from_none() {
     parts::load();
+    result::init().expect("a driver");
     let device = result::device::get(7);
     let released = {
         let context = CudaContext::new(7).expect("a device");

@@ -141,6 +141,10 @@ impl Stream {
 
     /// Takes an event now, so that a later wait for work queued so far covers nothing more. A failure is made good by the wait itself.
     pub(crate) fn record_in_time(&self) {
+        let tail = self.queue().tail();
+        if self.core().log.lock().recorded.back().is_some_and(|event| event.position() >= tail) {
+            return;
+        }
         if let Ok(event) = self.queue().record(false) {
             self.core().log.lock().keep(event);
         }

@@ -216,8 +216,9 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
         extra: &[
             ("cuMemcpyHtoDAsync_v2", 1, "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the driver"),
             ("cuMemcpyDtoHAsync_v2", 1, "the same"),
-            ("cuEventRecord", 2, "one behind each piece of the upload"),
-            ("cuCtxGetCurrent", 5, "with those calls, and the wait"),
+            ("cuEventRecord", 3, "one behind each piece of the upload, and one behind the first of the download"),
+            ("cuEventSynchronize", 1, "the first piece of the download is put in its place while the second comes down"),
+            ("cuCtxGetCurrent", 7, "with those calls"),
         ],
     }
 }
