@@ -112,6 +112,10 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
     /// Gives back what is kept for reuse, waiting for queued frees first. Called when an allocation found no room.
     fn trim(&self) -> Result<(), BackendError>;
+    /// Allocations that would bring the bytes in use above this are refused from now on. What is in use stays.
+    fn set_memory_limit(&self, len_bytes: u64);
+    /// What the device calls itself, as in `NVIDIA H200`.
+    fn model(&self) -> String;
     /// The byte pattern with which the layers above fill copies that became stale, if this device wants that.
     fn poison(&self) -> Option<u8>;
     /// Whether copies between this device and `peer` run directly; otherwise they are staged through the host.

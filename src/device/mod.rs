@@ -199,6 +199,27 @@ impl Device {
         self.0.backend.capacity().map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
     }
 
+    /// What the device calls itself, as in `NVIDIA H200`.
+    #[must_use]
+    pub fn model(&self) -> String {
+        self.0.backend.model()
+    }
+
+    /// Bounds what this library holds on the device: an allocation that would bring the bytes in use above `len_bytes` is
+    /// [`Error::OutOfMemory`] from now on. What is in use stays. Useful where a GPU is shared.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Error, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// device.set_memory_limit(1 << 10);
+    /// let array = SmartArray::<f64, _>::ones(1000);
+    /// assert!(matches!(array.gpu_on(&device.stream()), Err(Error::OutOfMemory { .. })));
+    /// ```
+    pub fn set_memory_limit(&self, len_bytes: u64) {
+        self.0.backend.set_memory_limit(len_bytes);
+    }
+
     /// Gives memory that is kept for reuse back to the system, once queued frees have run. Live arrays stay where they are.
     ///
     /// # Errors

@@ -62,11 +62,6 @@ impl CudaDevice {
     pub(super) fn name_of(context: &Context) -> String {
         format!("cuda:{}", context.ordinal())
     }
-
-    /// The GPU's own name, as in `NVIDIA H200`.
-    pub(crate) fn model(&self) -> String {
-        checked(self.0.context.cudarc().name(), "cuDeviceGetName").unwrap_or_else(|_| "a GPU that does not tell its name".to_owned())
-    }
 }
 
 impl DeviceCore {
@@ -174,6 +169,14 @@ impl Backend for CudaDevice {
         }
         self.0.trim()?;
         self.0.pinned.trim()
+    }
+
+    fn set_memory_limit(&self, len_bytes: u64) {
+        self.0.memory.set_limit(len_bytes);
+    }
+
+    fn model(&self) -> String {
+        checked(self.0.context.cudarc().name(), "cuDeviceGetName").unwrap_or_else(|_| "a GPU that does not tell its name".to_owned())
     }
 
     fn poison(&self) -> Option<u8> {

@@ -174,12 +174,9 @@ impl DeviceMemory {
         MemoryUsage { in_use, pooled: reserved.saturating_sub(in_use) }
     }
 
+    /// From now on no more than so much may be in use. What is, stays.
     pub(super) fn set_limit(&self, limit_bytes: u64) {
         self.held().limit_bytes = Some(limit_bytes);
-    }
-
-    pub(super) fn limit_bytes(&self) -> Option<u64> {
-        self.held().limit_bytes
     }
 
     /// Lets another device read and write the pool's memory directly.

@@ -8,10 +8,10 @@ use smallvec::{SmallVec, smallvec};
 use super::call::invalid;
 use super::copy::{self, End, Target};
 use super::device::CudaDevice;
-use super::flight::{After, Flight, Landing, Name, packed};
+use super::flight::{After, Descent, Flight, Landing, Name, descent};
 use super::kernel::CudaKernel;
 use super::queue::{Line, QueueCore};
-use super::{fill, launch};
+use super::{fill, launch, shape};
 use crate::backend::{
     BackendError, Code, CopyPart, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position,
     Work, extent, failure,
@@ -128,18 +128,21 @@ fn settled(core: &QueueCore, outcome: Result<(), BackendError>) -> Result<(), Ba
 /// A download to ordinary memory: packed into page-locked memory by the device, put in its place by whoever waits; where there is no room for that, by
 /// the driver, which returns when it is done.
 fn bring_down(core: &QueueCore, from: End, host: &Arc<dyn HostMemory>, parts: &SmallVec<[CopyPart; 1]>) -> Result<After, BackendError> {
-    let (into, out_of, len_bytes) = packed(parts);
-    if len_bytes == 0 {
+    let target = target(core);
+    let mut calls = 0;
+    parts.iter().for_each(|part| shape::each(part, target.pitch_max, &mut |_| calls += 1));
+    let Descent { into, out_of, len_bytes } = descent(parts, calls);
+    if calls == 0 {
         return Ok(After::Nothing);
     }
     let Some(pinned) = core.device().pinned().take(len_bytes) else {
         // SAFETY: as in `queue_parts`; the driver is through with the memory when it returns, since it is not page-locked.
-        settled(core, unsafe { copy::queue(target(core), from, End::Host(host.base()), parts) })?;
+        settled(core, unsafe { copy::queue(target, from, End::Host(host.base()), parts) })?;
         return Ok(After::LetGo(smallvec![Arc::clone(host)]));
     };
     let packed: Arc<dyn HostMemory> = Arc::new(pinned);
     // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the page-locked memory, which the flight keeps.
-    settled(core, unsafe { copy::queue(target(core), from, End::Host(packed.base()), &into) })?;
+    settled(core, unsafe { copy::queue(target, from, End::Host(packed.base()), &into) })?;
     Ok(After::Unpack(Landing { packed, destination: Arc::clone(host), parts: out_of }))
 }
 

@@ -196,6 +196,14 @@ impl Backend for EmbeddedDevice {
         })
     }
 
+    fn set_memory_limit(&self, len_bytes: u64) {
+        self.core.memory.set_limit(len_bytes);
+    }
+
+    fn model(&self) -> String {
+        "embedded device".to_owned()
+    }
+
     fn poison(&self) -> Option<u8> {
         self.core.poison
     }

@@ -18,13 +18,13 @@ const CODE_UNKNOWN_ADDRESS: i64 = 1;
 /// Memory of one device.
 #[derive(Debug)]
 pub(super) struct AddressSpace {
-    limit_bytes: Option<u64>,
     poison: Option<u8>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
+    limit_bytes: Option<u64>,
     live: BTreeMap<u64, Entry>,
     /// By length. Emptied lists stay: the same lengths come again.
     kept: BTreeMap<u64, Vec<Arc<Block>>>,
@@ -77,6 +77,7 @@ impl AddressSpace {
     /// An empty space whose addresses start at `first_address`.
     pub(super) fn new(first_address: u64, limit_bytes: Option<u64>, poison: Option<u8>) -> Self {
         let state = State {
+            limit_bytes,
             live: BTreeMap::new(),
             kept: BTreeMap::new(),
             kept_bytes: 0,
@@ -84,7 +85,7 @@ impl AddressSpace {
             draining_bytes: 0,
             next_address: first_address.max(ALIGNMENT_BYTES as u64),
         };
-        Self { limit_bytes, poison, state: Mutex::new(state) }
+        Self { poison, state: Mutex::new(state) }
     }
 
     /// Locks the space for looking up.
@@ -105,7 +106,13 @@ impl AddressSpace {
 
     /// The limit and what of it can be had now, if there is one. Kept blocks make room by themselves and count as free.
     pub(super) fn limit(&self) -> Option<(u64, u64)> {
-        self.limit_bytes.map(|limit_bytes| (limit_bytes, self.lock().free_bytes(limit_bytes)))
+        let state = self.lock();
+        state.limit_bytes.map(|limit_bytes| (limit_bytes, state.free_bytes(limit_bytes)))
+    }
+
+    /// From now on no more than so much may be in use and draining together. What is, stays.
+    pub(super) fn set_limit(&self, limit_bytes: u64) {
+        self.lock().limit_bytes = Some(limit_bytes);
     }
 
     /// Takes a block: a kept one of the same length, else a new one for which kept ones make room. Waits for nothing.
@@ -160,7 +167,7 @@ impl AddressSpace {
     pub(super) fn may_find_room(&self, len_bytes: u64) -> bool {
         let state = self.lock();
         let room_bytes =
-            self.limit_bytes.map_or(u64::MAX, |limit_bytes| state.free_bytes(limit_bytes).saturating_add(state.draining_bytes));
+            state.limit_bytes.map_or(u64::MAX, |limit_bytes| state.free_bytes(limit_bytes).saturating_add(state.draining_bytes));
         state.draining_bytes > 0 && len_bytes <= room_bytes
     }
 
@@ -195,7 +202,7 @@ impl AddressSpace {
 
     /// Under a limit, takes kept blocks out until `len_bytes` fit beside what is left.
     fn make_room(&self, state: &mut State, len_bytes: u64, given_back: &mut Vec<Arc<Block>>) -> Result<(), BackendError> {
-        let Some(limit_bytes) = self.limit_bytes else { return Ok(()) };
+        let Some(limit_bytes) = state.limit_bytes else { return Ok(()) };
         let free_bytes = state.free_bytes(limit_bytes);
         if len_bytes > free_bytes {
             return Err(out_of_memory(len_bytes, free_bytes, state.draining_bytes));
