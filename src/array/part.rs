@@ -152,7 +152,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     #[cold]
     fn bring_to_device(&self, stream: &Stream, site: Line) -> Result<u64> {
-        self.with(Cause::Gpu, "gpu", site, |request| transfer::hand_out(request, stream, Access::Read).map(|acquired| acquired.address.0))
+        self.with(Cause::Gpu, "gpu", site, |request| transfer::hand_out(request, stream, Access::Read).map(|(_, address)| address.0))
     }
 
     pub(super) fn gpu_mut_on<'g, T: Element>(&self, access: Access, stream: &Stream, site: Line) -> Result<DeviceMut<'g, T, D>>
@@ -171,8 +171,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[cold]
     fn hand_out(&self, access: Access, stream: &Stream, site: Line) -> Result<(Place, Address)> {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
-        let acquired = self.with(Cause::Gpu, operation, site, |request| transfer::hand_out(request, stream, access))?;
-        Ok((acquired.place, acquired.address))
+        self.with(Cause::Gpu, operation, site, |request| transfer::hand_out(request, stream, access))
     }
 
     /// The user wrote the device's copy with work queued on `stream`.
@@ -187,7 +186,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
             let upto = At::position(stream.queue().tail());
-            transfer::mark_foreign(request, stream, &acquired, Access::ReadWrite, upto, depends)
+            transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
         })
     }
 

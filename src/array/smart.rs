@@ -157,6 +157,34 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self
     }
 
+    /// Gives the array's memory on a device back, behind its uses there. What is newest there alone comes to the host first; everything else moves nothing.
+    /// The next use on that device takes memory anew, at another address.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, Validity};
+    ///
+    /// let device = Device::cpu();
+    /// let mut array = SmartArray::from(vec![1.0_f32; 1000]);
+    /// array.gpu_overwrite_on(&device.stream())?.address();
+    /// array.release_on(&device)?;                                             // 4,000 bytes come down
+    /// assert_eq!(array.residency().on(&device), Validity::Absent);
+    /// assert_eq!(array.traffic().to_host.bytes, 4000);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`host`](Self::host): the copy stays where it is then.
+    #[track_caller]
+    pub fn release_on(&mut self, device: &Device) -> Result<()> {
+        transfer::release_on(&self.request(Cause::Evict, "release_on", Location::caller()), device)
+    }
+
+    /// The whole of it, to be served.
+    fn request(&self, cause: Cause, operation: &'static str, site: &'static Location<'static>) -> Request<'_> {
+        Request { storage: &self.storage, selection: &Selection::Whole, cause, operation, site }
+    }
+
     /// Locks the pages of the host's copy, for devices of the kind that is current: their copies then go straight to and from this memory, without
     /// staging, and uploads return at once. The memory stays locked until the array drops or gives it back (`into_array`).
     ///
@@ -180,14 +208,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// (`ulimit -l`): the array stays as it is, and is staged.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
-        let request = Request {
-            storage: &self.storage,
-            selection: &Selection::Whole,
-            cause: Cause::Explicit,
-            operation: "page_lock",
-            site: Location::caller(),
-        };
-        transfer::page_lock(&request, &Device::current()?)
+        transfer::page_lock(&self.request(Cause::Explicit, "page_lock", Location::caller()), &Device::current()?)
     }
 
     /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis order and strides. Stale parts come down first;

@@ -1,5 +1,6 @@
 //! Every live array of the process.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -11,6 +12,8 @@ use super::Validity;
 /// Something that can describe itself as an array. Describing never moves data.
 pub(crate) trait Listed: Send + Sync {
     fn entry(&self) -> Entry;
+    /// Itself, for who knows what it is.
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// Numbers are handed out in order, so they spread over the shards as they are.
@@ -137,8 +140,13 @@ impl fmt::Display for Entry {
 /// Every live array, oldest first: its name, shape, bytes, and where it is valid. Moves nothing.
 #[must_use]
 pub fn inventory() -> Vec<Entry> {
-    // The map's guards are given back before an array is asked: asking takes the array's own lock, and may be its last owner.
+    arrays().iter().map(|array| array.entry()).collect()
+}
+
+/// Every live array, in the order in which they were made. The map's guards are given back before: asking an array takes its own lock, and this may be
+/// its last owner.
+pub(crate) fn arrays() -> Vec<Arc<dyn Listed>> {
     let mut arrays: Vec<(u64, Weak<dyn Listed>)> = ARRAYS.iter().map(|entry| (*entry.key(), Weak::clone(&entry.value().array))).collect();
     arrays.sort_by_key(|(number, _)| *number);
-    arrays.iter().filter_map(|(_, array)| array.upgrade()).map(|array| array.entry()).collect()
+    arrays.iter().filter_map(|(_, array)| array.upgrade()).collect()
 }

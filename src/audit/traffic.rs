@@ -107,6 +107,8 @@ pub enum Cause {
     Prefetch,
     /// `assign`, `get`, `snapshot_on`, `try_clone`, `into_array`: asked for by name.
     Explicit,
+    /// `release_on`.
+    Evict,
 }
 
 impl Cause {
@@ -119,6 +121,7 @@ impl Cause {
             Self::Gpu => "gpu",
             Self::Prefetch => "prefetch",
             Self::Explicit => "explicit",
+            Self::Evict => "evict",
         }
     }
 }

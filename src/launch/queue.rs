@@ -70,7 +70,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         return Ok(());
     }
     let selections = launch.selections();
-    let mut acquired: SmallVec<[Acquired; 6]> = SmallVec::new();
+    let mut acquired: SmallVec<[Acquired<'_>; 6]> = SmallVec::new();
     let mut work = LaunchWork {
         code: launch.code.clone(),
         grid: launch.grid,
@@ -81,7 +81,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     acquire(launch, &selections, stream, &mut work, &mut acquired)?;
     let submitted = stream.queue().submit(Work::Launch(work));
     let position = submitted.map_err(|refusal| refused(launch, stream, &refusal))?;
-    mark(launch, &selections, stream, &acquired, position);
+    mark(launch, &selections, stream, acquired, position);
     Ok(())
 }
 
@@ -92,12 +92,12 @@ fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Erro
 
 /// Acquires all arguments, and packs them.
 #[inline]
-fn acquire(
-    launch: &Launch<'_>,
-    selections: &Selections,
+fn acquire<'a>(
+    launch: &'a Launch<'_>,
+    selections: &'a Selections,
     stream: &Stream,
     work: &mut LaunchWork,
-    acquired: &mut SmallVec<[Acquired; 6]>,
+    acquired: &mut SmallVec<[Acquired<'a>; 6]>,
 ) -> Result<()> {
     let LaunchWork { arguments, depends, .. } = work;
     let mut parts = selections.iter();
@@ -119,18 +119,22 @@ fn acquire(
 
 /// Enters the launch in its arguments, and takes one event for all of them where others than this stream may have to wait.
 #[inline]
-fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired: &[Acquired], position: Position) {
+fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired: SmallVec<[Acquired<'_>; 6]>, position: Position) {
     let mut avoided = Flow::default();
     let mut is_worth_an_event = false;
     let mut parts = selections.iter();
     for (array, acquired) in launch.arrays().zip(acquired) {
-        let (place, access) = (acquired.place, array.access);
+        let access = array.access;
         let selection = array.selection(&mut parts);
         let spared = spared(selection.len_bytes(array.storage.space()), acquired.copied_bytes);
-        let marked =
-            if array.is_whole { transfer::mark_whole_launched(array.storage, stream, place, access, position, spared) } else { None };
-        is_worth_an_event |=
-            marked.unwrap_or_else(|| transfer::mark_launched(&launch.request(array, selection), stream, place, access, position, spared));
+        let marked = if array.is_whole {
+            transfer::mark_whole_launched(array.storage, stream, acquired, access, position, spared)
+        } else {
+            Err(acquired)
+        };
+        is_worth_an_event |= marked.unwrap_or_else(|acquired| {
+            transfer::mark_launched(&launch.request(array, selection), stream, acquired, access, position, spared)
+        });
         avoided += spared;
     }
     stream.device_ref().count_avoided(avoided);
@@ -152,7 +156,7 @@ fn spared(bytes: u64, copied_bytes: u64) -> Flow {
 }
 
 #[inline]
-fn argument(array: &BoundArray<'_>, acquired: &Acquired, at_word: usize) -> ArrayArgument {
+fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> ArrayArgument {
     ArrayArgument {
         address: acquired.address,
         origin_bytes: origin_bytes(array),

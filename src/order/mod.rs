@@ -289,6 +289,13 @@ impl Uses {
         self.uniform().is_some_and(Use::is_idle)
     }
 
+    /// Some use was handed out, and is not known to have come to its end.
+    pub(crate) fn has_open(&self) -> bool {
+        let mut has_open = false;
+        self.before(None, Touch::Write, |mark| has_open |= mark.at == At::OPEN);
+        has_open
+    }
+
     #[inline]
     fn update(&mut self, shape: &[u64], region: Option<&Region>, change: impl Fn(&mut Use)) {
         match (self.uniform_mut(), region) {

@@ -9,7 +9,7 @@ mod space;
 mod state;
 mod strided;
 
-use std::any::type_name;
+use std::any::{Any, type_name};
 use std::fmt;
 use std::panic::Location;
 use std::ptr::null_mut;
@@ -239,6 +239,10 @@ impl Listed for Storage {
         let mut places = vec![("host".to_owned(), state.validity(&self.space, Place::HOST))];
         places.extend(state.devices().map(|(place, device)| (Device::name(device), state.validity(&self.space, place))));
         Entry::new(self.name(), self.shape().to_vec(), self.type_name(), self.space.len_bytes(), places)
+    }
+
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct State {
     /// Made at the first copy or launch.
     traffic: Option<Box<Traffic>>,
     pub(crate) host_stale_since: Option<&'static Location<'static>>,
+    /// Uses that were acquired on devices and are not marked yet: no device's copy is taken away meanwhile.
+    pins: u32,
     /// Some access was handed out as a guard, behind which foreign work may be queued.
     pub(crate) handed_out: bool,
     rare: Option<Box<Rare>>,
@@ -76,6 +78,7 @@ impl State {
             streams: SmallVec::new(),
             traffic: None,
             host_stale_since: None,
+            pins: 0,
             handed_out: false,
             rare: None,
         }
@@ -178,6 +181,21 @@ impl State {
         let is_claimed = |place: Place| self.rare.iter().flat_map(|rare| &rare.claims).any(|(claimed, _)| *claimed == place);
         let is_free = |place: &Place| self.slot(*place).address.is_none() && self.slot(*place).uses.is_idle() && !is_claimed(*place);
         (1..=self.slots.len()).filter_map(Place::slot).find(is_free)
+    }
+
+    /// Somebody is about to use the copy at `place`, brings something there, or was handed it out.
+    pub(crate) fn is_in_use(&self, place: Place) -> bool {
+        let is_claimed = self.rare.as_ref().is_some_and(|rare| !rare.claims.is_empty());
+        self.pins > 0 || is_claimed || self.slot(place).uses.has_open()
+    }
+
+    /// The copy at `place` is gone with its memory. Nothing was newest there alone.
+    pub(crate) fn vacate(&mut self, space: &Space, place: Place) {
+        // No element is lost by it, so that no record of a loss stands behind this number.
+        self.coherence.withdraw(place, &space.whole(), LossId(u32::MAX));
+        let slot = self.slot_mut(place);
+        slot.address = None;
+        slot.uses = Uses::default();
     }
 
     #[inline]
@@ -325,6 +343,18 @@ impl State {
     pub(crate) fn find_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
         let mut known = self.streams.iter().enumerate().filter_map(|(index, stream)| Some((StreamKey(index as u32), stream.as_ref()?)));
         known.find(|(_, stream)| stream.id().0 == id)
+    }
+
+    /// Keeps all devices' copies where they are, until `unpin`.
+    #[inline]
+    pub(crate) fn pin(&mut self) {
+        self.pins += 1;
+    }
+
+    #[inline]
+    pub(crate) fn unpin(&mut self) {
+        debug_assert!(self.pins > 0, "unpinned more often than pinned");
+        self.pins = self.pins.saturating_sub(1);
     }
 
     /// Others than one stream may have to wait for uses of this array: they are worth an event in time.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::constant::newest_device;
-use super::{Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written};
+use super::{Acquired, Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written};
 use crate::audit::{Cause, Direction};
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work, bytes};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region};
@@ -102,11 +102,13 @@ fn transplant(
     let (hauls, constants) = sorted(destination, source, contents, target, (operation, site));
     let to = |passage| Passage::to(passage, destination, operation, site);
     let from = |passage| Passage::from(passage, source, operation, site);
+    // What is prepared stays so until all is queued.
+    let mut prepared: SmallVec<[Acquired<'_>; 2]> = SmallVec::new();
     for Haul { stage, from: neighbour, passage } in &hauls {
-        prepare(&to(passage), &from(passage), stage.as_ref(), *neighbour)?;
+        prepare(&to(passage), &from(passage), stage.as_ref(), *neighbour, &mut prepared)?;
     }
     if let (Target::On(stream), [(passage, _), ..]) = (target, constants.as_slice()) {
-        acquire_on(&to(passage), stream, Access::Overwrite, &mut Dependencies::new())?;
+        prepared.push(acquire_on(&to(passage), stream, Access::Overwrite, &mut Dependencies::new())?);
     }
     let mut on_devices = hauls.iter().filter_map(|haul| Some((&haul.passage, haul.stage.as_ref()?)));
     let outcome = on_devices.try_for_each(|(passage, stream)| carry_on_device(&to(passage), &from(passage), stream, &passage.parts));
@@ -122,14 +124,20 @@ fn transplant(
 }
 
 /// Memory at the destination, the source at the stage, and on the host whatever has to be waited for: from here on there is only to copy.
-fn prepare(to: &Request<'_>, from: &Request<'_>, stage: Option<&Stream>, neighbour: Option<Place>) -> Result<()> {
+fn prepare<'a>(
+    to: &Request<'a>,
+    from: &Request<'a>,
+    stage: Option<&Stream>,
+    neighbour: Option<Place>,
+    prepared: &mut SmallVec<[Acquired<'a>; 2]>,
+) -> Result<()> {
     let Some(stream) = stage else {
         acquire_host(from, Access::Read)?;
         return acquire_host(to, Access::Overwrite);
     };
-    acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
+    prepared.push(acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?);
     if neighbour.is_none() {
-        acquire_on(from, stream, Access::Read, &mut Dependencies::new())?;
+        prepared.push(acquire_on(from, stream, Access::Read, &mut Dependencies::new())?);
     }
     Ok(())
 }
@@ -260,11 +268,13 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
     let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
     let neighbour = neighbour(from, stream)?;
     let is_neighbour = neighbour.is_some();
+    let mut own = None;
     let (place, depends) = match neighbour {
         Some(found) => found,
         None => {
             let mut depends = Dependencies::new();
-            (acquire_on(from, stream, Access::Read, &mut depends)?.place, depends)
+            let acquired = own.insert(acquire_on(from, stream, Access::Read, &mut depends)?);
+            (acquired.place, depends)
         }
     };
     let position = {
@@ -293,7 +303,7 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
         let bytes = to.selection.len_bytes(to.storage.space());
         to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, stream, target.place);
     }
-    mark(to, stream, target.place, Access::Overwrite, At::position(position));
+    mark(to, stream, target, Access::Overwrite, At::position(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
         stream.record_in_time();
     }

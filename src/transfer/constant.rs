@@ -83,7 +83,7 @@ pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
     };
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
     let position = queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
-    mark(request, &stream, acquired.place, Access::Overwrite, At::position(position));
+    mark(request, &stream, acquired, Access::Overwrite, At::position(position));
     Ok(())
 }
 

@@ -16,47 +16,84 @@ use crate::storage::{Selection, State, Storage, WholeAtHand};
 
 /// What an acquired part is to its stream.
 #[derive(Debug)]
-pub(crate) struct Acquired {
+#[must_use = "the copy stays where it is while this lives"]
+pub(crate) struct Acquired<'a> {
     pub(crate) place: Place,
     /// Of the whole array's copy. 0 where the array has no bytes.
     pub(crate) address: Address,
     /// Bytes that were copied to get there.
     pub(crate) copied_bytes: u64,
+    /// Until its use is marked. An array without bytes needs none.
+    pin: Option<Pin<'a>>,
+}
+
+/// Keeps an array's copies on devices where they are while it lives.
+#[derive(Debug)]
+struct Pin<'a>(&'a Storage);
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unpin();
+    }
+}
+
+impl<'a> Acquired<'a> {
+    const NOWHERE: Self = Self { place: Place::HOST, address: Address(0), copied_bytes: 0, pin: None };
+
+    /// At hand, with the lock held.
+    #[inline]
+    fn pinned(storage: &'a Storage, state: &mut State, (place, address): (Place, Address), copied_bytes: u64) -> Self {
+        state.pin();
+        Self { place, address, copied_bytes, pin: Some(Pin(storage)) }
+    }
+
+    /// Its use is marked, with the lock held.
+    #[inline]
+    fn release(self, state: &mut State) {
+        if let Some(pin) = self.pin {
+            state.unpin();
+            std::mem::forget(pin);
+        }
+    }
 }
 
 /// Brings a part to `stream`'s device as `access` needs it, and orders `stream` behind what it must come after. What is to be read and may still
 /// fail is added to `depends`.
-pub(crate) fn acquire_on(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
+pub(crate) fn acquire_on<'a>(request: &Request<'a>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired<'a>> {
     let storage = request.storage;
     if request.is_empty() {
-        return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
+        return Ok(Acquired::NOWHERE);
     }
-    if let Some(acquired) = at_hand(request, &storage.lock(), stream, access, depends) {
-        return Ok(acquired);
+    let mut state = storage.lock();
+    if let Some(there) = at_hand(request, &state, stream, access, depends) {
+        return Ok(Acquired::pinned(storage, &mut state, there, 0));
     }
+    drop(state);
     bring(request, stream, access, depends)
 }
 
 /// As `acquire_on` for a whole array, without a request, where everything is at hand; `None` if there is more to do.
 #[inline]
-pub(crate) fn acquire_whole(storage: &Storage, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
+pub(crate) fn acquire_whole<'a>(storage: &'a Storage, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired<'a>> {
     if storage.space().is_empty() {
         return None;
     }
-    whole_at_hand(&storage.lock(), stream, access, depends)
+    let mut state = storage.lock();
+    let there = whole_at_hand(&state, stream, access, depends)?;
+    Some(Acquired::pinned(storage, &mut state, there, 0))
 }
 
 /// `at_hand` for a whole array.
 #[inline]
-fn whole_at_hand(state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
+fn whole_at_hand(state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<(Place, Address)> {
     let WholeAtHand { place, address, writer, .. } = state.whole_at_hand(stream, access)?;
     writer.into_iter().for_each(|writer| depend(state, depends, stream, writer));
-    Some(Acquired { place, address, copied_bytes: 0 })
+    Some((place, address))
 }
 
 /// What is there already, behind nothing but uses of the stream itself. The common case: nothing to copy, to wait for or to allocate.
 #[inline]
-fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired> {
+fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<(Place, Address)> {
     if matches!(request.selection, Selection::Whole) {
         return whole_at_hand(state, stream, access, depends);
     }
@@ -77,7 +114,7 @@ fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access
             }
         });
     });
-    alone.then_some(Acquired { place, address, copied_bytes: 0 })
+    alone.then_some((place, address))
 }
 
 /// Adds a writer on `stream` itself. Whether it is over is asked only where the list would need the heap: the answer lies with the thread that runs
@@ -93,27 +130,27 @@ fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Ma
 }
 
 /// Copies, allocates and waits as need be, and tells of the copies.
-fn bring(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
+fn bring<'a>(request: &Request<'a>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired<'a>> {
     let outcome = bring_untold(request, stream, access, depends);
     after_locks();
     outcome
 }
 
-fn bring_untold(request: &Request<'_>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired> {
+fn bring_untold<'a>(request: &Request<'a>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired<'a>> {
     let mut window = Window::default();
     let brought = bring_pieces(request, stream, access, depends, &mut window);
     let copied_bytes = window.bytes();
     window.close(request);
-    brought.map(|(place, address)| Acquired { place, address, copied_bytes })
+    brought.map(|acquired| Acquired { copied_bytes, ..acquired })
 }
 
-fn bring_pieces(
-    request: &Request<'_>,
+fn bring_pieces<'a>(
+    request: &Request<'a>,
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
     window: &mut Window,
-) -> Result<(Place, Address)> {
+) -> Result<Acquired<'a>> {
     let storage = request.storage;
     let mut state = storage.lock();
     let (place, address) = loop {
@@ -159,7 +196,7 @@ fn bring_pieces(
     if access != Access::Overwrite {
         request.dependencies(&state, place, depends);
     }
-    Ok((place, address))
+    Ok(Acquired::pinned(storage, &mut state, (place, address), 0))
 }
 
 impl Request<'_> {
@@ -203,14 +240,14 @@ fn order(request: &Request<'_>, state: &State, stream: &Stream, place: Place, ac
 }
 
 /// Acquires a part for an access that is handed out as a guard, and marks it as open, in one step where everything is at hand.
-pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -> Result<Acquired> {
+pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -> Result<(Place, Address)> {
     if request.is_empty() {
-        return Ok(Acquired { place: Place::HOST, address: Address(0), copied_bytes: 0 });
+        return Ok((Place::HOST, Address(0)));
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
     let acquired = match at_hand(request, &state, stream, access, &mut depends) {
-        Some(acquired) => acquired,
+        Some(there) => Acquired::pinned(request.storage, &mut state, there, 0),
         None => {
             drop(state);
             let acquired = bring(request, stream, access, &mut depends)?;
@@ -218,17 +255,19 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
             acquired
         }
     };
+    let there = (acquired.place, acquired.address);
     if access == Access::Read {
         state.handed_out = true;
         enter(request, &mut state, stream, acquired.place, access, At::OPEN);
         know(request, &state, stream, &acquired);
+        acquired.release(&mut state);
     } else if let Some(work) = inherited_at_hand(stream, &depends) {
-        enter_foreign(request, &mut state, stream, &acquired, access, (At::OPEN, work));
+        enter_foreign(request, &mut state, stream, acquired, access, (At::OPEN, work));
     } else {
         drop(state);
-        mark_foreign(request, stream, &acquired, access, At::OPEN, depends)?;
+        mark_foreign(request, stream, acquired, access, At::OPEN, depends)?;
     }
-    Ok(acquired)
+    Ok(there)
 }
 
 /// As `hand_out` of a whole array for a write, without a request, where everything is at hand; `None` if there is more to do: nothing was done then.
@@ -252,7 +291,7 @@ pub(crate) fn open_whole(storage: &Storage, stream: &Stream, access: Access, sit
 pub(crate) fn mark_foreign(
     request: &Request<'_>,
     stream: &Stream,
-    acquired: &Acquired,
+    acquired: Acquired<'_>,
     access: Access,
     at: At,
     depends: Dependencies,
@@ -273,7 +312,7 @@ fn enter_foreign(
     request: &Request<'_>,
     state: &mut State,
     stream: &Stream,
-    acquired: &Acquired,
+    acquired: Acquired<'_>,
     access: Access,
     (at, work): (At, Position),
 ) {
@@ -281,6 +320,7 @@ fn enter_foreign(
     let mark = Mark::foreign(state.key_of(stream), at, work);
     request.enter_mark(state, acquired.place, Touch::Write, mark);
     written(request, state, acquired.place, access);
+    acquired.release(state);
 }
 
 /// Work of `stream` that fails if one of `depends` does, where nothing has to be queued to have one; the start if there is none.
@@ -303,7 +343,7 @@ fn inherited(request: &Request<'_>, stream: &Stream, address: Address, depends: 
 }
 
 /// Remembers an open reader of the whole for the fast path.
-fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquired) {
+fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquired<'_>) {
     let all_valid = state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.place));
     if all_valid && matches!(request.selection, Selection::Whole) {
         request.storage.know(state, stream.id().0, acquired.address.0);
@@ -311,19 +351,20 @@ fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquir
 }
 
 /// Enters a use that was queued at `at`, and its effect.
-pub(crate) fn mark(request: &Request<'_>, stream: &Stream, place: Place, access: Access, at: At) {
+pub(crate) fn mark(request: &Request<'_>, stream: &Stream, acquired: Acquired<'_>, access: Access, at: At) {
     if request.is_empty() {
         return;
     }
     let mut state = request.storage.lock();
-    enter(request, &mut state, stream, place, access, at);
+    enter(request, &mut state, stream, acquired.place, access, at);
+    acquired.release(&mut state);
 }
 
 /// As `mark`, for an argument of a launch: counts what was not copied for it, and says whether others may have to wait for the use.
 pub(crate) fn mark_launched(
     request: &Request<'_>,
     stream: &Stream,
-    place: Place,
+    acquired: Acquired<'_>,
     access: Access,
     position: Position,
     spared: Flow,
@@ -333,29 +374,33 @@ pub(crate) fn mark_launched(
     }
     let mut state = request.storage.lock();
     state.traffic_mut().avoided += spared;
-    enter(request, &mut state, stream, place, access, At::position(position));
+    enter(request, &mut state, stream, acquired.place, access, At::position(position));
+    acquired.release(&mut state);
     state.is_worth_events()
 }
 
-/// As `mark_launched` for a whole array, without a request, where nothing changes but the mark; `None` if there is more to do: nothing was done then.
+/// As `mark_launched` for a whole array, without a request, where nothing changes but the mark; the use again if there is more to do: nothing was done
+/// then.
 #[inline]
-pub(crate) fn mark_whole_launched(
+pub(crate) fn mark_whole_launched<'a>(
     storage: &Storage,
     stream: &Stream,
-    place: Place,
+    acquired: Acquired<'a>,
     access: Access,
     position: Position,
     spared: Flow,
-) -> Option<bool> {
+) -> Result<bool, Acquired<'a>> {
     let mut state = storage.lock();
-    if !state.mark_whole(stream, place, access, position) {
-        return None;
+    if !state.mark_whole(stream, acquired.place, access, position) {
+        drop(state);
+        return Err(acquired);
     }
+    acquired.release(&mut state);
     state.traffic_mut().avoided += spared;
     if access != Access::Read {
         storage.forget_known();
     }
-    Some(state.is_worth_events())
+    Ok(state.is_worth_events())
 }
 
 pub(super) fn enter(request: &Request<'_>, state: &mut State, stream: &Stream, place: Place, access: Access, at: At) {

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::evict::make_room;
 use super::window::Window;
 use super::{Marks, Request};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes};
+use crate::backend::{
+    Address, BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes,
+};
 use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -38,10 +41,13 @@ impl Request<'_> {
         let device = stream.device_ref();
         device.settle_orphans();
         let label = self.storage.label("memory for", self.site);
-        let address = stream
-            .queue()
-            .allocate(self.storage.space().len_bytes(), &label)
-            .map_err(|refusal| self.refused(device, "allocating", &refusal))?;
+        let len_bytes = self.storage.space().len_bytes();
+        let first = stream.queue().allocate(len_bytes, &label);
+        let address = first.or_else(|refusal| {
+            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
+            if is_full && make_room(device, len_bytes, self.storage) { stream.queue().allocate(len_bytes, &label) } else { Err(refusal) }
+        });
+        let address = address.map_err(|refusal| self.refused(device, "allocating", &refusal))?;
         let mut state = self.storage.lock();
         if state.slot(place).address.is_some() {
             // Another part of the same array got there first.

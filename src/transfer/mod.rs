@@ -11,6 +11,7 @@ mod assign;
 mod constant;
 mod device_side;
 mod error;
+mod evict;
 mod fetch;
 mod host_side;
 mod lock;
@@ -41,6 +42,7 @@ pub(crate) use device_side::{
     open_whole,
 };
 pub(crate) use error::{host_full, lost_update};
+pub(crate) use evict::release_on;
 pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host, write_whole_on_host};
 pub(crate) use lock::page_lock;
 pub(crate) use release::release;

@@ -26,7 +26,7 @@ pub(crate) fn release(storage: &Storage) {
     sync::drop_let_go();
 }
 
-fn release_slot(state: &State, slot: &Slot, address: Address) {
+pub(super) fn release_slot(state: &State, slot: &Slot, address: Address) {
     let mut marks = Marks::new();
     slot.uses.before(None, Touch::Write, |mark| {
         if !marks.contains(&mark) && !state.is_over(mark) {

@@ -1,0 +1,100 @@
+//! Taking an array's copy off a device: because it was asked for, or to make room for another.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::release::release_slot;
+use super::{Request, acquire_host};
+use crate::audit::registry;
+use crate::coherence::{Access, Content, Place, Region};
+use crate::device::Device;
+use crate::error::Result;
+use crate::storage::{Selection, State, Storage};
+
+/// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to the host first. The caller has the array for itself.
+pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
+    let storage = request.storage;
+    if request.is_empty() {
+        return Ok(());
+    }
+    loop {
+        let alone = {
+            let mut state = storage.lock();
+            state.reconcile(storage.space());
+            let Some(place) = state.find_place(device) else { return Ok(()) };
+            let alone = newest_alone(storage, &state, place);
+            if alone.is_empty() && state.is_host_idle() {
+                vacate(storage, &mut state, place);
+                return Ok(());
+            }
+            if alone.is_empty() { Selection::Whole } else { Selection::Boxes(alone) }
+        };
+        bring_and_settle(&Request { selection: &alone, ..*request }, &alone)?;
+    }
+}
+
+/// Brings down what is newest on the device alone; or, where nothing is, waits for what is on its way to the host already: it may still fail.
+fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
+    match alone {
+        Selection::Boxes(_) => acquire_host(request, Access::Read),
+        Selection::Whole => {
+            let storage = request.storage;
+            let pending = {
+                let mut state = storage.lock();
+                let marks = request.marks_before(&state, Place::HOST, crate::order::Touch::Write, None);
+                state.settle_host(storage.space(), alone);
+                super::device_side::queued(&state, &marks)
+            };
+            request.wait_for_host(pending)
+        }
+    }
+}
+
+/// Frees copies of other arrays on a device that the host has as well, until `len_bytes` are freed or there are no more. Says whether there were any.
+/// Nothing moves. Arrays in the midst of a use stay, and such as were handed out to foreign work.
+pub(super) fn make_room(device: &Device, len_bytes: u64, except: &Storage) -> bool {
+    let mut freed_bytes = 0;
+    for array in registry::arrays() {
+        let array: Arc<dyn Any + Send + Sync> = array.as_any();
+        let Some(storage) = array.downcast_ref::<Storage>().filter(|storage| !std::ptr::eq(*storage, except)) else { continue };
+        freed_bytes += evict(storage, device).unwrap_or(0);
+        if freed_bytes >= len_bytes {
+            break;
+        }
+    }
+    freed_bytes > 0
+}
+
+/// Takes an array's copy off a device if nobody would miss it; returns its bytes.
+fn evict(storage: &Storage, device: &Device) -> Option<u64> {
+    let mut state = storage.lock();
+    state.reconcile(storage.space());
+    let place = state.find_place(device)?;
+    let would_be_missed = state.is_in_use(place) || !state.is_host_idle() || !newest_alone(storage, &state, place).is_empty();
+    if would_be_missed || state.slot(place).address.is_none() {
+        return None;
+    }
+    vacate(storage, &mut state, place);
+    Some(storage.space().len_bytes())
+}
+
+/// What stands at a place, and not on the host.
+fn newest_alone(storage: &Storage, state: &State, place: Place) -> SmallVec<[Region; 1]> {
+    let mut alone = SmallVec::new();
+    state.coherence.newest(&storage.space().whole(), |region, content| match content {
+        Content::Stored(holders) if holders.contains(place) && !holders.contains(Place::HOST) => alone.push(*region),
+        _ => {}
+    });
+    alone
+}
+
+fn vacate(storage: &Storage, state: &mut State, place: Place) {
+    if let Some(address) = state.slot(place).address {
+        release_slot(state, state.slot(place), address);
+    }
+    state.vacate(storage.space(), place);
+    storage.forget_known();
+    storage.publish(state);
+}

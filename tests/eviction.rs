@@ -1,0 +1,141 @@
+//! Room on a full device: copies that the host has as well give way, others stay.
+
+use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, SmartArray, Validity, ndarray::Ix1};
+
+const BYTES: u64 = 1 << 12;
+
+type Bytes = SmartArray<u8, Ix1>;
+
+/// A device with room for two arrays, and not for three.
+fn small() -> Device {
+    Device::emulated(Emulation::new().memory(2 * BYTES + BYTES / 2))
+}
+
+fn ones() -> Bytes {
+    Bytes::from(vec![1; BYTES as usize])
+}
+
+fn here(array: &Bytes, device: &Device) -> Validity {
+    array.residency().on(device)
+}
+
+#[test]
+fn a_copy_that_the_host_has_too_gives_way_and_comes_back_when_it_is_needed() {
+    let device = small();
+    let arrays = [ones(), ones(), ones()];
+    for array in &arrays {
+        array.prefetch(&device.stream()).expect("there is room, or can be");
+    }
+    let valid = arrays.iter().filter(|array| here(array, &device) == Validity::Valid).count();
+    assert_eq!((valid, here(&arrays[2], &device)), (2, Validity::Valid));
+    assert!(arrays.iter().all(|array| array.residency().host() == Validity::Valid));
+    arrays[0].prefetch(&device.stream()).expect("there can be room");
+    assert_eq!(here(&arrays[0], &device), Validity::Valid);
+    assert_eq!(device.traffic().to_host.count, 0, "nothing comes down for it");
+    device.synchronize().expect("nothing fails");
+    assert_eq!(device.memory().in_use, 2 * BYTES);
+}
+
+#[test]
+fn what_is_newest_on_the_device_stays_and_the_error_says_so() {
+    let device = small();
+    let (mut one, mut two, three) = (ones(), ones(), ones());
+    one.gpu_mut_on(&device.stream()).expect("room").address();
+    two.gpu_mut_on(&device.stream()).expect("room").address();
+    let refused = three.prefetch(&device.stream()).expect_err("no room");
+    assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused}");
+    assert!(refused.to_string().contains("4096 bytes"), "{refused}");
+    assert_eq!(one.host().expect("it is there")[5], 1);
+    three.prefetch(&device.stream()).expect("the host has it now too: it gives way");
+    assert_eq!((here(&one, &device), here(&two, &device)), (Validity::Absent, Validity::Valid));
+}
+
+#[test]
+fn a_copy_that_was_handed_out_to_be_read_stays() {
+    let device = small();
+    let (one, two, three) = (ones(), ones(), ones());
+    let (held, other) = (one.gpu_on(&device.stream()).expect("room"), two.gpu_on(&device.stream()).expect("room"));
+    assert!(matches!(three.prefetch(&device.stream()), Err(Error::OutOfMemory { .. })));
+    drop((held, other));
+}
+
+#[test]
+fn the_arguments_of_one_launch_do_not_push_each_other_out() {
+    let device = small();
+    let add = Kernel::<(In<u8>, In<u8>, InOut<u8>)>::new("add")
+        .host(|_, (a, b, c)| c.iter_mut().zip(a.iter().zip(b)).for_each(|(c, (a, b))| *c += a + b));
+    let (one, two, mut three) = (ones(), ones(), ones());
+    let refused = add.launch_on(&device.stream(), Grid::cover(one.len()), (&one, &two, &mut three));
+    assert!(matches!(refused, Err(Error::OutOfMemory { .. })));
+    assert_eq!(three.host().expect("as it was")[7], 1);
+    // Its arguments are let go of then: others find room.
+    let four = ones();
+    four.prefetch(&device.stream()).expect("there can be room");
+    assert!(device.emulation().expect("emulated").hazards().is_empty());
+}
+
+#[test]
+fn a_launch_finds_room_where_arrays_idle() {
+    let device = small();
+    let increment = Kernel::<(InOut<u8>,)>::new("increment").host(|_, (x,)| x.iter_mut().for_each(|x| *x += 1));
+    let (mut one, two, three) = (ones(), ones(), ones());
+    for idle in [&two, &three] {
+        idle.prefetch(&device.stream()).expect("room");
+    }
+    increment.launch_on(&device.stream(), Grid::cover(one.len()), (&mut one,)).expect("there can be room");
+    assert!(one.host().expect("a download").iter().all(|element| *element == 2));
+    assert!(two.host().expect("never left").iter().all(|element| *element == 1));
+}
+
+#[test]
+fn what_is_released_comes_down_first_part_by_part() {
+    let device = Device::emulated(Emulation::new());
+    let mut array = ones();
+    array.prefetch(&device.stream()).expect("room");
+    array.slice_mut(resident::ndarray::s![..100]).fill_on(&device.stream(), 9).expect("room");
+    let mut quarter = array.slice_mut(resident::ndarray::s![1024..2048]);
+    quarter.gpu_mut_on(&device.stream()).expect("there").address();
+    array.release_on(&device).expect("nothing fails");
+    assert_eq!(here(&array, &device), Validity::Absent);
+    assert_eq!(array.traffic().to_host.bytes, 1024, "what the host can make itself, or has, does not come down");
+    let host = array.host().expect("all of it");
+    assert_eq!((host[0], host[100], host[1500]), (9, 1, 1));
+    drop(host);
+    device.synchronize().expect("nothing fails");
+    assert_eq!(device.memory().in_use, 0);
+    array.release_on(&device).expect("nothing to do");
+}
+
+#[test]
+fn a_part_that_was_never_written_is_released_without_a_word() {
+    let device = Device::emulated(Emulation::new());
+    let mut array = Bytes::uninit(64);
+    array.slice_mut(resident::ndarray::s![..8]).gpu_overwrite_on(&device.stream()).expect("room").address();
+    array.release_on(&device).expect("nothing fails");
+    assert_eq!(array.traffic().to_host.bytes, 8);
+    assert!(matches!(array.host(), Err(Error::Uninitialised { .. })));
+}
+
+#[test]
+fn threads_that_push_each_other_out_lose_nothing() {
+    let device = Device::emulated(Emulation::new().memory(5 * BYTES));
+    let increment = Kernel::<(InOut<u8>,)>::new("increment").host(|_, (x,)| x.iter_mut().for_each(|x| *x = x.wrapping_add(1)));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let (stream, mut arrays) = (device.new_stream().expect("a stream"), [ones(), ones(), ones()]);
+                let mut done = [1_u8; 3];
+                for round in 0..60 {
+                    let (array, count) = (&mut arrays[round % 3], &mut done[round % 3]);
+                    // A full device refuses; then nothing has happened.
+                    if increment.launch_on(&stream, Grid::cover(array.len()), (&mut *array,)).is_ok() {
+                        *count = count.wrapping_add(1);
+                    }
+                    assert!(array.host().expect("a download").iter().all(|element| element == count));
+                }
+            });
+        }
+    });
+    let hazards = device.emulation().expect("emulated").hazards();
+    assert!(hazards.is_empty(), "{hazards:?}");
+}
