@@ -1,6 +1,6 @@
 //! The stand-ins for the CUDA driver and for NVRTC, by the real cudarc: what a test may rely on when our backend runs against them.
 //!
-//! One process, eight devices, a thread for each stream. Tests that lose a device have one of their own.
+//! One process, twelve devices, a thread for each stream. Tests that lose a device have one of their own.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
@@ -8,6 +8,8 @@
 mod boxes;
 #[path = "stand_in_parts/compiler.rs"]
 mod compiler;
+#[path = "stand_in_parts/holes.rs"]
+mod holes;
 #[path = "stand_in_parts/lost.rs"]
 mod lost;
 #[path = "stand_in_parts/memory.rs"]
