@@ -3,6 +3,7 @@
 //! One process, twelve devices, a thread for each stream. Tests that lose a device have one of their own.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
 
 #[path = "stand_in_parts/boxes.rs"]
 mod boxes;

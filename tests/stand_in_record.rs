@@ -1,6 +1,7 @@
 //! The stand-in driver's record of calls, and the failures that tests ask for. One test at a time: both are the process's.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
 
 #[path = "stand_in_parts/shared.rs"]
 mod shared;

@@ -2,6 +2,7 @@
 //! whoever makes the first context makes the devices.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
 
 #[path = "stand_in_parts/shared.rs"]
 mod shared;
@@ -137,4 +138,29 @@ fn a_copy_to_a_peer_is_in_the_order_of_its_stream() {
     near.synchronize().expect("it is done");
     assert_eq!(far.clone_dtoh(&destination).expect("a copy"), [5; 4]);
     assert!(resident_stand_in::take_hazards().is_empty());
+}
+
+#[test]
+fn another_seed_is_another_order_and_the_same_one_the_same() {
+    let _alone = alone();
+    let settings = |seed| Settings::new().devices(2).seed(seed);
+    let order = |seed| {
+        resident_stand_in::change(settings(seed)).expect("no context is retained");
+        let context = CudaContext::new(0).expect("a device");
+        assert!(resident_stand_in::change(settings(seed)).is_err(), "one is now");
+        let streams: [_; 4] = streams(&context);
+        let events: Vec<_> = streams.iter().map(|stream| stream.record_event(None).expect("an event")).collect();
+        let mut done = Vec::new();
+        for _ in 0..events.len() {
+            // SAFETY: a live stream; each look runs one of the records.
+            let _ready = unsafe { sys::cuStreamQuery(std::ptr::null_mut()) };
+            done.push(events.iter().map(|event| event.is_complete()).collect::<Vec<_>>());
+        }
+        context.synchronize().expect("all is done");
+        done
+    };
+    let orders: Vec<_> = (0..8).map(order).collect();
+    assert_eq!(orders, (0..8).map(order).collect::<Vec<_>>());
+    assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
+    resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10))).expect("as it was");
 }

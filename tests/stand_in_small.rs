@@ -1,6 +1,7 @@
 //! The stand-in driver as a small, old machine: no memory pools, little memory, peers that do not reach each other, a driver of CUDA 12.0.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
 
 #[path = "stand_in_parts/shared.rs"]
 mod shared;

@@ -1,11 +1,13 @@
 //! What loses a context, and what a lost context does. Each test has its own device.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use cudarc::driver::sys::{self, CUresult};
 use cudarc::driver::{DevicePtr, LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
 use resident_stand_in::Fault;
 
-use crate::shared::{SCALE, code, context, scale_function};
+use crate::shared::{Gate, SCALE, code, context, scale_function};
 
 #[test]
 fn a_copy_that_leaves_its_memory_loses_the_context() {
@@ -60,4 +62,30 @@ fn a_kernel_may_say_that_an_address_is_illegal() {
     let outcome = unsafe { sys::cuMemcpyDtoH_v2(seen.as_mut_ptr().cast(), address, 4) };
     assert_eq!((outcome, seen), (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, [0.0]), "nothing is copied any more");
     std::mem::forget(memory);
+}
+
+static STATUS: AtomicU32 = AtomicU32::new(u32::MAX);
+
+unsafe extern "C" fn keep_status(_stream: sys::CUstream, status: CUresult, _data: *mut std::ffi::c_void) {
+    STATUS.store(status as u32, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn never(_data: *mut std::ffi::c_void) {
+    STATUS.store(0, Ordering::SeqCst);
+}
+
+#[test]
+fn a_callback_is_told_of_failures_and_a_host_function_is_not_called() {
+    let context = context(11);
+    let stream = context.new_stream().expect("a stream");
+    let gate = Gate::in_front_of(&stream);
+    // SAFETY: no memory is there, which the stand-in finds out; the functions take no data.
+    unsafe {
+        result::memset_d8_async(0x1000, 0, 1, stream.cu_stream()).expect("it is found when it runs");
+        sys::cuStreamAddCallback(stream.cu_stream(), Some(keep_status), std::ptr::null_mut(), 0).result().expect("a callback");
+        result::stream::launch_host_function(stream.cu_stream(), never, std::ptr::null_mut()).expect("a host function");
+    }
+    gate.open();
+    assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_eq!(STATUS.load(Ordering::SeqCst), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS as u32);
 }

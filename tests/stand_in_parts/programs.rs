@@ -1,10 +1,13 @@
 //! Contexts, streams, events, modules and launches.
 
+use std::ffi::c_void;
+use std::sync::Mutex;
+
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaContext, DriverError, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, LaunchConfig, PushKernelArg, result, sys};
 use cudarc::nvrtc::Ptx;
 
-use crate::shared::{SCALE, Seen, code, context, load, scale_function};
+use crate::shared::{Gate, SCALE, Seen, code, context, load, scale_function};
 
 #[test]
 fn a_kernel_of_a_ptx_text_runs_as_its_host_function() {
@@ -224,4 +227,56 @@ fn devices_tell_what_they_are() {
     assert_eq!(code(CudaContext::new(99).map(drop)), CUresult::CUDA_ERROR_INVALID_DEVICE);
     // SAFETY: the driver's own functions; the text is a constant.
     assert_eq!(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY).error_string(), Ok(c"out of memory"));
+}
+
+/// Where host functions of a test write what they see.
+static TOLD: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn ask_the_driver(data: *mut c_void) {
+    let mut current = std::ptr::null_mut();
+    // SAFETY: the place lives for the call.
+    let outcome = unsafe { sys::cuCtxSynchronize() };
+    // SAFETY: as above.
+    unsafe { sys::cuCtxGetCurrent(&raw mut current) };
+    TOLD.lock().expect("no panic").extend([data.addr() as u32, outcome as u32]);
+}
+
+#[test]
+fn a_host_function_runs_in_its_turn_and_may_not_call_the_driver() {
+    let context = context(0);
+    let stream = context.per_thread_stream();
+    let gate = Gate::in_front_of(&stream);
+    // SAFETY: it takes a number for data.
+    unsafe { result::stream::launch_host_function(stream.cu_stream(), ask_the_driver, std::ptr::without_provenance_mut(5)) }
+        .expect("a call");
+    assert_eq!(code(result_of_query(&stream)), CUresult::CUDA_ERROR_NOT_READY);
+    gate.open();
+    stream.synchronize().expect("all is done");
+    assert_eq!(*TOLD.lock().expect("no panic"), [5, CUresult::CUDA_ERROR_NOT_PERMITTED as u32]);
+}
+
+fn result_of_query(stream: &CudaStream) -> Result<(), DriverError> {
+    // SAFETY: the stream is live.
+    unsafe { sys::cuStreamQuery(stream.cu_stream()) }.result()
+}
+
+#[test]
+fn a_process_that_was_forked_cannot_use_its_parents_driver() {
+    load();
+    CudaContext::device_count().expect("it is started");
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn _exit(status: i32) -> !;
+        fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
+    }
+    // SAFETY: the child calls two functions that take no lock that another thread could hold but for a moment, and ends.
+    let child = unsafe { fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { _exit(sys::cuInit(0) as i32) };
+    }
+    let mut status = 0;
+    // SAFETY: the place lives for the call.
+    unsafe { waitpid(child, &raw mut status, 0) };
+    assert_eq!(status >> 8, CUresult::CUDA_ERROR_NOT_INITIALIZED as i32);
 }
