@@ -40,6 +40,8 @@ fn parameters_have_the_sizes_that_a_compiler_gives_them() {
 fn names_are_cpps_unless_they_are_c() {
     let two = entries("__global__ void blur(float* x, const int* y, int n) { }\nextern \"C\" { __global__ void c(void) { } }");
     assert!(two.contains(".entry _Z4blurPfPKii(") && two.contains(".entry c("), "{two}");
+    let views = entries("__global__ void f(resident::View3<const float> v, Words<unsigned, long long>* w) { }");
+    assert!(views.contains(".entry _Z1fN8resident5View3IKfEEP5WordsIjxE("), "{views}");
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn what_it_makes_runs_in_the_stand_in_driver() {
     });
     let ptx = compile_ptx("__global__ void turn(resident::View2<int> v, int added) { }").expect("it compiles");
     let module = context.load_module(ptx).expect("a module");
-    let turn = module.load_function("_Z4turnN8resident5View2I3intEEi").expect("a function");
+    let turn = module.load_function("_Z4turnN8resident5View2IiEEi").expect("a function");
     let stream = context.new_stream().expect("a stream");
     let memory = stream.clone_htod(&[1_i32, 2, 3, 4, 5, 6]).expect("a copy");
     let start = { cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
