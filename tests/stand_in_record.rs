@@ -8,10 +8,10 @@ mod shared;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::sys::CUresult;
-use cudarc::driver::{LaunchConfig, PushKernelArg, result};
+use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
 
-use shared::{code, context, scale_function};
+use shared::{Gate, code, context, scale_function};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -104,11 +104,13 @@ fn queued_work_fails_late_and_loses_its_context() {
     let scale = scale_function(&context);
     let mut memory = stream.clone_htod(&[1.0_f32]).expect("a copy");
     stream.synchronize().expect("all is well");
+    let gate = Gate::in_front_of(&stream);
     resident_stand_in::fail_late(1, 214);
     let mut launch = stream.launch_builder(&scale);
     launch.arg(&mut memory).arg(&2.0_f32);
     // SAFETY: the host function is not run.
     unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.expect("it is queued");
+    gate.open();
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ECC_UNCORRECTABLE);
     std::mem::forget(memory);
 }
@@ -122,4 +124,25 @@ fn a_refused_call_queues_nothing() {
     resident_stand_in::fail_nth("cuMemcpyHtoDAsync_v2", 1, 719);
     assert_eq!(code(stream.memcpy_htod(&[2_u8], &mut memory)), CUresult::CUDA_ERROR_LAUNCH_FAILED);
     assert_eq!(stream.clone_dtoh(&memory).expect("the context is well"), [1]);
+}
+
+#[test]
+fn a_process_that_was_forked_cannot_use_its_parents_driver() {
+    let _alone = alone();
+    CudaContext::device_count().expect("it is started");
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn _exit(status: i32) -> !;
+        fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
+    }
+    // SAFETY: no other thread uses the driver meanwhile (`alone`), so that the child finds its locks free; it ends at once.
+    let child = unsafe { fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { _exit(sys::cuInit(0) as i32) };
+    }
+    let mut status = 0;
+    // SAFETY: the place lives for the call.
+    unsafe { waitpid(child, &raw mut status, 0) };
+    assert_eq!(status >> 8, CUresult::CUDA_ERROR_NOT_INITIALIZED as i32);
 }

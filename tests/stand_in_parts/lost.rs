@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cudarc::driver::sys::{self, CUresult};
-use cudarc::driver::{DevicePtr, LaunchConfig, PushKernelArg, result};
+use cudarc::driver::{CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
 use resident_stand_in::Fault;
 
@@ -88,4 +88,30 @@ fn a_callback_is_told_of_failures_and_a_host_function_is_not_called() {
     gate.open();
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_eq!(STATUS.load(Ordering::SeqCst), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS as u32);
+}
+
+#[test]
+fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
+    let context = context(12);
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    resident_stand_in::register("counted", &[], |_| {
+        RUNS.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    });
+    let ptx = SCALE.replace(".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)", ".visible .entry counted()");
+    let counted = context.load_module(Ptx::from_src(ptx)).expect("a module").load_function("counted").expect("a function");
+    let (stream, other) = (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
+    // SAFETY: the host function touches nothing.
+    let launch = |stream| unsafe { CudaStream::launch_builder(stream, &counted).launch(LaunchConfig::for_num_elems(1)) }.map(drop);
+    let gate = Gate::in_front_of(&stream);
+    launch(&stream).expect("before the failure");
+    // SAFETY: no memory is there, which the stand-in finds out.
+    unsafe { result::memset_d8_async(0x1000, 0, 1, stream.cu_stream()) }.expect("it is found when it runs");
+    launch(&stream).expect("behind the failure");
+    let event = stream.record_event(None).expect("an event");
+    other.wait(&event).expect("a wait");
+    launch(&other).expect("behind it through the event");
+    gate.open();
+    assert_eq!(code(other.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_eq!(RUNS.load(Ordering::SeqCst), 1);
 }

@@ -257,24 +257,3 @@ fn result_of_query(stream: &CudaStream) -> Result<(), DriverError> {
     // SAFETY: the stream is live.
     unsafe { sys::cuStreamQuery(stream.cu_stream()) }.result()
 }
-
-#[test]
-fn a_process_that_was_forked_cannot_use_its_parents_driver() {
-    load();
-    CudaContext::device_count().expect("it is started");
-    unsafe extern "C" {
-        fn fork() -> i32;
-        fn _exit(status: i32) -> !;
-        fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
-    }
-    // SAFETY: the child calls two functions that take no lock that another thread could hold but for a moment, and ends.
-    let child = unsafe { fork() };
-    if child == 0 {
-        // SAFETY: as above.
-        unsafe { _exit(sys::cuInit(0) as i32) };
-    }
-    let mut status = 0;
-    // SAFETY: the place lives for the call.
-    unsafe { waitpid(child, &raw mut status, 0) };
-    assert_eq!(status >> 8, CUresult::CUDA_ERROR_NOT_INITIALIZED as i32);
-}
