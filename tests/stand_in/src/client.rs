@@ -53,12 +53,30 @@ pub fn load(settings: Settings) -> Result<(), String> {
     let library = Library::open_beside_tests(FILE)?;
     let configure: protocol::Configure = library.function(symbol::CONFIGURE)?;
     // SAFETY: the settings live for the call, which copies them.
-    if unsafe { configure(&raw const settings) } != 0 {
+    if unsafe { configure(&raw const settings, false) } != 0 {
         return Err("the stand-in driver was used before it got its settings: load it before the first call of a CUDA driver".to_owned());
     }
     let _first = DRIVER.set(library);
     *loaded = Some(settings);
     Ok(())
+}
+
+/// Makes another machine of it, for the contexts that are made from now on: another seed, for instance.
+///
+/// # Errors
+///
+/// While a context is retained.
+///
+/// # Panics
+///
+/// If the driver is not loaded.
+pub fn change(settings: Settings) -> Result<(), String> {
+    let configure: protocol::Configure = function_of(symbol::CONFIGURE);
+    // SAFETY: the settings live for the call, which copies them.
+    match unsafe { configure(&raw const settings, true) } {
+        0 => Ok(()),
+        _ => Err("a context is retained: release all of them, and with them what holds them, before the machine is changed".to_owned()),
+    }
 }
 
 /// Lets `function` stand for the kernel whose entry has this name, in all modules; it replaces an earlier one. A C++ name may be given as the source

@@ -42,8 +42,8 @@ mod grid;
 mod sync;
 
 pub use client::{
-    Call, calls, fail_any, fail_late, fail_nth, forget_faults, hazards, load, memory_in_use, notes, register, take_calls, take_hazards,
-    take_notes,
+    Call, calls, change, fail_any, fail_late, fail_nth, forget_faults, hazards, load, memory_in_use, notes, register, take_calls,
+    take_hazards, take_notes,
 };
 pub use launch::{Fault, Launch, View};
 pub use protocol::{Access, Length, Parameter};

@@ -134,8 +134,8 @@ pub(crate) mod symbol {
     pub(crate) const MEMORY: &str = "resident_stand_in_memory";
 }
 
-/// `settings`: 0 if they hold from now on, 1 if others already do.
-pub(crate) type Configure = unsafe extern "C" fn(settings: *const crate::Settings) -> u32;
+/// 0 if the settings hold from now on. 1 if others do already, unless it is `again`, or while the machine runs.
+pub(crate) type Configure = unsafe extern "C" fn(settings: *const crate::Settings, again: bool) -> u32;
 pub(crate) type Register =
     unsafe extern "C" fn(name: RawText, parameters: *const Parameter, parameter_count: usize, run: RunLaunch, function: *const c_void);
 /// `take`: forgets what it told.

@@ -24,7 +24,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// One device of 1 GiB with compute capability 9.0, memory pools and a driver of CUDA 13.4, a thread for each stream.
+    /// One device of 1 GiB with compute capability 9.0, memory pools and a driver of CUDA 13.5, a thread for each stream.
     pub fn new() -> Self {
         Self {
             devices: 1,
@@ -32,7 +32,7 @@ impl Settings {
             is_seeded: false,
             seed: 0,
             has_pools: true,
-            driver_version: 13_040,
+            driver_version: 13_050,
             compute_capability: [9, 0],
             peers_reach: true,
             link_bytes_per_second: 0.0,
@@ -63,7 +63,7 @@ impl Settings {
         Self { has_pools: false, ..self }
     }
 
-    /// What `cuDriverGetVersion` says: 13040 for CUDA 13.4. What PTX it takes, and which functions it has, follow.
+    /// What `cuDriverGetVersion` says: 13050 for CUDA 13.5. What PTX it takes, and which functions it has, follow.
     pub fn driver_version(self, driver_version: i32) -> Self {
         Self { driver_version, ..self }
     }

@@ -87,21 +87,38 @@ const VECTORS: [(&str, usize, usize); 9] = [
     ("uchar4", 4, 4),
 ];
 
+/// Words that qualify a type, or point to it.
+const QUALIFIERS: [&str; 10] =
+    ["const", "volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__", "struct", "typename", "*", "&"];
+
 /// Reads a type from its words, qualifiers and all. Nothing: it is not known.
 pub(crate) fn read(words: &[String], names: &Names) -> Option<Type> {
-    let stars = words.iter().filter(|word| matches!(word.as_str(), "*" | "&")).count();
-    let first_star = words.iter().position(|word| matches!(word.as_str(), "*" | "&")).unwrap_or(words.len());
-    let is_const = words[..first_star].iter().any(|word| word == "const");
-    let qualifiers = ["const", "volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__", "struct", "typename", "*", "&"];
-    let core: Vec<String> = words.iter().filter(|word| !qualifiers.contains(&word.as_str())).cloned().collect();
+    let (core, outside) = apart(words);
+    let is_star = |word: &&String| matches!(word.as_str(), "*" | "&");
+    let stars = outside.iter().filter(|word| is_star(word)).count();
+    let is_const = outside.iter().take_while(|word| !is_star(word)).any(|word| *word == "const");
     if stars == 0 {
         return value(&core, names);
     }
     // What is pointed to may be void, or a type that is only named.
     let pointee = value(&core, names).map(|pointee| pointee.symbol);
-    let pointee = pointee.or_else(|| (core == ["void"]).then(|| "v".to_owned())).or_else(|| named(&core))?;
+    let pointee = pointee.or_else(|| (core == ["void"]).then(|| "v".to_owned())).or_else(|| named(&core, names))?;
     let symbol = format!("{}{}{pointee}", "P".repeat(stars), if is_const { "K" } else { "" });
     Some(Type { layout: Layout { len_bytes: 8, alignment: 8, letter: Some('u') }, symbol })
+}
+
+/// The type itself, and what stands around it; what stands inside of `<>` is the type's.
+fn apart(words: &[String]) -> (Vec<String>, Vec<&String>) {
+    let (mut core, mut outside, mut depth) = (Vec::new(), Vec::new(), 0_i32);
+    for word in words {
+        depth += i32::from(word == "<") - i32::from(word == ">");
+        if depth == 0 && QUALIFIERS.contains(&word.as_str()) {
+            outside.push(word);
+        } else {
+            core.push(word.clone());
+        }
+    }
+    (core, outside)
 }
 
 fn value(core: &[String], names: &Names) -> Option<Type> {
@@ -113,7 +130,7 @@ fn value(core: &[String], names: &Names) -> Option<Type> {
     if let Some(words) = names.aliases.get(&text).filter(|words| **words != core) {
         return read(words, names);
     }
-    let symbol = named(core)?;
+    let symbol = named(core, names)?;
     if let Some((_, len_bytes, alignment)) = VECTORS.iter().find(|vector| vector.0 == text) {
         return Some(Type { layout: Layout { len_bytes: *len_bytes, alignment: *alignment, letter: None }, symbol });
     }
@@ -130,16 +147,30 @@ fn view(core: &[String]) -> Option<Layout> {
 }
 
 /// The symbol of a named type: lengths and names, arguments between I and E.
-fn named(core: &[String]) -> Option<String> {
+fn named(core: &[String], names: &Names) -> Option<String> {
     let end = core.iter().position(|word| word == "<").unwrap_or(core.len());
-    let names: Vec<&String> = core[..end].iter().filter(|word| *word != "::").collect();
-    let is_name = |word: &&&String| word.chars().all(|character| character.is_alphanumeric() || character == '_');
-    if names.is_empty() || names.iter().take_while(is_name).count() != names.len() {
+    let path: Vec<&String> = core[..end].iter().filter(|word| *word != "::").collect();
+    let is_name = |word: &&String| word.chars().all(|character| character.is_alphanumeric() || character == '_');
+    if path.is_empty() || !path.iter().all(is_name) {
         return None;
     }
-    let path: String = names.iter().map(|name| format!("{}{name}", name.len())).collect();
-    let arguments: String =
-        core[end..].iter().filter(|word| !matches!(word.as_str(), "<" | ">" | "," | "::")).map(String::as_str).collect();
-    let arguments = if arguments.is_empty() { String::new() } else { format!("I{}{arguments}E", arguments.len()) };
-    Some(if names.len() > 1 { format!("N{path}{arguments}E") } else { format!("{path}{arguments}") })
+    let is_nested = path.len() > 1;
+    let path: String = path.iter().map(|name| format!("{}{name}", name.len())).collect();
+    let arguments = arguments(core.get(end + 1..core.len().saturating_sub(1)).unwrap_or_default(), names);
+    Some(if is_nested { format!("N{path}{arguments}E") } else { format!("{path}{arguments}") })
+}
+
+/// Types by their symbols; what is no type as it stands there.
+fn arguments(words: &[String], names: &Names) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    let symbol = |words: &[String]| read(words, names).map_or_else(|| words.concat(), |known| qualified(words, &known.symbol));
+    format!("I{}E", words.split(|word| word == ",").map(symbol).collect::<String>())
+}
+
+/// A value that is const says so inside of a type's arguments.
+fn qualified(words: &[String], symbol: &str) -> String {
+    let is_const_value = words.iter().any(|word| word == "const") && !words.iter().any(|word| word == "*");
+    if is_const_value { format!("K{symbol}") } else { symbol.to_owned() }
 }

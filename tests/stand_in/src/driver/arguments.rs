@@ -58,6 +58,11 @@ impl<T: Copy> In<T> {
         self.nth(0)
     }
 
+    /// The place of a value, where a result of another type goes.
+    pub(super) fn place<R>(self, index: usize) -> Out<R> {
+        Out(self.0.wrapping_add(index).cast_mut().cast())
+    }
+
     /// A value of the array.
     pub(super) fn nth(self, index: usize) -> Outcome<T> {
         if self.0.is_null() {

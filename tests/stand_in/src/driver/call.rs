@@ -16,7 +16,7 @@ pub(super) struct Call {
     pub(super) code: u32,
 }
 
-/// Calls remembered; beyond that they are only counted.
+/// Calls remembered until they are taken; what comes beyond that is not.
 const CALLS_MAX: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -122,9 +122,10 @@ pub(super) fn notes(take: bool) -> Vec<String> {
 
 fn begin(name: &'static str) -> usize {
     with(|record| {
-        if record.calls.len() < CALLS_MAX {
-            record.calls.push(Call { name, len_bytes: 0, stream: 0, code: 0 });
+        if record.calls.len() == CALLS_MAX {
+            return usize::MAX;
         }
+        record.calls.push(Call { name, len_bytes: 0, stream: 0, code: 0 });
         record.taken + record.calls.len()
     })
 }

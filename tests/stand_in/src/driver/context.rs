@@ -1,9 +1,10 @@
 //! Contexts: who is current on a thread, what is lost, what belongs together.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use super::code::{Code, Outcome};
 use super::handle::{self, Handle};
@@ -33,6 +34,8 @@ struct Lists {
     /// Every queue there ever was, for looking up failures.
     queues: Vec<QueueId>,
     peers: BTreeSet<usize>,
+    /// The default streams that belong to threads.
+    per_thread: HashMap<ThreadId, Arc<Stream>>,
 }
 
 thread_local! {
@@ -89,13 +92,26 @@ impl Context {
         }
     }
 
-    /// A stream of it, by handle: 0 and 1 are the NULL stream. Others' are refused.
+    /// A stream of it, by handle: 0 and 1 are the NULL stream, 2 is the calling thread's own. Other contexts' are refused.
     pub(super) fn stream(&self, handle: Handle) -> Outcome<Arc<Stream>> {
         super::call::set_stream(handle);
         if handle <= 1 {
             return Ok(Arc::clone(&self.legacy));
         }
+        if handle == 2 {
+            return self.stream_of_thread();
+        }
         handle::stream(handle).ok().filter(|stream| stream.context == self.handle).ok_or(Code::INVALID_HANDLE)
+    }
+
+    fn stream_of_thread(&self) -> Outcome<Arc<Stream>> {
+        let thread = thread::current().id();
+        if let Some(stream) = self.lists().per_thread.get(&thread) {
+            return Ok(Arc::clone(stream));
+        }
+        let stream = Stream::new(self, 0, 0)?;
+        self.lists().per_thread.insert(thread, Arc::clone(&stream));
+        Ok(stream)
     }
 
     /// Takes a stream in.

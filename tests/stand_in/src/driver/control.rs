@@ -15,10 +15,10 @@ use crate::settings::Settings;
 ///
 /// `settings` is valid for the call.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings) -> u32 {
+unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings, again: bool) -> u32 {
     // SAFETY: the caller's promise.
     let settings = unsafe { settings.read() };
-    u32::from(!machine::configure(settings))
+    u32::from(!machine::configure(settings, again))
 }
 
 /// `protocol::Register`.

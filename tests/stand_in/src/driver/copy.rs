@@ -217,7 +217,7 @@ fn queue_copy(context: &Context, stream: &Stream, source: Resolved, destination:
             source_device,
             parts: smallvec![part],
             loss: FailureKind::Body,
-            depends,
+            depends: work::with_late_failure(depends),
             label: work::label(text),
         }))
     };

@@ -39,7 +39,7 @@ pub(super) fn submit(
             pattern: Bytes::from_slice(pattern),
             poison: false,
             loss: FailureKind::Body,
-            depends,
+            depends: work::with_late_failure(depends),
             label: work::label("fill"),
         }))
     })?;

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::arguments::In;
 use super::code::{Code, Outcome};
 use super::context::Context;
+use super::handle::{self, Handle};
 use super::module::Function;
 use super::ptx::Slot;
 use super::stream::Stream;
@@ -65,7 +66,7 @@ pub(super) fn launch(context: &Context, stream: &Stream, function: &Function, sh
     }
     let Packing { arguments, prepared, .. } = packing;
     let body = Arc::new(LaunchBody { name: Arc::from(name.as_str()), kernel, shape, prepared });
-    work::submit_body(stream, context, body, arguments).map(drop)
+    work::submit_kernel(stream, context, body, arguments).map(drop)
 }
 
 /// The host function under an entry's name, or under the name that a C++ compiler made it of.
@@ -270,10 +271,11 @@ fn argument(start: *mut u8, len_bytes: u64, element_bytes: u32, extents: &[i64])
     RawArgument { start, len_bytes, extents: extents.as_ptr(), dimensions: extents.len() as u32 / 2, element_bytes }
 }
 
-/// Queues a function of the host; `status` is the result that a stream's callback gets.
+/// Queues a function of the host. A stream's callback is called whatever has failed before, and told; others are not called then.
 pub(super) fn launch_host(context: &Context, stream: &Stream, function: HostFunction) -> Outcome {
-    let body = Arc::new(HostBody { name: Arc::from("host function"), function });
-    work::submit_body(stream, context, body, Arguments::default()).map(drop)
+    let body = Arc::new(HostBody { name: Arc::from("host function"), context: context.handle, function });
+    let is_told = matches!(function, HostFunction::Callback { .. });
+    work::submit_host(stream, context, body, is_told).map(drop)
 }
 
 /// A function that is called between other work of a stream.
@@ -293,6 +295,8 @@ unsafe impl Sync for HostFunction {}
 #[derive(Debug)]
 struct HostBody {
     name: Arc<str>,
+    /// By handle: a body in a queue that held its context would keep both for ever.
+    context: Handle,
     function: HostFunction,
 }
 
@@ -306,8 +310,11 @@ unsafe impl Body for HostBody {
         match self.function {
             // SAFETY: the caller of the driver promises that the function may be called once with its data, on any thread.
             HostFunction::Plain { function, data } => unsafe { function(data) },
-            // SAFETY: as above.
-            HostFunction::Callback { function, stream, data } => unsafe { function(stream, Code::SUCCESS.0, data) },
+            HostFunction::Callback { function, stream, data } => {
+                let status = handle::context(self.context).and_then(|context| context.check());
+                // SAFETY: as above.
+                unsafe { function(stream, status.err().unwrap_or(Code::SUCCESS).0, data) }
+            }
         }
     }
 }

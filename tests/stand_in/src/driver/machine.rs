@@ -1,7 +1,7 @@
 //! The machine: its settings, its devices, and their primary contexts.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::code::{Code, Outcome};
@@ -40,18 +40,37 @@ struct Slot {
     flags: u32,
 }
 
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
+static SETTINGS: RwLock<Option<Settings>> = RwLock::new(None);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
-static INITIALISED: AtomicBool = AtomicBool::new(false);
+/// The process that called `cuInit`; 0 before.
+static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
-/// Says what the machine is like; `false` if that is settled.
-pub(super) fn configure(settings: Settings) -> bool {
-    SETTINGS.set(settings).is_ok()
+/// Says what the machine is like; `false` if it is settled already, or if it runs: a context is retained.
+pub(super) fn configure(settings: Settings, again: bool) -> bool {
+    let mut state = state();
+    let mut known = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
+    let is_running = state.as_ref().is_some_and(|state| state.slots.iter().any(|slot| slot.context.is_some()));
+    if is_running || !again && known.is_some() {
+        return false;
+    }
+    *known = Some(settings);
+    drop(known);
+    let devices = state.as_mut().map(|state| {
+        state.slots.clear();
+        std::mem::take(&mut state.devices)
+    });
+    drop(state);
+    // With no lock held: the engines' last handles.
+    devices.into_iter().flatten().for_each(|device| device.forget_pools());
+    true
 }
 
 /// What the machine is like: as configured, or as `Settings::new` says if it is used without.
-pub(super) fn settings() -> &'static Settings {
-    SETTINGS.get_or_init(Settings::new)
+pub(super) fn settings() -> Settings {
+    if let Some(settings) = *SETTINGS.read().unwrap_or_else(PoisonError::into_inner) {
+        return settings;
+    }
+    *SETTINGS.write().unwrap_or_else(PoisonError::into_inner).get_or_insert_default()
 }
 
 /// `cuInit`.
@@ -59,13 +78,15 @@ pub(super) fn initialise() -> Outcome {
     if settings().devices == 0 {
         return Err(Code::NO_DEVICE);
     }
-    INITIALISED.store(true, Ordering::Release);
-    Ok(())
+    // A child of a process that has started the driver cannot use it.
+    let us = std::process::id();
+    let before = INITIALISED_BY.compare_exchange(0, us, Ordering::AcqRel, Ordering::Acquire);
+    if before.is_ok() || before == Err(us) { Ok(()) } else { Err(Code::NOT_INITIALIZED) }
 }
 
-/// Refuses what comes before `cuInit`.
+/// Refuses what comes before `cuInit`, or in a child of the process that called it.
 pub(super) fn check_initialised() -> Outcome {
-    if INITIALISED.load(Ordering::Acquire) { Ok(()) } else { Err(Code::NOT_INITIALIZED) }
+    if INITIALISED_BY.load(Ordering::Acquire) == std::process::id() { Ok(()) } else { Err(Code::NOT_INITIALIZED) }
 }
 
 /// The number of a device that is there.

@@ -40,7 +40,6 @@ impl State {
     fn depends(&self, queue: QueueId) -> Dependencies {
         let mut depends: Dependencies = self.waited.iter().map(|(queue, position)| (*queue, *position)).collect();
         depends.push((queue, self.last));
-        depends.extend(work::late_failure());
         depends
     }
 }
@@ -87,7 +86,7 @@ impl Stream {
         Ok(position)
     }
 
-    /// What work depends on that is queued now: what came before in this stream, what the stream has waited for, and what a test asked for.
+    /// What work depends on that is queued now: what came before in this stream, and what the stream has waited for.
     pub(super) fn depends(&self) -> Dependencies {
         self.state().depends(self.queue.id())
     }

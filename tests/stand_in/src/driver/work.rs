@@ -47,8 +47,13 @@ pub(super) fn code_of_error(error: &BackendError) -> Code {
     code
 }
 
-/// Where a test asked for it, something that has failed already, for the next piece of work to depend on: then that fails in its turn.
-pub(super) fn late_failure() -> Option<(QueueId, Position)> {
+/// What a copy, a fill or a launch depends on: what its stream says, and, where a test asked for its failure, something that has failed already.
+pub(super) fn with_late_failure(mut depends: Dependencies) -> Dependencies {
+    depends.extend(late_failure());
+    depends
+}
+
+fn late_failure() -> Option<(QueueId, Position)> {
     let code = call::late_fault()?;
     let (queue, position) = (QueueId::next(), Position(1));
     let cause = format!("{CODE_PREFIX}{}", code.0);
@@ -58,11 +63,20 @@ pub(super) fn late_failure() -> Option<(QueueId, Position)> {
     Some((queue, position))
 }
 
-/// Queues a body. The one place that says how a launch is made for the engine.
-pub(super) fn submit_body(stream: &Stream, context: &Context, body: Arc<dyn Body>, arguments: Arguments) -> Outcome<Position> {
-    stream.submit(context, |depends| launch(body, arguments, depends))
+/// Queues a kernel.
+pub(super) fn submit_kernel(stream: &Stream, context: &Context, body: Arc<dyn Body>, arguments: Arguments) -> Outcome<Position> {
+    stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
 }
 
+/// Queues a function of the host. One that is told of failures depends on nothing, and what comes behind it depends on what came before it.
+pub(super) fn submit_host(stream: &Stream, context: &Context, body: Arc<dyn Body>, is_told: bool) -> Outcome<Position> {
+    if is_told {
+        return stream.ordered(context, |queue| queue.submit(launch(body, Arguments::default(), Dependencies::new())));
+    }
+    stream.submit(context, |depends| launch(body, Arguments::default(), depends))
+}
+
+/// The one place that says how a launch is made for the engine.
 fn launch(body: Arc<dyn Body>, arguments: Arguments, depends: Dependencies) -> Work {
     // The body knows the grid that it was launched with; the engine does not look at it.
     Work::Launch(LaunchWork { code: crate::backend::Code::Host(body), grid: Grid::new(1, 1), arguments, depends, site: Location::caller() })

@@ -23,7 +23,7 @@ driver_functions! {
     cuModuleLoadDataEx(module: Out<Handle>, image: Text, count: u32, options: In<u32>, values: In<*mut c_void>) {
         let outcome = load(module, image);
         if outcome.is_err() {
-            tell(count, options, values)?;
+            tell(outcome, count, options, values)?;
         }
         outcome
     }
@@ -123,22 +123,22 @@ fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
     Ok((context, function))
 }
 
-/// Writes a log of what is wrong with an image, where the caller has room for one.
-fn tell(count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
-    let options = (0..count as usize).map(|index| Ok((options.nth(index)?, values.nth(index)?))).collect::<Outcome<Vec<_>>>()?;
-    let value = |option| options.iter().find(|(known, _)| *known == option).map(|(_, value)| *value);
-    let (Some(log), Some(len_bytes)) = (value(ERROR_LOG), value(ERROR_LOG_BYTES)) else { return Ok(()) };
+/// Writes a log of what is wrong with an image, where the caller has room for one, and how long it is.
+fn tell(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
+    let options = (0..count as usize).map(|index| options.nth(index)).collect::<Outcome<Vec<u32>>>()?;
+    let place = |option| options.iter().position(|known| *known == option);
+    let (Some(log), Some(room)) = (place(ERROR_LOG), place(ERROR_LOG_BYTES)) else { return Ok(()) };
+    let text = match outcome {
+        Err(code) if code == Code::INVALID_PTX => "ptxas fatal   : no PTX that the stand-in can read, or one for newer devices than this",
+        Err(code) if code == Code::UNSUPPORTED_PTX_VERSION => "ptxas fatal   : PTX of a newer version than the driver's",
+        _ => "device kernel image is invalid",
+    };
     // The size is passed in the pointer's place, as a number.
-    let text = b"ptxas fatal : the stand-in finds no .version, .target and .entry that it can read";
-    let room_bytes = (len_bytes.addr()).saturating_sub(1);
-    let log = Out::<u8>::at(log);
-    text.iter()
-        .copied()
-        .take(room_bytes)
-        .chain([0])
-        .enumerate()
-        .take(len_bytes.addr())
-        .try_for_each(|(index, byte)| log.nth(index).set(byte))
+    let room_bytes = values.nth(room)?.addr();
+    let log = Out::<u8>::at(values.nth(log)?);
+    let written = text.len().min(room_bytes.saturating_sub(1));
+    text.bytes().take(written).chain([0]).take(room_bytes).enumerate().try_for_each(|(index, byte)| log.nth(index).set(byte))?;
+    values.place(room).set(written)
 }
 
 fn active_blocks(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize) -> Outcome {

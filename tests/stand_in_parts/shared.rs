@@ -1,9 +1,12 @@
 //! What the tests of the stand-in driver share.
 
-use std::sync::{Arc, Mutex};
+#![allow(dead_code, reason = "each program of tests uses some of it")]
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, mpsc};
 
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaContext, CudaFunction, DriverError};
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
 use resident_stand_in::{Access, Length, Parameter, Settings};
 
@@ -21,9 +24,9 @@ ret;
 }
 ";
 
-/// Eight devices, of which tests that lose one take their own.
+/// Thirteen devices, of which tests that lose one take their own.
 pub(crate) fn load() {
-    resident_stand_in::load(Settings::new().devices(8)).expect("the stand-in loads");
+    resident_stand_in::load(Settings::new().devices(13)).expect("the stand-in loads");
 }
 
 pub(crate) fn context(ordinal: usize) -> Arc<CudaContext> {
@@ -68,4 +71,30 @@ impl Seen {
     pub(crate) fn get(&self) -> String {
         self.0.lock().expect("no panic").clone()
     }
+}
+
+/// Work in a stream that waits until the test lets it go on.
+pub(crate) struct Gate(mpsc::Sender<()>);
+
+impl Gate {
+    /// What is queued from now on comes behind the gate.
+    pub(crate) fn in_front_of(stream: &CudaStream) -> Self {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let data = Box::into_raw(Box::new(receiver)).cast();
+        stream.context().bind_to_thread().expect("a context");
+        // SAFETY: the function takes the box that it is given, once.
+        unsafe { cudarc::driver::result::stream::launch_host_function(stream.cu_stream(), wait_at_gate, data) }.expect("a host function");
+        Self(sender)
+    }
+
+    /// Lets the stream go on, as dropping it does.
+    pub(crate) fn open(self) {
+        drop(self.0);
+    }
+}
+
+unsafe extern "C" fn wait_at_gate(data: *mut c_void) {
+    // SAFETY: `in_front_of` passed this very box, and the driver calls once.
+    let receiver = unsafe { Box::from_raw(data.cast::<mpsc::Receiver<()>>()) };
+    let _opened = receiver.recv();
 }
