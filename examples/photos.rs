@@ -85,7 +85,6 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<String> {
-    let _here = Device::cpu().enter(); // delete this line once the kernels have a .cuda body
     let studio = Studio { album: Album::open(arguments.input.as_deref())?, kernels: Kernels::new(), settings: arguments.settings };
     if let Some(folder) = &arguments.output {
         std::fs::create_dir_all(folder).map_err(|error| Failure::input(format_args!("cannot make {}: {error}", folder.display())))?;

@@ -142,6 +142,7 @@ impl Grid {
 
     /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at most `block_max` along each axis: longer rows for one
     /// axis, else blocks as wide as before and as high or deep as fits. Any other grid as it is.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device keeps the blocks that it is given"))]
     pub(crate) fn in_blocks_of(self, threads_max: u32, block_max: Extent3) -> Self {
         const WARP: u64 = 32;
         let GridShape::Cover { surplus, .. } = self.shape else { return self };

@@ -255,6 +255,16 @@ fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
 }
 
 #[test]
+fn requirements_hold_for_the_grid_that_the_device_chose() {
+    let (device, _alone) = gpu();
+    let exact = where_am_i_kernel().require("1280 threads", |grid, _| grid.blocks().count() * grid.threads().count() == 1280);
+    let mut seen = SmartArray::<u32, _>::zeros(5);
+    exact.launch_on(&device.stream(), Grid::cover(1280), (&mut seen,)).expect("five blocks of 256");
+    let error = exact.launch_on(&device.stream(), Grid::cover(1280).auto(), (&mut seen,)).expect_err("two blocks of 1024");
+    assert!(matches!(error, Error::Requirement { .. }), "{error}");
+}
+
+#[test]
 fn an_empty_launch_is_legal_and_launches_nothing() {
     let (device, _alone) = gpu();
     let mut nothing = SmartArray::<f32, _>::uninit(0);

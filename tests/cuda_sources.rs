@@ -25,7 +25,7 @@ const ALL_VIEWS: &str = r#"
 extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<const float> x1, resident::View2<float> x2,
                                      resident::View3<double> x3, resident::View4<unsigned char> x4, resident::View5<const long long> x5,
                                      resident::View6<short> x6) {
-    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    long long i = resident::thread();
     if (i >= x6.size() || !x0.contains() || !x1.contains(i) || !x2.contains(i, 0) || !x3.contains(i, 0, 0) || !x4.contains(i, 0, 0, 0)) return;
     x2(i, 0) = x0() + x1(i) + x2.at(i) + x1.shape[0] + x2.strides[1];
     x3(i, 0, 0) = x4(i, 0, 0, 0) + x5(0, 0, 0, 0, i) + x6(0, 0, 0, 0, 0, i);
@@ -107,6 +107,14 @@ fn every_cuda_source_compiles_for_every_architecture() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The first program is printed in the README with its device code.
+#[test]
+fn the_readme_prints_what_is_compiled_here() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = |path: &str| fs::read_to_string(root.join(path)).expect("it is there");
+    assert!(text("README.md").contains(text("examples/first_array.cu").trim_end()), "README.md and examples/first_array.cu differ");
 }
 
 #[test]

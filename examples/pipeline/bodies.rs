@@ -129,10 +129,12 @@ pub(crate) fn overlay(photo: ArrayView3<'_, u8>, edges: ArrayView2<'_, u8>, mut 
     });
 }
 
-/// The weights of a Gaussian out to three sigma, which add up to 1; a sigma of 0 leaves things as they are.
+/// The weights of a Gaussian out to three sigma, which add up to 1; a sigma of 0 leaves things as they are. The exponential is rounded once, from more
+/// digits than are kept: so every device comes to the same, whatever its library's last digit is.
 fn gaussian(sigma: f32) -> Vec<f32> {
     let radius = (3.0 * sigma).ceil() as i32;
-    let bell = |distance: i32| if distance == 0 { 1.0 } else { (-((distance * distance) as f32) / (2.0 * sigma * sigma)).exp() };
+    let exponent = |distance: i32| -((distance * distance) as f32) / (2.0 * sigma * sigma);
+    let bell = |distance: i32| if distance == 0 { 1.0 } else { f64::from(exponent(distance)).exp() as f32 };
     let weights: Vec<f32> = (-radius..=radius).map(bell).collect();
     let sum: f32 = weights.iter().sum();
     weights.iter().map(|weight| weight / sum).collect()

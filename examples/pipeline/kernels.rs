@@ -1,7 +1,7 @@
 //! The kernels: their signatures say what is read and what is written, their requirements which shapes belong together.
 
 use resident::ndarray::{Ix2, Ix3};
-use resident::{In, InOut, Kernel, Out};
+use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
 use crate::bodies;
 
@@ -34,19 +34,30 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     pub(crate) fn new() -> Self {
+        let blur_rows = blur("blur_rows").host(|_grid, (sigma, source, target)| bodies::blur_rows(sigma, source, target));
+        let blur_columns = blur("blur_columns").host(|_grid, (sigma, source, target)| bodies::blur_columns(sigma, source, target));
         Self {
-            grey: grey(),
-            blur_rows: blur("blur_rows").host(|_grid, (sigma, source, target)| bodies::blur_rows(sigma, source, target)),
-            blur_columns: blur("blur_columns").host(|_grid, (sigma, source, target)| bodies::blur_columns(sigma, source, target)),
-            sobel: sobel(),
-            thin: thin(),
-            candidates: candidates(),
-            unite: Unite::new("unite").host(|_grid, (labels,)| bodies::unite(labels)),
-            anchor: anchor(),
-            keep: keep(),
-            overlay: overlay(),
+            grey: on_gpus(grey()),
+            blur_rows: on_gpus(blur_rows),
+            blur_columns: on_gpus(blur_columns),
+            sobel: on_gpus(sobel()),
+            thin: on_gpus(thin()),
+            candidates: on_gpus(candidates()),
+            unite: on_gpus(Unite::new("unite").host(|_grid, (labels,)| bodies::unite(labels))),
+            anchor: on_gpus(anchor()),
+            keep: on_gpus(keep()),
+            overlay: on_gpus(overlay()),
         }
     }
+}
+
+/// Gives one of the kernels above its device body.
+fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
+    // Products and sums are rounded one by one, as on the host.
+    let source = CudaSource::c(include_str!("kernels.cu")).option("--fmad=false");
+    // SAFETY: each function there has the signature of the kernel that is called like it. It looks at elements of its views alone, by the shape of the one
+    // over which its threads go and by the requirements, which tie the other shapes to that one; labels are followed downwards only, within the view.
+    unsafe { kernel.cuda(source) }
 }
 
 fn grey() -> Grey {

@@ -60,7 +60,6 @@ fn main() -> ExitCode {
 
 /// The whole program; what it has to say comes back as text.
 fn run(arguments: &Arguments) -> std::result::Result<String, Failure> {
-    let _here = Device::cpu().enter(); // delete this line once the kernels have a .cuda body
     let progress = Progress::start(LAUNCHES + OTHER_STEPS);
     progress.begin("read");
     let photo = SmartArray::from(arguments.input.as_deref().map_or_else(picture::built_in, picture::read)?).named("photo");

@@ -48,7 +48,12 @@ fn counted(grey: ArrayView2<'_, f32>) -> Vec<u32> {
 fn blurred(source: ArrayView2<'_, f32>, sigma: f32) -> Array2<f32> {
     let radius = (3.0 * sigma).ceil() as usize;
     let distances = Array1::range(-(radius as f32), radius as f32 + 0.5, 1.0);
-    let weights = distances.mapv(|distance| if distance == 0.0 { 1.0 } else { (-(distance * distance) / (2.0 * sigma * sigma)).exp() });
+    let exponents = distances.mapv(|distance: f32| -(distance * distance) / (2.0 * sigma * sigma));
+    let weights = Zip::from(&distances).and(&exponents).map_collect(
+        |&distance, &exponent| {
+            if distance == 0.0 { 1.0 } else { f64::from(exponent).exp() as f32 }
+        },
+    );
     let sum = weights.iter().fold(0.0, |sum, weight| sum + weight);
     let padded = padded_columns(source, radius);
     let mut result = Array2::zeros(source.raw_dim());

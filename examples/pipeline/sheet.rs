@@ -29,13 +29,15 @@ pub(crate) fn sheet_columns(columns: usize) -> usize {
 }
 
 fn kernel() -> SheetKernel {
-    SheetKernel::new("sheet")
+    let kernel = SheetKernel::new("sheet")
         .require("photograph and gradient have one size", |_grid, (photo, strength, _, _)| photo.shape()[..2] == strength.shape()[..])
         .require("photograph and overlay have one shape", |_grid, (photo, _, overlay, _)| photo.shape() == overlay.shape())
         .require("the sheet holds three pictures and two gaps", |_grid, (photo, _, _, sheet)| {
             sheet.shape()[..] == [photo.shape()[0], sheet_columns(photo.shape()[1]), 3]
         })
-        .host(|_grid, (photo, strength, overlay, sheet)| body(photo, strength, overlay, sheet))
+        .host(|_grid, (photo, strength, overlay, sheet)| body(photo, strength, overlay, sheet));
+    // SAFETY: it writes the sheet by its shape, which the requirements tie to those of the three pictures that it reads.
+    unsafe { kernel.cuda(include_str!("sheet.cu")) }
 }
 
 pub(crate) fn body(

@@ -21,7 +21,9 @@ pub(crate) mod cuda;
 pub(crate) mod embedded;
 pub(crate) mod extent;
 pub(crate) mod failure;
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "device code is for backends that a build may lack"))]
 pub(crate) mod program;
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as for `program`"))]
 pub(crate) mod prototype;
 pub(crate) mod scope;
 pub(crate) mod work;

@@ -64,7 +64,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// Adds a requirement on grid and arguments, checked at each launch before anything moves: arrays show `len()` and `shape()`, scalars their
-    /// value. The text completes "kernel k requires that ...".
+    /// value. The text completes "kernel k requires that ...". It is asked again if a device chose another grid (`Grid::auto`).
     #[must_use]
     pub fn require(
         self,
@@ -161,7 +161,9 @@ impl<S: Signature> Kernel<S> {
     fn launch_from<A: Arguments<S>>(&self, stream: &Stream, grid: Grid, arguments: &A, site: &'static Location<'static>) -> Result<()> {
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
-            let (code, grid) = self.code_on(stream.device_ref(), grid)?;
+            let (code, fitted) = self.code_on(stream.device_ref(), grid)?;
+            self.check_again(grid, fitted, bound)?;
+            let grid = fitted;
             queue::launch(&Launch { code, title: &self.inner.title, grid, bound, site }, stream)
         })
     }
@@ -251,6 +253,7 @@ impl<S: Signature> Kernel<S> {
             let (code, body) = self.host_body()?;
             let (title, name) = (&*self.inner.title, &*self.inner.name);
             let bodies = Bodies { title, name, host: (code, body, grid), device: self.code_on(device, grid)?, site };
+            self.check_again(grid, bodies.device.1, bound)?;
             compare::first_difference(bodies, &device.stream(), bound, &S::judges(), tolerance)
         })
     }
@@ -297,6 +300,12 @@ impl<S: Signature> Kernel<S> {
             }
         }
         super::flat::check(&self.inner.name, bound)
+    }
+
+    /// A requirement on the grid is one on the grid that is launched: a device that chose another one answers for that.
+    #[inline]
+    fn check_again(&self, grid: Grid, fitted: Grid, bound: &[Bound<'_>]) -> Result<()> {
+        if grid.is_auto() && grid != fitted { self.check(fitted, bound) } else { Ok(()) }
     }
 
     fn bad_grid(&self, grid: Grid, fault: &str) -> Error {

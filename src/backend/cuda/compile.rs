@@ -237,7 +237,15 @@ fn missing() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Target, c_string};
+    use super::{Target, c_string, missing};
+
+    #[test]
+    fn a_missing_compiler_is_told_with_what_to_do() {
+        let text = missing();
+        for words in ["nvrtc", "`nvidia-cuda-nvrtc`", "CUDA toolkit", "`CudaSource::ptx`", "`CudaSource::cubin`"] {
+            assert!(text.contains(words), "{text}");
+        }
+    }
 
     #[test]
     fn a_device_gets_machine_code_or_the_newest_older_ptx() {

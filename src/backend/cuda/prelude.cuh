@@ -38,7 +38,7 @@ struct View {
         return count;
     }
 
-    /// The element that is the n-th in index order, the last axis running fastest: for kernels with one thread for each element of any shape.
+    /// The element that is the n-th in index order, the last axis running fastest.
     __host__ __device__ __forceinline__ T &at(long long n) const {
         long long place = 0;
         for (int axis = N - 1; axis > 0; --axis) {
@@ -81,6 +81,13 @@ template <typename T> using View3 = View<T, 3>;
 template <typename T> using View4 = View<T, 4>;
 template <typename T> using View5 = View<T, 5>;
 template <typename T> using View6 = View<T, 6>;
+
+/// The number of this thread in the whole grid: block after block, x running fastest. For kernels with one thread for each element of any shape.
+__device__ __forceinline__ long long thread() {
+    long long block = blockIdx.x + gridDim.x * (blockIdx.y + static_cast<long long>(gridDim.y) * blockIdx.z);
+    long long threads = static_cast<long long>(blockDim.x) * blockDim.y * blockDim.z;
+    return block * threads + threadIdx.x + blockDim.x * (threadIdx.y + static_cast<long long>(blockDim.y) * threadIdx.z);
+}
 
 static_assert(sizeof(View2<float>) == 40, "pointer, shape and strides, as the library packs them");
 
