@@ -186,7 +186,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.expect_newest(place, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
-            let upto = At::position(stream.queue().tail());
+            let upto = At::position(stream.queue().fence());
             transfer::mark_foreign(request, stream, &acquired, Access::ReadWrite, upto, depends)
         })
     }

@@ -162,8 +162,8 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         self.settle_orphans();
         // All of it is waited for before anything is told: a call tells one failure, and leaves the others to the next.
-        let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().tail())];
-        all.extend(self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().tail())));
+        let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().fence())];
+        all.extend(self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().fence())));
         all.extend(self.0.visits.lock().iter().cloned());
         for (stream, position) in &all {
             let waited = stream.queue().synchronize_to(*position);

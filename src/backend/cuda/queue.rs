@@ -276,13 +276,20 @@ impl QueueCore {
         Ok(pending)
     }
 
-    /// Queues an event behind everything, and remembers it.
+    /// Draws a position without queueing anything. Others queue on this stream too, unseen: what they queued so far lies before it, which cannot be
+    /// said of the tail, and nothing is known to be over up to it.
+    fn fence(&self) -> Position {
+        self.draw(&mut self.line())
+    }
+
+    /// Queues an event behind everything, and remembers it. It has a position of its own: what others queued behind the last work of ours lies before
+    /// it, and no earlier event stands for it.
     fn record(self: &Arc<Self>, timing: bool) -> Result<CudaEvent, BackendError> {
         self.enter()?;
         let event = Arc::new(self.device.events().take(timing)?);
         let mut line = self.line();
         self.note_locked(event.record(self.raw_stream()))?;
-        let position = Position(line.tail);
+        let position = self.draw(&mut line);
         line.keep(position, Arc::clone(&event));
         Ok(CudaEvent::new(Arc::clone(self), position, event))
     }
@@ -385,6 +392,10 @@ impl Queue for CudaQueue {
 
     fn tail(&self) -> Position {
         self.0.tail()
+    }
+
+    fn fence(&self) -> Position {
+        self.0.fence()
     }
 
     fn completed(&self) -> Position {
