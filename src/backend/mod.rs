@@ -163,6 +163,8 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
     /// Wakes `waker` once everything queued so far has completed.
     fn notify(&self, waker: Waker) -> Result<(), BackendError>;
+    /// The concrete queue, for the backend's own public face.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A recorded event.

@@ -17,6 +17,8 @@ use smallvec::SmallVec;
 use crate::audit::{Flow, SharedTraffic, Traffic};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
 use crate::backend::{Backend, Capacity, DeviceKind, MemoryUsage, Position};
+#[cfg(feature = "cuda")]
+use crate::backend::Queue;
 use crate::error::{Error, Result};
 use crate::sync::{self, DeviceLevel, Mutex};
 
@@ -152,6 +154,24 @@ impl Device {
         self.forget_unused_streams();
         self.0.streams.lock().push(Arc::clone(&core));
         Ok(Stream::of(self.clone(), Some(core)))
+    }
+
+    /// The stream of this device that `is_it` knows, if one is alive; else one over the queue that `make` gives. One look and one entry: a stream of
+    /// others that is adopted twice is one stream.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn stream_where(&self, is_it: impl Fn(&dyn Queue) -> bool, make: impl FnOnce() -> Arc<dyn Queue>) -> Stream {
+        if is_it(self.0.default.queue()) {
+            return self.stream();
+        }
+        self.forget_unused_streams();
+        let mut streams = self.0.streams.lock();
+        let known = streams.iter().find(|stream| is_it(stream.queue())).cloned();
+        let core = known.unwrap_or_else(|| {
+            let core = Arc::new(StreamCore::new(make(), self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
+            streams.push(Arc::clone(&core));
+            core
+        });
+        Stream::of(self.clone(), Some(core))
     }
 
     /// Waits for all work that touches this device's memory, on whatever stream it is queued.
