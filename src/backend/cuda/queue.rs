@@ -352,7 +352,7 @@ impl CudaQueue {
 
     /// cudarc's object.
     pub(crate) fn stream(&self) -> &Arc<CudaStream> {
-        &self.0.stream
+        self.0.stream()
     }
 
     /// Whether an object of cudarc's is of this very stream.
