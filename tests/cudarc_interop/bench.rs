@@ -28,6 +28,11 @@ impl Bench {
         stand_in::take_calls().into_iter().map(|call| call.name).collect()
     }
 
+    /// The same, which stay there for others to see.
+    pub(crate) fn calls_so_far(&self) -> Vec<String> {
+        stand_in::calls().into_iter().map(|call| call.name).collect()
+    }
+
     /// Everything that was queued is over, and was ordered.
     #[track_caller]
     pub(crate) fn finish(self) {

@@ -112,7 +112,7 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     bench.calls();
     let opening = [before.open_after("cuMemcpyDtoDAsync_v2"), after.open_after("cuMemcpyDtoDAsync_v2")];
     let ((), report) = audit::capture(|| foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap());
-    let calls = bench.calls();
+    let calls = bench.calls_so_far();
     stream.cudarc().unwrap().memset_zeros(&mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();
     opening.into_iter().for_each(|thread| thread.join().unwrap());
 
