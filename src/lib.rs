@@ -52,6 +52,8 @@ mod device;
 mod element;
 mod error;
 mod grid;
+#[cfg(feature = "cuda")]
+mod interop;
 mod launch;
 mod order;
 mod storage;

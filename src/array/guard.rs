@@ -5,6 +5,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
+#[cfg(feature = "cuda")]
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 use ndarray::{ArrayRef, ArrayView, ArrayViewMut, Dimension};
 
@@ -70,13 +73,77 @@ impl<T: fmt::Display, D: Dimension> fmt::Display for HostRef<'_, T, D> {
     }
 }
 
+/// What both guards of a device's side are: a part of one device's copy, on one stream.
+pub(crate) struct HandedOut<'a, D> {
+    pub(super) storage: &'a Storage,
+    pub(super) layout: Layout<D>,
+    /// Of the element with index 0, 0, ...
+    pub(super) address: u64,
+    pub(super) stream: u64,
+    pub(super) kept: Kept,
+}
+
+/// The stream of a guard itself: of one without a byte, which leaves no mark by which its array would keep the stream, or where somebody asked for it by
+/// reference.
+pub(super) type Kept = OnceLock<Box<Stream>>;
+
+impl<'a, D: Dimension> HandedOut<'a, D> {
+    /// `base` is the address of the whole array's copy.
+    #[inline]
+    pub(super) fn new<T>(storage: &'a Storage, layout: &Layout<D>, base: u64, stream: &Stream) -> Self {
+        let has_bytes = size_of::<T>() > 0 && layout.len() > 0;
+        let kept = if has_bytes { Kept::new() } else { Kept::from(Box::new(stream.clone())) };
+        let address = base + (layout.offset() * size_of::<T>()) as u64;
+        Self { storage, layout: layout.clone(), address, stream: stream.id().0, kept }
+    }
+
+    fn stream(&self) -> Stream {
+        match self.kept.get() {
+            Some(stream) => Stream::clone(stream),
+            None => stream_of(self.storage, self.stream),
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl<D: Dimension> HandedOut<'_, D> {
+    /// Its stream, for as long as the guard lives.
+    pub(crate) fn kept_stream(&self) -> &Stream {
+        self.kept.get_or_init(|| Box::new(stream_of(self.storage, self.stream)))
+    }
+
+    pub(crate) fn layout(&self) -> &Layout<D> {
+        &self.layout
+    }
+
+    /// Where the address stands in memory, for as long as the guard lives: what a launch reads its argument from.
+    pub(crate) fn address(&self) -> &u64 {
+        &self.address
+    }
+
+    /// The address of the element that lies lowest.
+    pub(crate) fn lowest_address(&self) -> u64 {
+        let above = self.layout.offset() as u64 - self.layout.strided().lowest();
+        self.address - above * self.storage.space().element_bytes() as u64
+    }
+
+    /// The array's name for messages.
+    pub(crate) fn named(&self) -> String {
+        self.storage.named()
+    }
+
+    pub(crate) fn array_name(&self) -> Arc<str> {
+        self.storage.name()
+    }
+}
+
 /// What both guards of a device's side show.
 macro_rules! handed_out {
     () => {
         /// Elements.
         #[must_use]
         pub fn len(&self) -> usize {
-            self.layout.len()
+            self.part.layout.len()
         }
 
         /// Whether there are none.
@@ -88,25 +155,25 @@ macro_rules! handed_out {
         /// Elements along each axis.
         #[must_use]
         pub fn shape(&self) -> &[usize] {
-            self.layout.shape()
+            self.part.layout.shape()
         }
 
         /// Elements from one to the next along each axis.
         #[must_use]
         pub fn strides(&self) -> &[isize] {
-            self.layout.strides()
+            self.part.layout.strides()
         }
 
         /// The device's own address of the element with index 0, 0, ...
         #[must_use]
         pub fn address(&self) -> u64 {
-            self.base + (self.layout.offset() * size_of::<T>()) as u64
+            self.part.address
         }
 
         /// The stream that this access is ordered on.
         #[must_use]
         pub fn stream(&self) -> Stream {
-            stream_of(self.storage, self.stream, &self.idle)
+            self.part.stream()
         }
 
         /// The device.
@@ -122,12 +189,7 @@ macro_rules! handed_out {
 /// Work queued on that stream is ordered behind what wrote the bytes, and what writes them later anywhere is ordered behind that work.
 #[must_use]
 pub struct DeviceRef<'a, T, D> {
-    pub(super) storage: &'a Storage,
-    pub(super) layout: Layout<D>,
-    /// Of the whole array's copy.
-    pub(super) base: u64,
-    pub(super) stream: u64,
-    pub(super) idle: Idle,
+    pub(crate) part: HandedOut<'a, D>,
     pub(super) element: PhantomData<&'a T>,
 }
 
@@ -141,11 +203,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 /// drops; if it is forgotten, behind all work queued there before they are.
 #[must_use]
 pub struct DeviceMut<'a, T, D: Dimension> {
-    pub(super) storage: &'a Storage,
-    pub(super) layout: Layout<D>,
-    pub(super) base: u64,
-    pub(super) stream: u64,
-    pub(super) idle: Idle,
+    pub(crate) part: HandedOut<'a, D>,
     pub(super) place: Place,
     pub(super) site: &'static Location<'static>,
     pub(super) element: PhantomData<&'a mut T>,
@@ -155,14 +213,8 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     handed_out!();
 }
 
-/// The stream of a guard without a byte, which leaves no mark by which its array would keep the stream.
-pub(super) type Idle = Option<Box<Stream>>;
-
 /// A guard's stream: the array keeps it for as long as the guard's own mark stands, which nothing replaces while its borrow lasts.
-fn stream_of(storage: &Storage, id: u64, idle: &Idle) -> Stream {
-    if let Some(stream) = idle {
-        return Stream::clone(stream);
-    }
+fn stream_of(storage: &Storage, id: u64) -> Stream {
     let stream = storage.lock().find_stream(id).map(|(_, stream)| stream.clone());
     stream.unwrap_or_else(|| unreachable!("an array forgot the stream of an open guard"))
 }
@@ -170,12 +222,13 @@ fn stream_of(storage: &Storage, id: u64, idle: &Idle) -> Stream {
 impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     #[inline]
     fn drop(&mut self) {
-        if self.layout.len() as u64 == self.storage.space().len() {
-            return transfer::close_whole(self.storage, self.stream, self.place);
+        let HandedOut { storage, layout, stream, .. } = &self.part;
+        if layout.len() as u64 == storage.space().len() {
+            return transfer::close_whole(storage, *stream, self.place);
         }
-        self.layout.with_selection(self.storage.space(), |selection| {
-            let request = Request { storage: self.storage, selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
-            transfer::close_write(&request, self.stream, self.place);
+        layout.with_selection(storage.space(), |selection| {
+            let request = Request { storage, selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
+            transfer::close_write(&request, *stream, self.place);
         });
     }
 }

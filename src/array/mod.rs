@@ -10,6 +10,8 @@ mod pending;
 mod smart;
 mod view;
 
+#[cfg(feature = "cuda")]
+pub(crate) use guard::HandedOut;
 pub use guard::{DeviceMut, DeviceRef, HostMut, HostRef};
 pub(crate) use layout::Layout;
 pub use multi_slice::MultiSlice;

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use ndarray::Dimension;
 
-use super::guard::{DeviceMut, DeviceRef, HostMut, HostRef};
+use super::guard::{DeviceMut, DeviceRef, HandedOut, HostMut, HostRef};
 use super::layout::Layout;
 use super::pending::Pending;
 use crate::audit::{Cause, Residency};
@@ -140,14 +140,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             Some(base) => base,
             None => self.bring_to_device(stream, site)?,
         };
-        let idle = self.idle::<T>(stream);
-        Ok(DeviceRef { storage: self.storage, layout: self.layout.clone(), base, stream: id, idle, element: PhantomData })
-    }
-
-    /// What a guard without a byte keeps of its stream.
-    #[inline]
-    fn idle<T: Element>(&self, stream: &Stream) -> Option<Box<Stream>> {
-        (size_of::<T>() == 0 || self.layout.len() == 0).then(|| Box::new(stream.clone()))
+        Ok(DeviceRef { part: HandedOut::new::<T>(self.storage, self.layout, base, stream), element: PhantomData })
     }
 
     #[cold]
@@ -164,8 +157,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             Some(open) => open,
             None => self.hand_out(access, stream, site)?,
         };
-        let (layout, idle, stream) = (self.layout.clone(), self.idle::<T>(stream), stream.id().0);
-        Ok(DeviceMut { storage: self.storage, layout, base, stream, idle, place, site, element: PhantomData })
+        Ok(DeviceMut { part: HandedOut::new::<T>(self.storage, self.layout, base, stream), place, site, element: PhantomData })
     }
 
     #[cold]
@@ -185,7 +177,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.expect_newest(place, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
-            let upto = At::position(stream.queue().tail());
+            let upto = At::position(stream.queue().fence());
             transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
         })
     }

@@ -60,3 +60,8 @@ pub(super) fn add(record: &Record) {
 pub(super) fn add_avoided(flow: Flow) {
     REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add_avoided(flow)));
 }
+
+#[cfg(feature = "cuda")]
+pub(super) fn add_waited_for(array: &str) {
+    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add_waited_for(array)));
+}

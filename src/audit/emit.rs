@@ -32,3 +32,9 @@ pub(super) fn emit(record: &Record) {
         stale_since = stale_since.map(tracing::field::display),
     );
 }
+
+/// An array was used by others on a stream that its guard does not keep order on.
+#[cfg(feature = "cuda")]
+pub(super) fn emit_waited_for(array: &str, device: &str, stream: u32) {
+    event!(target: "resident::interop", Level::DEBUG, array, device, stream = u64::from(stream), "a foreign stream is waited for");
+}

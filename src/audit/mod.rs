@@ -79,6 +79,15 @@ pub(crate) fn tell() {
     }
 }
 
+/// Tells of one use of an array on a stream that its guard does not keep order on: it was waited for, before and after. No lock is held.
+#[cfg(feature = "cuda")]
+pub(crate) fn waited_for(array: &str, device: &str, stream: u32) {
+    if capture::is_active() {
+        capture::add_waited_for(array);
+    }
+    emit::emit_waited_for(array, device, stream);
+}
+
 /// Tells a capture of copies that a launch did not make: how many, and their bytes.
 pub(crate) fn avoided(flow: Flow) {
     if capture::is_active() {

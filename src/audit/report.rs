@@ -30,6 +30,8 @@ pub struct Report {
     traffic: Traffic,
     /// Of the copies counted in `traffic`, those that launches made.
     launched: Flow,
+    /// By array: uses on streams of others that had to be waited for.
+    waited_for: BTreeMap<String, u64>,
 }
 
 /// Call sites in the order of files and lines.
@@ -69,6 +71,18 @@ impl Report {
         let mut flow = self.launched;
         flow += self.traffic.avoided;
         flow
+    }
+
+    /// How often each array was used through its guard on another stream than the guard's own, by cudarc or what is built on it, in the order of names.
+    /// Each such use is waited for, before and after: hand guards out on the stream that uses them (`gpu_on`, `Stream::adopt`), and there is none.
+    #[must_use]
+    pub fn waited_for(&self) -> Vec<(&str, u64)> {
+        self.waited_for.iter().map(|(array, count)| (array.as_str(), *count)).collect()
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(super) fn add_waited_for(&mut self, array: &str) {
+        *self.waited_for.entry(array.to_owned()).or_default() += 1;
     }
 
     pub(super) fn add(&mut self, record: &Record) {
@@ -137,6 +151,9 @@ impl Report {
         for (name, flow) in lines {
             let copies = if flow.count == 1 { "copy" } else { "copies" };
             writeln!(f, "{:>width$} bytes in {:>4} {copies:<6}  {name}", grouped(flow.bytes), flow.count)?;
+        }
+        for (array, count) in &self.waited_for {
+            writeln!(f, "{count} uses of {array} on streams of others, each waited for")?;
         }
         Ok(())
     }

@@ -155,6 +155,11 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;
     /// The position drawn last.
     fn tail(&self) -> Position;
+    /// A position behind everything on the stream so far, also behind what others queued there past this library: guards hand out a GPU's streams, and
+    /// streams of others are adopted. Backends whose streams nobody else reaches have that in `tail`.
+    fn fence(&self) -> Position {
+        self.tail()
+    }
     /// Everything up to here is known to have completed. Cheap; a lower bound for backends which must ask the driver.
     fn completed(&self) -> Position;
     /// Blocks until everything up to `position` has completed, well or not. For seeded devices this runs ready work.
@@ -164,6 +169,8 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
     /// Wakes `waker` once everything queued so far has completed.
     fn notify(&self, waker: Waker) -> Result<(), BackendError>;
+    /// The concrete queue, for the backend's own public face.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A recorded event.

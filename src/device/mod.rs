@@ -15,6 +15,8 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::audit::{Flow, SharedTraffic, Traffic};
+#[cfg(feature = "cuda")]
+use crate::backend::Queue;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
 use crate::backend::{Backend, Capacity, DeviceKind, MemoryUsage, Position};
 use crate::error::{Error, Result};
@@ -154,6 +156,24 @@ impl Device {
         Ok(Stream::of(self.clone(), Some(core)))
     }
 
+    /// The stream of this device that `is_it` knows, if one is alive; else one over the queue that `make` gives. One look and one entry: a stream of
+    /// others that is adopted twice is one stream.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn stream_where(&self, is_it: impl Fn(&dyn Queue) -> bool, make: impl FnOnce() -> Arc<dyn Queue>) -> Stream {
+        if is_it(self.0.default.queue()) {
+            return self.stream();
+        }
+        self.forget_unused_streams();
+        let mut streams = self.0.streams.lock();
+        let known = streams.iter().find(|stream| is_it(stream.queue())).cloned();
+        let core = known.unwrap_or_else(|| {
+            let core = Arc::new(StreamCore::new(make(), self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
+            streams.push(Arc::clone(&core));
+            core
+        });
+        Stream::of(self.clone(), Some(core))
+    }
+
     /// Waits for all work that touches this device's memory, on whatever stream it is queued.
     ///
     /// # Errors
@@ -162,8 +182,8 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         self.settle_orphans();
         // All of it is waited for before anything is told: a call tells one failure, and leaves the others to the next.
-        let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().tail())];
-        all.extend(self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().tail())));
+        let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().fence())];
+        all.extend(self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().fence())));
         all.extend(self.0.visits.lock().iter().cloned());
         for (stream, position) in &all {
             let waited = stream.queue().synchronize_to(*position);

@@ -78,7 +78,7 @@ impl Stream {
     /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer.
     pub fn is_idle(&self) -> Result<bool> {
         let queue = self.core().queue();
-        queue.poll(queue.tail()).map_err(|refusal| call_error(&self.device, "this", "asking whether a stream is idle", &refusal))
+        queue.poll(queue.fence()).map_err(|refusal| call_error(&self.device, "this", "asking whether a stream is idle", &refusal))
     }
 
     /// Records an event behind everything queued so far. It carries a time stamp.
@@ -180,13 +180,13 @@ impl StreamCore {
     /// Whether that use is known to be over.
     #[inline]
     pub(crate) fn is_done(&self, at: At) -> bool {
-        self.queue.completed() >= at.queued().unwrap_or_else(|| self.queue.tail())
+        self.queue.completed() >= at.queued().unwrap_or_else(|| self.queue.fence())
     }
 
     /// Blocks until that use is over.
     pub(crate) fn wait_until_done(&self, at: At) -> Result<(), BackendError> {
         sync::assert_none_held();
-        self.queue.synchronize_to(at.queued().unwrap_or_else(|| self.queue.tail()))
+        self.queue.synchronize_to(at.queued().unwrap_or_else(|| self.queue.fence()))
     }
 
     fn has_waited(&self, other: StreamId, at: At) -> bool {
@@ -208,7 +208,7 @@ impl StreamCore {
     }
 
     pub(super) fn synchronize(&self, device: &Device) -> Result<()> {
-        self.synchronize_to(device, self.queue.tail())
+        self.synchronize_to(device, self.queue.fence())
     }
 
     /// Waits, then returns the first failure up to `position` that nobody was told of.
@@ -273,7 +273,7 @@ impl Drop for AutoSynchronize<'_> {
     fn drop(&mut self) {
         let queue = self.stream.queue();
         // Inside a kernel body nothing can be waited for; the failure of work is told by the next `synchronize`.
-        let _ = queue.synchronize_to(queue.tail());
+        let _ = queue.synchronize_to(queue.fence());
     }
 }
 

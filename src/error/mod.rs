@@ -174,6 +174,14 @@ pub enum Error {
         /// The device that found no place.
         device: Text,
     },
+    /// A stream, slice or context of another library cannot be worked with.
+    #[non_exhaustive]
+    Foreign {
+        /// What was given, and what it belongs to.
+        seen: Text,
+        /// What it must belong to, and how to come by such a one.
+        expected: Text,
+    },
     /// A backend refused a call or failed at queued work for a reason of its own.
     #[non_exhaustive]
     Backend {
@@ -254,6 +262,7 @@ impl fmt::Display for Error {
                 "too many devices: {array} lives on 63 devices already, the most for one array, and has no place for {device}; \
                  use a copy of it (`try_clone`) for more devices"
             ),
+            Self::Foreign { seen, expected } => write!(f, "foreign: {seen}; {expected}"),
             Self::Backend { device, operation, cause } => write!(f, "{device} failed at {operation}: {cause}"),
         }
     }

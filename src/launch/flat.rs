@@ -21,7 +21,7 @@ pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
         if !array.is_flat {
             continue;
         }
-        if !is_unbroken(&array.view) {
+        if !array.view.is_unbroken() {
             return Err(not_contiguous(kernel, number, array));
         }
         if let Some(backwards) = line(&array.view) {
@@ -57,19 +57,6 @@ fn order(view: &Strided<'_>) -> AxisOrder {
     axes.retain(|(axis, _)| view.shape[*axis] != 1);
     axes.sort_by_key(|(_, stride)| std::cmp::Reverse(stride.unsigned_abs()));
     axes.into_iter().map(|(axis, stride)| (axis, stride < 0)).collect()
-}
-
-/// Elements fill their memory without gaps, in whatever order.
-fn is_unbroken(view: &Strided<'_>) -> bool {
-    if view.len() <= 1 {
-        return true;
-    }
-    let mut expected = 1;
-    order(view).iter().rev().all(|(axis, _)| {
-        let fits = view.strides[*axis].unsigned_abs() == expected;
-        expected *= view.shape[*axis];
-        fits
-    })
 }
 
 /// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other correspond by index, not by position.

@@ -51,6 +51,22 @@ impl Strided<'_> {
         reversed.fold(self.offset as u64, |lowest, (len, stride)| lowest - (*len as u64 - 1) * stride.unsigned_abs() as u64)
     }
 
+    /// Elements fill their memory without gaps, in whatever order.
+    pub(crate) fn is_unbroken(&self) -> bool {
+        if self.len() <= 1 {
+            return true;
+        }
+        let mut long: SmallVec<[(usize, usize); 6]> =
+            self.shape.iter().zip(self.strides).filter(|(len, _)| **len != 1).map(|(len, stride)| (stride.unsigned_abs(), *len)).collect();
+        long.sort_unstable();
+        let mut expected = 1;
+        long.iter().all(|(stride, len)| {
+            let fits = *stride == expected;
+            expected *= len;
+            fits
+        })
+    }
+
     /// The boxes of this view whose elements are those of `region`, which lies within the view. More than one only where the space was flattened.
     pub(crate) fn narrowed(&self, space: &Space, region: &Region) -> SmallVec<[Ranges; 1]> {
         self.narrowed_to_box(space, region).map_or_else(|| self.narrowed_to_elements(space, region), |ranges| SmallVec::from_iter([ranges]))

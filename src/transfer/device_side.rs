@@ -230,7 +230,7 @@ fn host_pending(request: &Request<'_>, state: &State, pieces: &[Piece]) -> Optio
 }
 
 pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
-    let position = |stream: &Stream, at: At| at.queued().unwrap_or_else(|| stream.queue().tail());
+    let position = |stream: &Stream, at: At| at.queued().unwrap_or_else(|| stream.queue().fence());
     marks.iter().filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), position(stream, mark.at)))).collect()
 }
 
@@ -447,8 +447,8 @@ pub(crate) fn close_whole(storage: &Storage, stream: u64, place: Place) {
     }
     let mut state = storage.lock();
     let Some((key, stream)) = state.find_stream(stream) else { return };
-    let tail = stream.queue().tail();
-    state.uses_mut(place).close(storage.space().extents(), None, key, tail);
+    let end = stream.queue().fence();
+    state.uses_mut(place).close(storage.space().extents(), None, key, end);
 }
 
 /// The guard of a write was dropped: foreign work comes no later than what is queued on its stream by now.
@@ -458,7 +458,7 @@ pub(crate) fn close_write(request: &Request<'_>, stream: u64, place: Place) {
     }
     let mut state = request.storage.lock();
     let Some((key, stream)) = state.find_stream(stream) else { return };
-    let tail = stream.queue().tail();
+    let end = stream.queue().fence();
     let space = request.storage.space();
-    request.selection.each(|region| state.uses_mut(place).close(space.extents(), region, key, tail));
+    request.selection.each(|region| state.uses_mut(place).close(space.extents(), region, key, end));
 }

@@ -100,8 +100,6 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
         extra: &[
             ("cuEventRecord", 20, "the reader on the writer's own stream takes an event too: who will write next is not known"),
             ("cuStreamWaitEvent", -3, "the first round's writer need not wait for readers that are known to be over"),
-            ("cuEventSynchronize", 4, "the last launch of each stream has its event, which is waited for"),
-            ("cuStreamSynchronize", -4, "instead of these"),
             ("cuCtxGetCurrent", 17, "with the records, less the waits"),
         ],
     }

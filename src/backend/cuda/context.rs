@@ -1,4 +1,4 @@
-//! One GPU's primary context, as a cudarc object that is this library's alone.
+//! One GPU's primary context, as two cudarc objects: one that is this library's alone, and one that users share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +12,9 @@ use crate::backend::{BackendError, BackendErrorKind};
 #[derive(Debug)]
 pub(super) struct Context {
     cudarc: Arc<CudaContext>,
+    /// Tracks slices as cudarc does by default. Our streams are made by it, so that it knows of them: with more streams than one it orders uses of its
+    /// slices by events.
+    shared: Arc<CudaContext>,
     ordinal: usize,
     capability: (u32, u32),
     driver_version: i32,
@@ -26,13 +29,19 @@ impl Context {
         // SAFETY: cudarc's tracking orders uses of its own slices. This context object makes none: memory, order and lifetimes are this library's
         // (`order`, `storage`), and users get another object (`Device::cuda_context`).
         unsafe { cudarc.disable_event_tracking() };
+        let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
         let capability = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
         let capability = (capability.0.unsigned_abs(), capability.1.unsigned_abs());
-        Ok(Self { cudarc, ordinal, capability, driver_version: driver_version()?, death: OnceLock::new() })
+        Ok(Self { cudarc, shared, ordinal, capability, driver_version: driver_version()?, death: OnceLock::new() })
     }
 
     pub(super) fn cudarc(&self) -> &Arc<CudaContext> {
         &self.cudarc
+    }
+
+    /// The object for users.
+    pub(super) fn shared(&self) -> &Arc<CudaContext> {
+        &self.shared
     }
 
     pub(super) fn ordinal(&self) -> usize {
@@ -88,6 +97,10 @@ impl Context {
     /// A stream of its own, not tied to the legacy default stream.
     pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>, BackendError> {
         self.enter()?;
-        self.note(checked(self.cudarc.new_stream(), "cuStreamCreate"))
+        // What a drop of the user's left to be told is not for this call to tell.
+        let untold = self.shared.check_err();
+        let made = self.note(checked(self.shared.new_stream(), "cuStreamCreate"));
+        self.shared.record_err(untold);
+        made
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+use cudarc::driver::{CudaContext, CudaStream};
 
 use super::call::{check, checked};
 use super::context::Context;
@@ -61,6 +62,21 @@ impl CudaDevice {
 
     pub(super) fn name_of(context: &Context) -> String {
         format!("cuda:{}", context.ordinal())
+    }
+
+    /// cudarc's context object for users: the primary context, tracking as cudarc does by default.
+    pub(crate) fn shared_context(&self) -> &Arc<CudaContext> {
+        self.0.context.shared()
+    }
+
+    /// Whether a context object of somebody else's is of this GPU's primary context.
+    pub(crate) fn has_context(&self, other: &CudaContext) -> bool {
+        self.0.context.cudarc().cu_ctx() == other.cu_ctx()
+    }
+
+    /// A stream of somebody else's as a queue. It is of this GPU's primary context: the caller looked.
+    pub(crate) fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
+        Arc::new(CudaQueue::new(QueueCore::new(Arc::clone(&self.0), stream)))
     }
 }
 

@@ -59,6 +59,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, DriverError};
 
 pub(crate) use device::CudaDevice;
+pub(crate) use queue::CudaQueue;
 
 /// How many GPUs the driver shows, or why there is none to be had: what was looked for, what was found, what to do.
 pub(crate) fn count() -> Result<usize, String> {

@@ -1,13 +1,14 @@
 //! One stream of a GPU: draws positions together with queueing, and knows what is over.
 
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::task::Waker;
 
-use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::{CudaContext, CudaStream};
 
 use super::call::{check, invalid};
 use super::device::{CudaDevice, DeviceCore};
@@ -276,13 +277,20 @@ impl QueueCore {
         Ok(pending)
     }
 
-    /// Queues an event behind everything, and remembers it.
+    /// Draws a position without queueing anything. Others queue on this stream too, unseen: what they queued so far lies before it, which cannot be
+    /// said of the tail, and nothing is known to be over up to it.
+    fn fence(&self) -> Position {
+        self.draw(&mut self.line())
+    }
+
+    /// Queues an event behind everything, and remembers it. It has a position of its own: what others queued behind the last work of ours lies before
+    /// it, and no earlier event stands for it.
     fn record(self: &Arc<Self>, timing: bool) -> Result<CudaEvent, BackendError> {
         self.enter()?;
         let event = Arc::new(self.device.events().take(timing)?);
         let mut line = self.line();
         self.note_locked(event.record(self.raw_stream()))?;
-        let position = Position(line.tail);
+        let position = self.draw(&mut line);
         line.keep(position, Arc::clone(&event));
         Ok(CudaEvent::new(Arc::clone(self), position, event))
     }
@@ -335,16 +343,51 @@ impl Line {
 
 /// A stream's handle.
 #[derive(Debug)]
-pub(super) struct CudaQueue(Arc<QueueCore>);
+pub(crate) struct CudaQueue(Arc<QueueCore>);
 
 impl CudaQueue {
     pub(super) fn new(core: Arc<QueueCore>) -> Self {
         Self(core)
     }
 
-    pub(super) fn core(&self) -> &Arc<QueueCore> {
-        &self.0
+    /// cudarc's object.
+    pub(crate) fn stream(&self) -> &Arc<CudaStream> {
+        self.0.stream()
     }
+
+    /// Whether an object of cudarc's is of this very stream.
+    pub(crate) fn is(&self, other: &CudaStream) -> bool {
+        same_stream(&self.0.stream, other)
+    }
+
+    /// Lets a stream of somebody else's wait for everything that is queued here so far; its context is current afterwards.
+    pub(crate) fn hold_up(&self, other: &CudaStream) -> Result<(), BackendError> {
+        let event = self.0.note(self.0.record(false))?;
+        enter_of(other.context())?;
+        event.driver_event().hold_up(other.cu_stream())
+    }
+
+    /// Waits on the host for everything that is queued here so far, and makes the context of `other` current.
+    pub(crate) fn wait_before(&self, other: &CudaStream) -> Result<(), BackendError> {
+        self.0.wait_for(self.0.fence())?;
+        enter_of(other.context())
+    }
+}
+
+/// Makes somebody else's context current. Not by cudarc, which would return what some drop left to be told instead.
+fn enter_of(context: &CudaContext) -> Result<(), BackendError> {
+    // SAFETY: the handle is that of a context which its object keeps.
+    check(unsafe { sys::cuCtxSetCurrent(context.cu_ctx()) }, "cuCtxSetCurrent")
+}
+
+/// The driver's two names for the legacy default stream, which every context has one of, are one.
+fn same_stream(one: &CudaStream, other: &CudaStream) -> bool {
+    const LEGACY: usize = 1;
+    let handle = |stream: &CudaStream| match stream.cu_stream() as usize {
+        LEGACY => 0,
+        handle => handle,
+    };
+    handle(one) == handle(other) && one.context().cu_ctx() == other.context().cu_ctx()
 }
 
 impl Queue for CudaQueue {
@@ -387,6 +430,10 @@ impl Queue for CudaQueue {
         self.0.tail()
     }
 
+    fn fence(&self) -> Position {
+        self.0.fence()
+    }
+
     fn completed(&self) -> Position {
         self.0.completed()
     }
@@ -401,6 +448,10 @@ impl Queue for CudaQueue {
 
     fn notify(&self, waker: Waker) -> Result<(), BackendError> {
         watch::wake_when_over(&self.0, self.0.tail(), waker)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

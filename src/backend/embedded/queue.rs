@@ -1,5 +1,6 @@
 //! A queue's handle: refuses what cannot be queued, and hands the rest to its lane.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -220,6 +221,10 @@ impl Queue for EmbeddedQueue {
 
     fn notify(&self, waker: Waker) -> Result<(), BackendError> {
         self.counted_bare(CallKind::Notify, || Ok((self.register(waker), Position::START)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

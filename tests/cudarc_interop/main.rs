@@ -1,0 +1,8 @@
+//! Arrays beside cudarc: its context and streams, ours as its and its as ours, guards as its slices. Run against the stand-in driver, whose check of
+//! ordering sees every copy and launch, whoever queued it.
+
+#![cfg(all(target_os = "linux", feature = "cuda"))]
+
+mod bench;
+mod guards;
+mod streams;
