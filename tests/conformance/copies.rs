@@ -1,0 +1,207 @@
+//! Copies of all sizes, from ordinary memory and from page-locked.
+
+use resident::ndarray::{Array1, Array2, ShapeBuilder, s};
+use resident::{Result, SmartArray, Validity};
+
+use super::lab::Lab;
+use super::values::{bytes, copies, make_newest, numbered};
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// Bytes that differ from place to place, cheaply made.
+fn noise(len: usize, seed: usize) -> Array1<u8> {
+    Array1::from_iter((0..len).map(|index| (index.wrapping_mul(31) ^ (index >> 9) ^ seed) as u8))
+}
+
+fn goes_up_and_comes_back(lab: &Lab<'_>, len: usize) -> Result<()> {
+    let contents = noise(len, 1);
+    let mut array = SmartArray::from(contents.clone());
+    make_newest(&mut array, &lab.stream())?;
+    assert!(*array.host()? == contents, "{len} bytes");
+    assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([len as u64, len as u64, 0], [1, 1, 0]), "{len} bytes");
+    Ok(())
+}
+
+pub(crate) fn sizes_around_those_at_which_the_way_changes(lab: &Lab<'_>) -> Result<()> {
+    for size in [4 * KIB, 64 * KIB, MIB, 4 * MIB] {
+        [size - 1, size, size + 1].into_iter().try_for_each(|len| goes_up_and_comes_back(lab, len))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn several_pieces_up_and_down(lab: &Lab<'_>) -> Result<()> {
+    [8 * MIB, 21 * MIB + 3].into_iter().try_for_each(|len| goes_up_and_comes_back(lab, len))
+}
+
+pub(crate) fn the_source_may_be_overwritten_right_after_an_upload(lab: &Lab<'_>) -> Result<()> {
+    for len in [100, 64 * KIB, 9 * MIB] {
+        let (first, second) = (noise(len, 1), noise(len, 77));
+        let mut array = SmartArray::from(first.clone());
+        array.prefetch(&lab.stream())?;
+        let seen = array.snapshot_on(&lab.stream())?;
+        // The host has its turn at once; what is on its way is what was there.
+        array.host_mut()?.assign(&second);
+        make_newest(&mut array, &lab.stream())?;
+        assert!(seen.wait()? == first, "{len} bytes");
+        assert!(*array.host()? == second, "{len} bytes");
+    }
+    Ok(())
+}
+
+pub(crate) fn page_locked_memory_is_overwritten_behind_the_upload(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    for len in [100, 64 * KIB, 9 * MIB] {
+        let (first, second) = (noise(len, 1), noise(len, 77));
+        let mut array = SmartArray::from(first.clone());
+        let mut copy = SmartArray::<u8, _>::uninit(len);
+        array.page_lock()?;
+        array.prefetch(&lab.stream())?;
+        copy.assign_on(&lab.stream(), &array)?;
+        array.host_mut()?.assign(&second);
+        array.prefetch(&lab.stream())?;
+        array.host_overwrite()?.fill(3);
+        assert!(*copy.host()? == first, "{len} bytes");
+        make_newest(&mut array, &lab.stream())?;
+        assert!(array.host()?.iter().all(|byte| *byte == 3), "{len} bytes");
+        assert_eq!(bytes(array.traffic())[0], 3 * len as u64);
+    }
+    Ok(())
+}
+
+pub(crate) fn page_locked_memory_comes_down_and_goes_up(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    for len in [1, 5000, 5 * MIB] {
+        let contents = noise(len, 1);
+        let mut array = SmartArray::from(contents.clone());
+        array.page_lock()?;
+        for turn in 0..3 {
+            make_newest(&mut array, &lab.stream())?;
+            if turn == 1 {
+                array.prefetch_host()?;
+            }
+            assert!(*array.host()? == contents, "{len} bytes");
+        }
+        assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([len as u64, 3 * len as u64, 0], [1, 3, 0]));
+    }
+    Ok(())
+}
+
+pub(crate) fn page_locked_parts(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let mut expected = numbered::<u32, _>((40, 30, 20), 0);
+    let mut array = SmartArray::from(expected.clone());
+    array.page_lock()?;
+    make_newest(&mut array, &lab.stream())?;
+    let part = s![3..;5, ..;2, 4..9];
+    let some = 4 * expected.slice(part).len() as u64;
+    array.slice_mut(part).host_mut()?.fill(6);
+    expected.slice_mut(part).fill(6);
+    make_newest(&mut array, &lab.stream())?;
+    assert_eq!(*array.slice(s![..;7, 1.., 4]).host()?, expected.slice(s![..;7, 1.., 4]));
+    assert_eq!(bytes(array.traffic())[0], 4 * 24_000 + some);
+    assert_eq!(*array.host()?, expected);
+    Ok(())
+}
+
+pub(crate) fn an_array_is_page_locked_after_it_was_used(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let contents = noise(6 * MIB, 1);
+    let mut array = SmartArray::from(contents.clone());
+    make_newest(&mut array, &lab.stream())?;
+    array.prefetch_host()?;
+    array.page_lock()?;
+    array.page_lock()?;
+    assert!(*array.host()? == contents);
+    array.slice_mut(s![MIB..2 * MIB]).host_mut()?.fill(9);
+    make_newest(&mut array, &lab.stream())?;
+    assert!(array.slice(s![MIB..2 * MIB]).host()?.iter().all(|byte| *byte == 9));
+    // Memory that is not there yet is made; a constant stays one.
+    let mut nowhere = SmartArray::<u8, _>::full(5000, 3);
+    nowhere.page_lock()?;
+    make_newest(&mut nowhere, &lab.stream())?;
+    assert_eq!(nowhere.host()?[4999], 3);
+    SmartArray::<u8, _>::zeros(0).page_lock()
+}
+
+pub(crate) fn a_page_locked_array_is_taken_back(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let contents = noise(MIB, 1);
+    let start = contents.as_ptr();
+    let mut array = SmartArray::from(contents);
+    array.page_lock()?;
+    make_newest(&mut array, &lab.stream())?;
+    array.prefetch_host()?;
+    let mut taken = array.into_array()?;
+    assert_eq!(taken.as_ptr(), start, "its own memory comes back");
+    assert!(taken == noise(MIB, 1));
+    taken.fill(0);
+    // The same memory can be locked again.
+    let again = SmartArray::from(taken);
+    again.page_lock()?;
+    drop(again.gpu()?);
+    Ok(())
+}
+
+fn large(rows: usize, columns: usize) -> Array2<u32> {
+    Array2::from_shape_fn((rows, columns), |(row, column)| (row * 7919 + column) as u32)
+}
+
+pub(crate) fn rows_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<()> {
+    let mut expected = large(3000, 1000);
+    let mut array = SmartArray::from(expected.clone());
+    make_newest(&mut array, &lab.stream())?;
+    let part = s![10..2990, ..900];
+    array.slice_mut(part).host_mut()?.mapv_inplace(|x| !x);
+    expected.slice_mut(part).mapv_inplace(|x| !x);
+    make_newest(&mut array, &lab.stream())?;
+    assert!(*array.host()? == expected);
+    assert_eq!(bytes(array.traffic()), [4 * (3000 * 1000 + 2980 * 900), 4 * (3000 * 1000 + 2980 * 900), 0]);
+    Ok(())
+}
+
+pub(crate) fn columns_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<()> {
+    let mut expected = large(1500, 2000);
+    let mut array = SmartArray::from(expected.clone());
+    make_newest(&mut array, &lab.stream())?;
+    let part = s![.., ..;2];
+    array.slice_mut(part).host_overwrite()?.fill(4);
+    expected.slice_mut(part).fill(4);
+    make_newest(&mut array, &lab.stream())?;
+    assert!(*array.slice(s![1.., 1..]).host()? == expected.slice(s![1.., 1..]));
+    assert_eq!(array.residency().on(&lab.device()), Validity::Valid);
+    Ok(())
+}
+
+pub(crate) fn a_large_array_in_column_order(lab: &Lab<'_>) -> Result<()> {
+    let mut contents = Array2::<u32>::zeros((1100, 1200).f());
+    contents.indexed_iter_mut().for_each(|((row, column), x)| *x = (row * 7919 + column) as u32);
+    let mut array = SmartArray::from(contents.clone());
+    make_newest(&mut array, &lab.stream())?;
+    assert!(*array.slice(s![5..1000, ..]).host()? == contents.slice(s![5..1000, ..]));
+    assert!(*array.host()? == contents);
+    assert_eq!(bytes(array.traffic()), [4 * 1100 * 1200, 4 * 1100 * 1200, 0]);
+    Ok(())
+}
+
+/// Lengths and distances beyond 32 bits. It takes twelve gigabytes, so that it is done where they are there and asked for.
+pub(crate) fn an_array_of_more_than_four_gigabytes(lab: &Lab<'_>) -> Result<()> {
+    const LEN: usize = (4 << 30) + 4096;
+    let has_room = lab.device().capacity()?.free > 2 * LEN as u64;
+    if std::env::var_os("RESIDENT_LARGE").is_none() || !has_room {
+        println!("not done: RESIDENT_LARGE=1 asks for it, where the device has room for two arrays of four gigabytes");
+        return Ok(());
+    }
+    let mut contents = Array1::<u8>::zeros(LEN);
+    contents.iter_mut().enumerate().step_by(4093).for_each(|(index, byte)| *byte = (index >> 12) as u8);
+    let mut array = SmartArray::from(contents.clone());
+    make_newest(&mut array, &lab.stream())?;
+    let mut copy = SmartArray::<u8, _>::uninit(LEN);
+    copy.assign_on(&lab.stream(), &array)?;
+    drop(array);
+    copy.slice_mut(s![LEN - 5..]).fill_on(&lab.stream(), 200)?;
+    contents.slice_mut(s![LEN - 5..]).fill(200);
+    make_newest(&mut copy, &lab.stream())?;
+    assert!(*copy.host()? == contents);
+    Ok(())
+}

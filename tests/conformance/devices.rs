@@ -1,0 +1,151 @@
+//! Arrays on two devices.
+
+use resident::ndarray::{Ix2, Ix4, SliceInfo, SliceInfoElem, s};
+use resident::{Result, SmartArray, Validity};
+
+use super::gates::Gate;
+use super::kernels::{accumulate, add, gated, gated_copy, over};
+use super::lab::Lab;
+use super::values::{bytes, counting, make_newest, numbered};
+
+const LEN: usize = 64;
+
+/// What `s!` makes of one slice for each axis.
+type Part<D, const N: usize> = SliceInfo<[SliceInfoElem; N], D, D>;
+
+pub(crate) fn an_array_moves_between_devices(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    for len in [1, 1000, 6 << 20] {
+        let mut array = SmartArray::from(counting(len));
+        for turn in 1..4 {
+            make_newest(&mut array, &one.stream())?;
+            make_newest(&mut array, &other.stream())?;
+            let each = 4 * len as u64;
+            assert_eq!(bytes(array.traffic()), [each, 0, each * (2 * turn - 1)]);
+        }
+        assert!(*array.host()? == counting(len));
+    }
+    Ok(())
+}
+
+pub(crate) fn parts_move_between_devices(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let contents = numbered::<u32, _>((20, 30), 0);
+    let mut array = SmartArray::from(contents.clone());
+    make_newest(&mut array, &one.stream())?;
+    let mut moved = 0;
+    let parts: [Part<Ix2, 2>; 4] = [s![3..9, ..], s![10..15, 2..;3], s![..3, 7..8], s![15..;2, ..;-2]];
+    for part in parts {
+        make_newest(&mut array.slice_mut(part), &other.new_stream()?)?;
+        moved += 4 * contents.slice(part).len() as u64;
+        assert_eq!(bytes(array.traffic()), [2400, 0, moved]);
+    }
+    assert_eq!(array.residency().on(&other), Validity::Partial { valid_bytes: moved });
+    assert_eq!(*array.host()?, contents);
+    Ok(())
+}
+
+pub(crate) fn boxes_of_volumes_move_between_devices(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let contents = numbered::<u16, _>((5, 9, 8, 7), 0);
+    let moves = |part: Part<Ix4, 4>| -> Result<()> {
+        let mut array = SmartArray::from(contents.clone());
+        make_newest(&mut array, &one.stream())?;
+        make_newest(&mut array.slice_mut(part), &other.stream())?;
+        assert_eq!(bytes(array.traffic())[2], 2 * contents.slice(part).len() as u64);
+        assert_eq!(*array.host()?, contents);
+        Ok(())
+    };
+    moves(s![1..4, .., .., ..])?;
+    moves(s![.., 2..7, 1..7, 3..6])?;
+    moves(s![..;2, ..;3, ..;2, 1..])?;
+    moves(s![2..3, 3..8;2, ..;5, ..;6])
+}
+
+pub(crate) fn halves_on_two_devices_are_joined(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let mut array = SmartArray::from(counting(LEN));
+    add(lab).launch_on(&one.stream(), over(40), (100, &mut array.slice_mut(s![..40]), 40))?;
+    add(lab).launch_on(&other.stream(), over(24), (200, &mut array.slice_mut(s![40..]), 24))?;
+    let mut sum = SmartArray::<u32, _>::zeros(LEN);
+    accumulate(lab).launch_on(&other.new_stream()?, over(LEN), (&array, &mut sum, LEN as u64))?;
+    assert_eq!(*sum.host()?, counting(LEN).mapv(|x| x + if x < 40 { 100 } else { 200 }));
+    assert_eq!(bytes(array.traffic()), [256, 0, 160]);
+    Ok(())
+}
+
+pub(crate) fn an_assignment_between_devices(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let (from, mut to) = (numbered::<u32, _>((12, 10), 0), numbered::<u32, _>((10, 12), 500));
+    let (mut source, mut target) = (SmartArray::from(from.clone()), SmartArray::from(to.clone()));
+    make_newest(&mut source, &one.stream())?;
+    make_newest(&mut target, &other.stream())?;
+    target.slice_mut(s![..;2, 3..9]).assign_on(&other.stream(), &source.slice(s![2..7, ..6]))?;
+    to.slice_mut(s![..;2, 3..9]).assign(&from.slice(s![2..7, ..6]));
+    target.slice_mut(s![1, ..]).assign(&source.slice(s![..;-1, 9]))?;
+    to.slice_mut(s![1, ..]).assign(&from.slice(s![..;-1, 9]));
+    make_newest(&mut target, &other.stream())?;
+    assert_eq!(*target.host()?, to);
+    assert_eq!(source.residency().on(&other), Validity::Absent, "the source stays where it is");
+    Ok(())
+}
+
+pub(crate) fn streams_of_two_devices_wait_for_each_other(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let gate = Gate::new();
+    let mut array = SmartArray::from(counting(LEN));
+    gated(lab).launch_on(&one.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    other.stream().wait(&one.stream().record()?)?;
+    let event = other.stream().record()?;
+    assert!(!event.is_complete()?);
+    gate.open();
+    event.synchronize()?;
+    assert!(one.stream().is_idle()?);
+    Ok(())
+}
+
+pub(crate) fn an_array_dropped_while_another_device_reads_it(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let gate = Gate::new();
+    let (mut array, mut target) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    gated(lab).launch_on(&one.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    target.assign_on(&other.stream(), &array)?;
+    drop(array);
+    gate.open();
+    assert_eq!(*target.host()?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}
+
+pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let gate = Gate::new();
+    let (mut held, mut array) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
+    let visitor = other.new_stream()?;
+    gated(lab).launch_on(&visitor, over(LEN), (gate.number(), &mut held, LEN as u64))?;
+    make_newest(&mut array, &one.stream())?;
+    array.prefetch(&visitor)?;
+    gate.open();
+    one.synchronize()?;
+    assert!(visitor.is_idle()?, "it read the memory of the device that was synchronised");
+    assert_eq!(*array.host()?, counting(LEN));
+    Ok(())
+}
+
+pub(crate) fn launches_on_two_devices_take_turns(lab: &Lab<'_>) -> Result<()> {
+    let Some(devices) = lab.pair() else { return Ok(()) };
+    let (add, copy) = (add(lab), gated_copy(lab));
+    let open = Gate::new();
+    open.open();
+    let (mut array, mut seen) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    for turn in 0..20 {
+        add.launch_on(&devices[turn % 2].stream(), over(LEN), (1, &mut array, LEN as u64))?;
+        if lab.has_gates() {
+            copy.launch_on(&devices[(turn + 1) % 2].stream(), over(LEN), (open.number(), &array, &mut seen, LEN as u64))?;
+        }
+    }
+    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 20));
+    if lab.has_gates() {
+        assert_eq!(*seen.host()?, counting(LEN).mapv(|x| x + 20));
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Gates that hold a kernel back until a test has queued what it wants behind it. Kernels get a gate's number, so that any kind of body can find it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+#[derive(Default)]
+struct State {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+static GATES: Mutex<Option<HashMap<u64, Arc<State>>>> = Mutex::new(None);
+
+/// Closed until opened or dropped, so that a test that fails does not hang.
+pub(crate) struct Gate {
+    number: u64,
+    state: Arc<State>,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let (number, state) = (NEXT.fetch_add(1, Ordering::Relaxed), Arc::default());
+        lock().get_or_insert_default().insert(number, Arc::clone(&state));
+        Self { number, state }
+    }
+
+    /// What a kernel gets.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn open(&self) {
+        *self.state.is_open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.state.opened.notify_all();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.open();
+        lock().as_mut().map(|gates| gates.remove(&self.number));
+    }
+}
+
+/// Waits until a gate is open. One that is gone is open.
+pub(crate) fn pass(number: u64) {
+    let Some(state) = lock().as_ref().and_then(|gates| gates.get(&number).cloned()) else { return };
+    let mut is_open = state.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+    while !*is_open {
+        is_open = state.opened.wait(is_open).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Option<HashMap<u64, Arc<State>>>> {
+    GATES.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,71 @@
+//! The devices under test, and what must hold when a test is over.
+
+use resident::{CudaSource, Device, Result, Stream};
+
+/// A backend under test.
+pub(crate) trait Rig: Sync {
+    /// So many devices; fewer if the machine has no more.
+    fn devices(&self, count: usize) -> Vec<Device>;
+    /// The device code of a kernel of the suite.
+    fn code(&self, kernel: &str) -> CudaSource;
+    /// Whether a gate holds a kernel back until it is opened, rather than for a while.
+    fn has_gates(&self) -> bool;
+    /// Nothing was unordered and nothing is left, with all that the test made dropped and everything waited for.
+    fn assert_clean(&self, devices: &[Device]);
+}
+
+/// What a test works with.
+pub(crate) struct Lab<'a> {
+    rig: &'a dyn Rig,
+    devices: Vec<Device>,
+}
+
+/// One test of the suite.
+pub(crate) type Test = fn(&Lab<'_>) -> Result<()>;
+
+/// Runs a test, and looks that it leaves nothing behind.
+pub(crate) fn run(rig: &dyn Rig, test: Test) {
+    let lab = Lab { rig, devices: rig.devices(2) };
+    test(&lab).unwrap_or_else(|error| panic!("{error}"));
+    for device in &lab.devices {
+        device.synchronize().unwrap_or_else(|error| panic!("{device}: {error}"));
+    }
+    for device in &lab.devices {
+        assert_eq!(device.memory().in_use, 0, "bytes that no array holds any more on {device}");
+    }
+    rig.assert_clean(&lab.devices);
+}
+
+impl Lab<'_> {
+    /// The device under test.
+    pub(crate) fn device(&self) -> Device {
+        self.devices[0].clone()
+    }
+
+    /// Its default stream.
+    pub(crate) fn stream(&self) -> Stream {
+        self.devices[0].stream()
+    }
+
+    /// Another stream of it.
+    pub(crate) fn new_stream(&self) -> Result<Stream> {
+        self.devices[0].new_stream()
+    }
+
+    /// Two devices of the kind, if there are as many.
+    pub(crate) fn pair(&self) -> Option<[Device; 2]> {
+        let pair = <[Device; 2]>::try_from(self.devices.clone()).ok();
+        if pair.is_none() {
+            println!("not done: this machine has one device of the kind");
+        }
+        pair
+    }
+
+    pub(crate) fn code(&self, kernel: &str) -> CudaSource {
+        self.rig.code(kernel)
+    }
+
+    pub(crate) fn has_gates(&self) -> bool {
+        self.rig.has_gates()
+    }
+}

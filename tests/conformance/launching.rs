@@ -1,0 +1,145 @@
+//! Launches: chains, across streams, of all layouts.
+
+use resident::ndarray::{Array2, ShapeBuilder, s};
+use resident::{Error, Grid, InOut, Kernel, Result, SmartArray};
+
+use super::kernels::{accumulate, add, add_sized, copy_sized, over, over_2d, plus};
+use super::lab::Lab;
+use super::values::{bytes, counting, numbered};
+
+const LEN: usize = 1000;
+
+pub(crate) fn a_chain_of_launches(lab: &Lab<'_>) -> Result<()> {
+    let (add, plus, accumulate) = (add(lab), plus(lab), accumulate(lab));
+    let (source, mut middle, mut last) =
+        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::zeros(LEN));
+    for _ in 0..50 {
+        plus.launch_on(&lab.stream(), over(LEN), (1, &source, &mut middle, LEN as u64))?;
+        add.launch_on(&lab.stream(), over(LEN), (2, &mut middle, LEN as u64))?;
+        accumulate.launch_on(&lab.stream(), over(LEN), (&middle, &mut last, LEN as u64))?;
+    }
+    assert_eq!(*last.host()?, counting(LEN).mapv(|x| 50 * (x + 3)));
+    assert_eq!(bytes(source.traffic()), [4 * LEN as u64, 0, 0]);
+    assert_eq!(bytes(middle.traffic()), [0; 3]);
+    Ok(())
+}
+
+pub(crate) fn a_chain_across_streams(lab: &Lab<'_>) -> Result<()> {
+    let (add, plus) = (add(lab), plus(lab));
+    let streams = [lab.new_stream()?, lab.new_stream()?, lab.stream()];
+    let (mut here, mut there) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    for turn in 0..60 {
+        plus.launch_on(&streams[turn % 3], over(LEN), (1, &here, &mut there, LEN as u64))?;
+        add.launch_on(&streams[(turn + 1) % 3], over(LEN), (1, &mut there, LEN as u64))?;
+        std::mem::swap(&mut here, &mut there);
+    }
+    assert_eq!(*here.host()?, counting(LEN).mapv(|x| x + 120));
+    Ok(())
+}
+
+pub(crate) fn readers_on_many_streams_before_one_writer(lab: &Lab<'_>) -> Result<()> {
+    let (add, plus) = (add(lab), plus(lab));
+    let streams = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
+    let mut source = SmartArray::from(counting(LEN));
+    let mut seen = [(); 3].map(|()| SmartArray::<u32, _>::uninit(LEN));
+    for turn in 0..20 {
+        for (stream, seen) in streams.iter().zip(&mut seen) {
+            plus.launch_on(stream, over(LEN), (turn, &source, seen, LEN as u64))?;
+        }
+        add.launch_on(&lab.stream(), over(LEN), (1, &mut source, LEN as u64))?;
+    }
+    for seen in &seen {
+        assert_eq!(*seen.host()?, counting(LEN).mapv(|x| x + 38));
+    }
+    assert_eq!(source.host()?[0], 20);
+    Ok(())
+}
+
+pub(crate) fn sized_arguments_take_any_layout(lab: &Lab<'_>) -> Result<()> {
+    let copy = copy_sized(lab);
+    let from: Array2<u32> = numbered((30, 40), 0);
+    let source = SmartArray::from(from.clone());
+    let mut columns = SmartArray::from(Array2::<u32>::zeros((30, 40).f()));
+    copy.launch_on(&lab.stream(), over_2d(30, 40), (&source, &mut columns))?;
+    assert_eq!(*columns.host()?, from);
+    let mut target = SmartArray::from(numbered::<u32, _>((70, 40), 9000));
+    let part = s![3..63;-2, ..;-1];
+    copy.launch_on(&lab.stream(), over_2d(30, 40), (&source, &mut target.slice_mut(part)))?;
+    let mut expected: Array2<u32> = numbered((70, 40), 9000);
+    expected.slice_mut(part).assign(&from);
+    assert_eq!(*target.host()?, expected);
+    let mut small = SmartArray::<u32, _>::uninit((5, 6));
+    copy.launch_on(&lab.stream(), over_2d(5, 6), (&columns.slice(s![..;-6, 10..40;5]), &mut small))?;
+    assert_eq!(*small.host()?, from.slice(s![..;-6, 10..40;5]));
+    Ok(())
+}
+
+pub(crate) fn sized_parts_are_changed_in_place(lab: &Lab<'_>) -> Result<()> {
+    let add = add_sized(lab);
+    let mut expected: Array2<u32> = numbered((20, 30), 0);
+    let mut array = SmartArray::from(expected.clone());
+    let (one, other) = (lab.new_stream()?, lab.new_stream()?);
+    for turn in 0..10 {
+        let part = s![turn..turn + 8, ..;3];
+        add.launch_on(if turn % 2 == 0 { &one } else { &other }, over_2d(8, 10), (5, &mut array.slice_mut(part)))?;
+        expected.slice_mut(part).mapv_inplace(|x| x.wrapping_add(5));
+    }
+    assert_eq!(*array.host()?, expected);
+    assert_eq!(bytes(array.traffic())[0], 4 * 17 * 10, "only what was touched went up");
+    Ok(())
+}
+
+pub(crate) fn a_launch_of_nothing(lab: &Lab<'_>) -> Result<()> {
+    let mut array = SmartArray::<u32, _>::zeros(0);
+    add(lab).launch_on(&lab.stream(), Grid::cover(0), (1, &mut array, 0))?;
+    let mut sized = SmartArray::<u32, _>::zeros((0, 5));
+    add_sized(lab).launch_on(&lab.stream(), Grid::cover(1), (1, &mut sized))?;
+    assert_eq!(bytes(array.traffic()), [0; 3]);
+    Ok(())
+}
+
+pub(crate) fn a_launch_reads_what_the_host_has_just_written(lab: &Lab<'_>) -> Result<()> {
+    let plus = plus(lab);
+    let (mut source, mut target) = (SmartArray::<u32, _>::zeros(LEN), SmartArray::<u32, _>::uninit(LEN));
+    for turn in 0..30 {
+        source.host_mut()?[turn] = 7;
+        plus.launch_on(&lab.stream(), over(LEN), (turn as u32, &source, &mut target, LEN as u64))?;
+        source.host_mut()?[turn] = 1;
+    }
+    let host = target.host()?;
+    assert_eq!((host[0], host[28], host[29], host[30]), (30, 30, 36, 29));
+    Ok(())
+}
+
+pub(crate) fn launches_and_the_host_take_turns(lab: &Lab<'_>) -> Result<()> {
+    let add = add(lab);
+    let stream = lab.new_stream()?;
+    let mut array = SmartArray::from(counting(LEN));
+    for turn in 0..20_u32 {
+        add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        assert_eq!(array.get(3)?, 3 + 1001 * turn + 1);
+        array.host_mut()?.mapv_inplace(|x| x + 1000);
+    }
+    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 20 * 1001));
+    let each = 4 * LEN as u64;
+    assert_eq!(bytes(array.traffic()), [20 * each, 20 * (each + 4), 0]);
+    Ok(())
+}
+
+pub(crate) fn a_kernel_without_a_body_for_this_device(lab: &Lab<'_>) -> Result<()> {
+    let bare = Kernel::<(InOut<u32>,)>::new("bare");
+    let mut array = SmartArray::from(counting(10));
+    let refused = bare.launch_on(&lab.stream(), over(10), (&mut array,));
+    assert!(matches!(&refused, Err(error @ Error::NoKernelBody { .. }) if error.to_string().contains(&lab.device().name())), "{refused:?}");
+    assert_eq!(bytes(array.traffic()), [0; 3]);
+    Ok(())
+}
+
+pub(crate) fn a_kernel_does_what_its_host_body_does(lab: &Lab<'_>) -> Result<()> {
+    let (x, mut y) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
+    assert_eq!(accumulate(lab).compare(&lab.device(), over(LEN), (&x, &mut y, LEN as u64), 0.0)?, None);
+    assert_eq!(*y.host()?, counting(LEN), "the arguments stay as they are");
+    let mut matrix = SmartArray::from(numbered::<u32, _>((12, 34), 0));
+    assert_eq!(add_sized(lab).compare(&lab.device(), over_2d(6, 34), (3, &mut matrix.slice_mut(s![..;2, ..])), 0.0)?, None);
+    Ok(())
+}

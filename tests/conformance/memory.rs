@@ -1,0 +1,115 @@
+//! What a device holds.
+
+use resident::{Error, Result, SmartArray, Validity};
+
+use super::gates::Gate;
+use super::kernels::{gated, over};
+use super::lab::Lab;
+use super::values::{counting, make_newest};
+
+const MIB: usize = 1 << 20;
+
+pub(crate) fn live_arrays_are_in_use_and_dropped_ones_are_not(lab: &Lab<'_>) -> Result<()> {
+    let device = lab.device();
+    let before = device.memory().in_use;
+    let array = SmartArray::<u8, _>::zeros(MIB);
+    assert_eq!(device.memory().in_use, before, "an array takes memory where it is used");
+    drop(array.gpu_on(&lab.stream())?);
+    let constant = SmartArray::<u32, _>::ones(1000);
+    drop(constant.gpu_on(&lab.new_stream()?)?);
+    assert_eq!(device.memory().in_use, before + MIB as u64 + 4000);
+    drop(array);
+    assert_eq!(device.memory().in_use, before + 4000);
+    drop(constant.into_array()?);
+    assert_eq!(device.memory().in_use, before);
+    Ok(())
+}
+
+pub(crate) fn memory_is_used_again(lab: &Lab<'_>) -> Result<()> {
+    let device = lab.device();
+    for turn in 0..30 {
+        let mut array = SmartArray::<u8, _>::full(MIB, turn);
+        make_newest(&mut array, &lab.stream())?;
+        assert_eq!(array.get(MIB - 1)?, turn);
+    }
+    device.synchronize()?;
+    assert!(device.memory().pooled <= 8 * MIB as u64, "{:?}", device.memory());
+    Ok(())
+}
+
+pub(crate) fn what_is_kept_is_given_back(lab: &Lab<'_>) -> Result<()> {
+    let device = lab.device();
+    let mut array = SmartArray::<u8, _>::full(5 * MIB, 1);
+    make_newest(&mut array, &lab.stream())?;
+    drop(array);
+    device.trim()?;
+    assert_eq!(device.memory().pooled, 0, "{:?}", device.memory());
+    Ok(())
+}
+
+pub(crate) fn a_device_tells_its_capacity(lab: &Lab<'_>) -> Result<()> {
+    let before = lab.device().capacity()?;
+    assert!(before.free <= before.total && before.total > 0, "{before:?}");
+    Ok(())
+}
+
+pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
+    let device = lab.device();
+    device.trim()?;
+    let total = device.capacity()?.total;
+    let Ok(len) = usize::try_from(total.saturating_add(1)) else { return Ok(()) };
+    if total >= isize::MAX as u64 {
+        println!("not done: the device says that it has no limit");
+        return Ok(());
+    }
+    let kept = SmartArray::<u8, _>::ones(MIB);
+    drop(kept.gpu_on(&lab.stream())?);
+    let mut array = SmartArray::<u8, _>::full(len, 3).named("huge");
+    let refused = array.gpu_on(&lab.stream()).map(drop);
+    let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(shortage.requested, total + 1);
+    assert!(shortage.free <= total && shortage.in_use >= MIB as u64, "{shortage:?}");
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("\"huge\"") && text.contains(&device.name()) && text.contains(&(total + 1).to_string()), "{text}");
+    assert_eq!(array.residency().on(&device), Validity::Absent);
+    assert_eq!(array.get(len - 1)?, 3, "it is as good as before");
+    array.fill(4)?;
+    assert_eq!(kept.host()?[7], 1);
+    Ok(())
+}
+
+/// Two thirds of the memory twice: the second finds room once the first is free, which it is behind work in flight.
+pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_>) -> Result<()> {
+    let device = lab.device();
+    device.trim()?;
+    let capacity = device.capacity()?;
+    if capacity.total > 4 << 30 {
+        println!("not done: the device has more memory than a test should take");
+        return Ok(());
+    }
+    let len = usize::try_from(capacity.free / 3 * 2).expect("fits");
+    let gate = Gate::new();
+    let mut small = SmartArray::from(counting(64));
+    let mut large = SmartArray::<u8, _>::uninit(len);
+    gated(lab).launch_on(&lab.stream(), over(64), (gate.number(), &mut small, 64))?;
+    drop(large.gpu_overwrite_on(&lab.stream())?);
+    drop(large);
+    gate.open();
+    let mut again = SmartArray::<u8, _>::uninit(len);
+    drop(again.gpu_overwrite_on(&lab.new_stream()?)?);
+    assert_eq!(small.host()?[0], 1);
+    Ok(())
+}
+
+/// A program that never waits holds no more than it uses.
+pub(crate) fn many_arrays_come_and_go_without_waiting(lab: &Lab<'_>) -> Result<()> {
+    let device = lab.device();
+    let before = device.memory().in_use;
+    for turn in 0..300_u32 {
+        let array = SmartArray::from(counting(10_000));
+        let stream = if turn % 2 == 0 { lab.stream() } else { lab.new_stream()? };
+        array.prefetch(&stream)?;
+    }
+    assert_eq!(device.memory().in_use, before);
+    Ok(())
+}

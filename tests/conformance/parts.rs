@@ -1,0 +1,175 @@
+//! Parts: only their bytes move, whatever their shape.
+
+use resident::ndarray::{Array, Array3, Axis, Dimension, IxDyn, SliceArg, SliceInfo, SliceInfoElem, s};
+use resident::{Result, SmartArray, Validity};
+
+use super::lab::Lab;
+use super::values::{bytes, copies, make_newest, numbered};
+
+/// The part comes down alone, then goes up alone after the host has changed it; the rest is as it was.
+fn moves_alone<D: Dimension, I>(lab: &Lab<'_>, contents: Array<u32, D>, part: I) -> Result<()>
+where
+    I: SliceArg<D> + Clone,
+{
+    let mut expected = contents.clone();
+    let mut array = SmartArray::from(contents);
+    let (all, some) = (4 * expected.len() as u64, 4 * expected.slice(part.clone()).len() as u64);
+    make_newest(&mut array, &lab.stream())?;
+    assert_eq!(*array.slice(part.clone()).host()?, expected.slice(part.clone()));
+    assert_eq!(bytes(array.traffic()), [all, some, 0], "{:?}", expected.shape());
+    let after = expected.slice(part.clone()).mapv(|x| x ^ 0x5555_5555);
+    expected.slice_mut(part.clone()).assign(&after);
+    array.slice_mut(part.clone()).host_mut()?.assign(&after);
+    make_newest(&mut array, &lab.stream())?;
+    assert_eq!(bytes(array.traffic()), [all + some, some, 0], "{:?}", expected.shape());
+    assert_eq!(*array.host()?, expected);
+    assert_eq!(bytes(array.traffic()), [all + some, some + all, 0]);
+    Ok(())
+}
+
+pub(crate) fn a_part_comes_down_alone(lab: &Lab<'_>) -> Result<()> {
+    moves_alone(lab, numbered(100, 0), s![10..30])?;
+    moves_alone(lab, numbered((20, 30), 0), s![3..9, ..])?;
+    moves_alone(lab, numbered((20, 30), 0), s![3..9, 5..8])?;
+    moves_alone(lab, numbered((20, 30), 0), s![.., 29])?;
+    moves_alone(lab, numbered((20, 30), 0), s![7, 11])
+}
+
+pub(crate) fn a_part_goes_up_alone(lab: &Lab<'_>) -> Result<()> {
+    let contents = numbered::<u32, _>((20, 30), 0);
+    let mut array = SmartArray::from(contents.clone());
+    make_newest(&mut array.slice_mut(s![4..8, 10..;3]), &lab.stream())?;
+    assert_eq!(bytes(array.traffic()), [4 * 4 * 7, 0, 0]);
+    assert_eq!(array.residency().on(&lab.device()), Validity::Partial { valid_bytes: 4 * 4 * 7 });
+    assert_eq!(*array.host()?, contents);
+    assert_eq!(bytes(array.traffic()), [4 * 4 * 7; 2].into_iter().chain([0]).collect::<Vec<_>>()[..]);
+    Ok(())
+}
+
+/// `1..;2` of the axes whose bits are set, all of the others.
+fn every_other(ndim: usize, axes: usize) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
+    let axis = |axis| if axes >> axis & 1 == 1 { SliceInfoElem::from(s![1..;2][0]) } else { SliceInfoElem::from(..) };
+    let elements: Vec<SliceInfoElem> = (0..ndim).map(axis).collect();
+    SliceInfo::try_from(elements).unwrap_or_else(|fault| panic!("{fault}"))
+}
+
+pub(crate) fn every_other_element_of_each_axis_moves_alone(lab: &Lab<'_>) -> Result<()> {
+    for ndim in 1..=4 {
+        for axes in 1..1 << ndim {
+            moves_alone(lab, numbered(IxDyn(&[5, 4, 6, 3][..ndim]), 0), every_other(ndim, axes))?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn reversed_parts_move_the_same_bytes(lab: &Lab<'_>) -> Result<()> {
+    moves_alone(lab, numbered(50, 0), s![..;-1])?;
+    moves_alone(lab, numbered(50, 0), s![10..40;-3])?;
+    moves_alone(lab, numbered((9, 8), 0), s![..;-2, 1..7;-1])?;
+    moves_alone(lab, numbered((4, 5, 6), 0), s![..;-1, 2..;-2, ..;-3])
+}
+
+/// A volume is one call of a driver only where planes are whole numbers of lines apart.
+pub(crate) fn planes_whose_distance_is_no_whole_number_of_lines(lab: &Lab<'_>) -> Result<()> {
+    let volume = numbered((4, 7, 5), 0);
+    moves_alone(lab, volume.clone(), s![.., ..;2, 1..3])?;
+    moves_alone(lab, volume.clone(), s![..;2, ..6;3, ..])?;
+    moves_alone(lab, volume.clone(), s![1.., ..;3, ..;2])?;
+    moves_alone(lab, volume.permuted_axes([1, 2, 0]), s![1..6;2, .., ..;2])
+}
+
+pub(crate) fn a_box_inside_a_volume_moves_alone(lab: &Lab<'_>) -> Result<()> {
+    let volume: Array3<u32> = numbered((12, 10, 9), 0);
+    moves_alone(lab, volume.clone(), s![1..11, 1..9, 1..8])?;
+    moves_alone(lab, volume.clone().reversed_axes(), s![1..8, 1..9, 1..11])?;
+    let mut turned = volume;
+    turned.invert_axis(Axis(1));
+    moves_alone(lab, turned, s![2..5, 3..9, ..])
+}
+
+pub(crate) fn parts_of_seven_dimensions(lab: &Lab<'_>) -> Result<()> {
+    for axes in [0b1, 0b100_0000, 0b111_1111, 0b010_1010, 0b101_0101, 0b011_0000] {
+        moves_alone(lab, numbered(IxDyn(&[2, 3, 2, 3, 2, 3, 2]), 0), every_other(7, axes))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn what_is_valid_is_not_moved_again(lab: &Lab<'_>) -> Result<()> {
+    let mut array = SmartArray::from(numbered::<u32, _>((10, 10), 0));
+    for _ in 0..3 {
+        drop(array.gpu_on(&lab.stream())?);
+        drop(array.slice(s![2..5, ..]).gpu_on(&lab.new_stream()?)?);
+        drop(array.host()?);
+    }
+    assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([400, 0, 0], [1, 0, 0]));
+    make_newest(&mut array.slice_mut(s![2..5, ..]), &lab.stream())?;
+    for _ in 0..3 {
+        drop(array.slice(s![.., 3]).host()?);
+        drop(array.slice(s![3, ..]).host()?);
+    }
+    assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([400, 12 + 36, 0], [1, 2, 0]));
+    Ok(())
+}
+
+pub(crate) fn many_small_parts_are_one_copy(lab: &Lab<'_>) -> Result<()> {
+    let mut expected = numbered::<u32, _>((40, 40), 0);
+    let mut array = SmartArray::from(expected.clone());
+    drop(array.gpu_on(&lab.stream())?);
+    for index in 0..40 {
+        expected[[index, index]] = 9;
+        array.slice_mut(s![index, index]).host_mut()?.fill(9);
+    }
+    make_newest(&mut array, &lab.stream())?;
+    assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([6400 + 160, 0, 0], [2, 0, 0]));
+    for index in 0..40 {
+        drop(array.slice(s![index, 39 - index]).host()?);
+    }
+    assert_eq!(*array.host()?, expected);
+    assert_eq!(bytes(array.traffic())[1], 6400, "each element comes down once");
+    Ok(())
+}
+
+pub(crate) fn changed_rows_go_up_and_the_rest_stays(lab: &Lab<'_>) -> Result<()> {
+    let mut expected = numbered::<u32, _>((64, 32), 0);
+    let mut array = SmartArray::from(expected.clone());
+    drop(array.gpu_on(&lab.stream())?);
+    for turn in 0..20 {
+        let row = turn * 7 % 64;
+        expected.row_mut(row).fill(turn as u32);
+        array.slice_mut(s![row, ..]).host_mut()?.fill(turn as u32);
+        drop(array.gpu_on(&lab.stream())?);
+    }
+    assert_eq!(bytes(array.traffic())[0], 4 * (64 * 32 + 20 * 32));
+    make_newest(&mut array, &lab.stream())?;
+    assert_eq!(*array.host()?, expected);
+    Ok(())
+}
+
+pub(crate) fn a_part_of_a_part(lab: &Lab<'_>) -> Result<()> {
+    let contents = numbered::<u32, _>((20, 20), 0);
+    let mut array = SmartArray::from(contents.clone());
+    let mut outer = array.slice_mut(s![2..18, ..;3]);
+    let mut inner = outer.slice_mut(s![..;-2, 1..5]);
+    make_newest(&mut inner.slice_mut(s![1..3, 2]), &lab.stream())?;
+    assert_eq!(bytes(inner.traffic()), [8, 0, 0]);
+    assert_eq!(*inner.host()?, contents.slice(s![2..18, ..;3]).slice(s![..;-2, 1..5]));
+    assert_eq!(bytes(array.traffic()), [8, 8, 0]);
+    Ok(())
+}
+
+pub(crate) fn halves_newest_at_different_places_are_joined(lab: &Lab<'_>) -> Result<()> {
+    let mut expected = numbered::<u32, _>((10, 8), 0);
+    let mut array = SmartArray::from(expected.clone());
+    make_newest(&mut array, &lab.stream())?;
+    array.slice_mut(s![5.., ..]).host_overwrite()?.fill(1);
+    expected.slice_mut(s![5.., ..]).fill(1);
+    assert_eq!((array.residency().host(), array.residency().on(&lab.device())), {
+        let half = Validity::Partial { valid_bytes: 160 };
+        (half, half)
+    });
+    assert_eq!(*array.host()?, expected);
+    make_newest(&mut array, &lab.stream())?;
+    assert_eq!(bytes(array.traffic()), [320 + 160, 160, 0]);
+    assert_eq!(*array.host()?, expected);
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Streams and events.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, Stream};
+
+use super::gates::Gate;
+use super::kernels::{add, gated, gated_copy, over};
+use super::lab::Lab;
+use super::values::counting;
+
+const LEN: usize = 64;
+
+/// Numbers to which work on `stream` will add one, once the gate is open.
+fn held_up(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, resident::ndarray::Ix1>> {
+    let mut array = SmartArray::from(counting(LEN));
+    gated(lab).launch_on(stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    Ok(array)
+}
+
+pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream) = (Gate::new(), lab.new_stream()?);
+    assert!(stream.is_idle()?);
+    let array = held_up(lab, &stream, &gate)?;
+    assert!(!stream.is_idle()?);
+    let event = stream.record()?;
+    assert!(!event.is_complete()?);
+    gate.open();
+    event.synchronize()?;
+    assert!(event.is_complete()? && stream.is_idle()?);
+    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}
+
+/// Pictures go up, are computed and come down, each while another is computed.
+pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
+    let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
+    let copy = gated_copy(lab);
+    let gates = [(); 3].map(|()| Gate::new());
+    let images = [(); 3].map(|()| SmartArray::from(counting(LEN)));
+    let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(LEN));
+    for image in 0..3 {
+        images[image].prefetch(&up)?;
+        // Would not return if the upload waited for the picture before, which is held back.
+        up.synchronize()?;
+        copy.launch_on(&compute, over(LEN), (gates[image].number(), &images[image], &mut soft[image], LEN as u64))?;
+        if image > 0 {
+            let before = soft[image - 1].snapshot_on(&down)?;
+            gates[image - 1].open();
+            assert_eq!(before.wait()?, counting(LEN));
+        }
+    }
+    gates[2].open();
+    assert_eq!(*soft[2].host()?, counting(LEN));
+    Ok(())
+}
+
+pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) -> Result<()> {
+    let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
+    let first = held_up(lab, &one, &gate)?;
+    other.wait(&one.record()?)?;
+    let mut second = SmartArray::from(counting(LEN));
+    add(lab).launch_on(&other, over(LEN), (1, &mut second, LEN as u64))?;
+    if lab.has_gates() {
+        assert!(!other.is_idle()?);
+    }
+    gate.open();
+    other.synchronize()?;
+    assert!(one.is_idle()?, "what was waited for is over");
+    assert_eq!((first.host()?[0], second.host()?[0]), (1, 1));
+    Ok(())
+}
+
+/// The idiom by which streams are joined: nothing but the wait stands before the event.
+pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab<'_>) -> Result<()> {
+    let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
+    let array = held_up(lab, &one, &gate)?;
+    other.wait(&one.record()?)?;
+    let joined = other.record()?;
+    assert!(!joined.is_complete()?);
+    gate.open();
+    joined.synchronize()?;
+    assert!(one.is_idle()?);
+    assert_eq!(array.host()?[1], 2);
+    Ok(())
+}
+
+pub(crate) fn a_synchronised_stream_has_done_its_waiting(lab: &Lab<'_>) -> Result<()> {
+    let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
+    let array = held_up(lab, &one, &gate)?;
+    other.wait(&one.record()?)?;
+    assert!(!other.is_idle()?);
+    gate.open();
+    other.synchronize()?;
+    assert!(one.is_idle()?);
+    assert_eq!(array.host()?[1], 2);
+    Ok(())
+}
+
+pub(crate) fn an_event_with_nothing_before_it_is_complete(lab: &Lab<'_>) -> Result<()> {
+    let stream = lab.new_stream()?;
+    let event = stream.record()?;
+    event.synchronize()?;
+    assert!(event.is_complete()?);
+    stream.wait(&event)?;
+    lab.stream().wait(&event)?;
+    lab.stream().synchronize()
+}
+
+pub(crate) fn the_time_between_two_events(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream) = (Gate::new(), lab.new_stream()?);
+    let start = stream.record()?;
+    let array = held_up(lab, &stream, &gate)?;
+    let end = stream.record()?;
+    if lab.has_gates() {
+        assert!(matches!(end.elapsed_since(&start), Err(Error::Backend { .. })), "it is not complete");
+    }
+    gate.open();
+    end.synchronize()?;
+    let elapsed = end.elapsed_since(&start)?;
+    assert!(!elapsed.is_zero() && elapsed.as_secs() < 60, "{elapsed:?}");
+    assert_eq!(array.host()?[1], 2);
+    Ok(())
+}
+
+pub(crate) fn the_time_between_events_without_work(lab: &Lab<'_>) -> Result<()> {
+    for _ in 0..50 {
+        let stream = lab.new_stream()?;
+        let (start, end) = (stream.record()?, stream.record()?);
+        end.synchronize()?;
+        assert!(end.elapsed_since(&start)?.as_secs() < 60);
+    }
+    Ok(())
+}
+
+pub(crate) fn more_events_than_anybody_keeps(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream) = (Gate::new(), lab.new_stream()?);
+    let add = add(lab);
+    let mut array = held_up(lab, &stream, &gate)?;
+    let mut events = Vec::new();
+    for _ in 0..100 {
+        add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        events.push(stream.record()?);
+    }
+    assert!(!events[0].is_complete()?);
+    gate.open();
+    for index in [0, 99, 50, 3] {
+        events[index].synchronize()?;
+        assert!(events[index].is_complete()?, "event {index}");
+    }
+    assert!(!events[99].elapsed_since(&events[0])?.is_zero());
+    assert_eq!(array.host()?[0], 101);
+    Ok(())
+}
+
+pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream) = (Gate::new(), lab.new_stream()?);
+    let array = held_up(lab, &stream, &gate)?;
+    let mut other = SmartArray::from(counting(LEN));
+    for _ in 0..3 {
+        let fresh = lab.new_stream()?;
+        add(lab).launch_on(&fresh, over(LEN), (5, &mut other, LEN as u64))?;
+        fresh.synchronize()?;
+    }
+    assert!(!stream.is_idle()?, "it is held up all the while");
+    assert_eq!(other.host()?[0], 15);
+    gate.open();
+    assert_eq!(array.host()?[0], 1);
+    Ok(())
+}
+
+pub(crate) fn a_stream_dropped_with_work_in_flight(lab: &Lab<'_>) -> Result<()> {
+    let gate = Gate::new();
+    let stream = lab.new_stream()?;
+    let array = held_up(lab, &stream, &gate)?;
+    let snapshot = array.snapshot_on(&stream)?;
+    drop(stream);
+    gate.open();
+    assert_eq!(snapshot.wait()?[0], 1);
+    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}
+
+pub(crate) fn a_stream_synchronises_itself_when_its_guard_drops(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream) = (Gate::new(), lab.new_stream()?);
+    let mut array = SmartArray::from(counting(LEN));
+    let unwound = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
+        let _guard = stream.auto_synchronize();
+        gated(lab).launch_on(&stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        gate.open();
+        std::panic::resume_unwind(Box::new("leaves"))
+    }));
+    assert!(unwound.is_err() && stream.is_idle()?);
+    assert_eq!(array.host()?[0], 1);
+    Ok(())
+}
+
+pub(crate) fn synchronising_a_device_waits_for_all_its_streams(lab: &Lab<'_>) -> Result<()> {
+    let gates = [(); 3].map(|()| Gate::new());
+    let streams = [lab.new_stream()?, lab.new_stream()?, lab.stream()];
+    let mut arrays = Vec::new();
+    for (stream, gate) in streams.iter().zip(&gates) {
+        arrays.push(held_up(lab, stream, gate)?);
+    }
+    gates.iter().for_each(Gate::open);
+    lab.device().synchronize()?;
+    for (stream, array) in streams.iter().zip(&arrays) {
+        assert!(stream.is_idle()?);
+        assert_eq!(array.host()?[0], 1);
+    }
+    Ok(())
+}
+
+pub(crate) fn many_streams_come_and_go(lab: &Lab<'_>) -> Result<()> {
+    let add = add(lab);
+    let mut array = SmartArray::from(counting(LEN));
+    for _ in 0..100 {
+        let stream = lab.new_stream()?;
+        add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        drop(stream.record()?);
+    }
+    assert_eq!(array.host()?[0], 100);
+    Ok(())
+}
+
+/// What a body of the embedded device is refused, whatever device it would wait for.
+pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream, embedded) = (Gate::new(), lab.new_stream()?, Device::emulated(Emulation::new()));
+    let array = Arc::new(held_up(lab, &stream, &gate)?);
+    let refused: Arc<Mutex<Vec<Result<()>>>> = Arc::default();
+    let (seen, inner, waited) = (Arc::clone(&refused), Arc::clone(&array), stream.clone());
+    let body = Kernel::<(InOut<u32>,)>::new("waits").host(move |_grid, (_,)| {
+        let event = waited.record().map(|event| event.synchronize());
+        let outcomes = [inner.host().map(drop), waited.synchronize(), waited.device().synchronize(), event.and_then(|outcome| outcome)];
+        *seen.lock().unwrap() = outcomes.to_vec();
+    });
+    body.launch_on(&embedded.stream(), Grid::cover(1), (&mut SmartArray::<u32, _>::zeros(4),))?;
+    embedded.synchronize()?;
+    for outcome in refused.lock().unwrap().iter() {
+        assert!(matches!(outcome, Err(Error::InsideKernel { .. })), "{outcome:?}");
+    }
+    assert_eq!(refused.lock().unwrap().len(), 4);
+    gate.open();
+    assert_eq!(array.host()?[0], 1);
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Many threads on one device.
+
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use resident::ndarray::{Axis, s};
+use resident::{Result, SmartArray};
+
+use super::gates::Gate;
+use super::kernels::{accumulate, add, gated, over};
+use super::lab::Lab;
+use super::values::{bytes, counting, make_newest, numbered};
+
+const LEN: usize = 256;
+const THREADS: usize = 6;
+
+fn on_threads(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || work(number))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab<'_>) -> Result<()> {
+    for len in [LEN, 2 << 20] {
+        let mut array = SmartArray::from(counting(len));
+        let start = Barrier::new(THREADS);
+        on_threads(|number| {
+            start.wait();
+            let stream = lab.new_stream()?;
+            drop(array.gpu_on(&stream)?);
+            assert_eq!(array.host()?[number], number as u32);
+            Ok(())
+        })?;
+        assert_eq!(bytes(array.traffic()), [4 * len as u64, 0, 0]);
+        make_newest(&mut array, &lab.stream())?;
+        on_threads(|number| {
+            start.wait();
+            assert_eq!(array.slice(s![number..]).host()?[0], number as u32);
+            assert!(*array.host()? == counting(len));
+            Ok(())
+        })?;
+        assert_eq!(bytes(array.traffic()), [4 * len as u64, 4 * len as u64, 0], "each element comes down once");
+    }
+    Ok(())
+}
+
+pub(crate) fn threads_with_streams_of_their_own(lab: &Lab<'_>) -> Result<()> {
+    let shared = SmartArray::from(counting(LEN));
+    let (add, accumulate) = (add(lab), accumulate(lab));
+    on_threads(|number| {
+        let stream = lab.new_stream()?;
+        let mut array = SmartArray::<u32, _>::zeros(LEN);
+        for turn in 0..40 {
+            accumulate.launch_on(&stream, over(LEN), (&shared, &mut array, LEN as u64))?;
+            add.launch_on(&stream, over(LEN), (number as u32, &mut array, LEN as u64))?;
+            if turn % 10 == 0 {
+                assert_eq!(array.get(1)?, (turn + 1) * (number as u32 + 1));
+            }
+        }
+        assert_eq!(*array.host()?, counting(LEN).mapv(|x| 40 * (x + number as u32)));
+        Ok(())
+    })?;
+    assert_eq!(bytes(shared.traffic()), [4 * LEN as u64, 0, 0]);
+    Ok(())
+}
+
+/// Frees are calls too: the thread that makes them has no context of its own.
+pub(crate) fn an_array_dropped_on_a_thread_that_never_saw_the_device(lab: &Lab<'_>) -> Result<()> {
+    let before = lab.device().memory().in_use;
+    let gate = Gate::new();
+    let (mut used, idle) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
+    drop(idle.gpu_on(&lab.stream())?);
+    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut used, LEN as u64))?;
+    let stream = lab.new_stream()?;
+    let (pending, event) = (used.snapshot_on(&stream)?, stream.record()?);
+    thread::spawn(move || drop((used, idle, stream, event))).join().expect("no panic");
+    assert_eq!(lab.device().memory().in_use, before);
+    gate.open();
+    assert_eq!(thread::spawn(move || pending.wait()).join().expect("no panic")?[0], 1);
+    // Nothing is left for an unrelated call to stumble over.
+    let array = SmartArray::from(counting(LEN));
+    drop(array.gpu_on(&lab.new_stream()?)?);
+    Ok(())
+}
+
+pub(crate) fn threads_write_parts_of_one_array(lab: &Lab<'_>) -> Result<()> {
+    let add = add(lab);
+    let mut array = SmartArray::from(counting(LEN));
+    {
+        let mut parts = Vec::new();
+        let mut rest = array.view_mut();
+        for _ in 1..THREADS {
+            let (part, tail) = rest.split_at(Axis(0), 32);
+            parts.push(Mutex::new(Some(part)));
+            rest = tail;
+        }
+        parts.push(Mutex::new(Some(rest)));
+        on_threads(|number| {
+            let mut part = parts[number].lock().unwrap().take().expect("one for each thread");
+            let (stream, len) = (lab.new_stream()?, part.len());
+            for _ in 0..20 {
+                add.launch_on(&stream, over(len), (1, &mut part, len as u64))?;
+                part.host_mut()?[0] += 100;
+            }
+            Ok(())
+        })?;
+    }
+    let expected = counting(LEN).map(|x| x + 20 + if x % 32 == 0 && *x <= 160 { 2000 } else { 0 });
+    assert_eq!(*array.host()?, expected);
+    Ok(())
+}
+
+pub(crate) fn threads_pass_an_array_on(lab: &Lab<'_>) -> Result<()> {
+    let add = add(lab);
+    let array = Mutex::new(SmartArray::from(numbered::<u32, _>(LEN, 0)));
+    on_threads(|_| {
+        let stream = lab.new_stream()?;
+        for _ in 0..20 {
+            add.launch_on(&stream, over(LEN), (1, &mut *array.lock().unwrap(), LEN as u64))?;
+        }
+        Ok(())
+    })?;
+    let expected = numbered::<u32, _>(LEN, 0).mapv(|x| x.wrapping_add(20 * THREADS as u32));
+    assert_eq!(*array.into_inner().unwrap().host()?, expected);
+    Ok(())
+}
