@@ -37,10 +37,11 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
         let back = array.into_cuda_slice().unwrap();
         assert_eq!(copies(&bench.calls()), Vec::<&String>::new());
         assert_eq!((back.device_ptr(&theirs).0, back.stream(), bench.gpu.memory().in_use), (address, &theirs, in_use));
-        gate.open();
-        // On another stream too: cudarc's tracking knows of our use.
+        // On another stream too: cudarc's tracking knows of our use. Queued while nothing has run yet, so that the check of ordering sees all of it.
         let reader = if is_tracked { context.new_stream().unwrap() } else { theirs.clone() };
-        assert_eq!(reader.clone_dtoh(&back).unwrap(), [12.0; LEN]);
+        let copy = reader.clone_dtod(&back).unwrap();
+        gate.open();
+        assert_eq!(reader.clone_dtoh(&copy).unwrap(), [12.0; LEN]);
         drop(back);
         theirs.synchronize().unwrap();
         context.check_err().unwrap();
@@ -87,9 +88,10 @@ fn an_array_becomes_a_slice_over_its_own_memory() {
     let slice = array.into_cuda_slice().unwrap();
     assert_eq!(copies(&bench.calls()), Vec::<&String>::new());
     assert_eq!((slice.len(), bench.gpu.memory().in_use), (LEN, in_use));
-    gate.open();
     let other = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
-    assert_eq!((slice.device_ptr(&other).0, other.clone_dtoh(&slice).unwrap()), (address, vec![10.0; LEN]));
+    let copy = other.clone_dtod(&slice).unwrap();
+    gate.open();
+    assert_eq!((slice.device_ptr(&other).0, other.clone_dtoh(&copy).unwrap()), (address, vec![10.0; LEN]));
     drop(slice);
     bench.gpu.cuda_context().unwrap().check_err().unwrap();
     bench.finish();
