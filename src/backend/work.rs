@@ -74,6 +74,8 @@ pub(crate) struct CopyWork {
     /// Set when `source` is memory of another device, which `Backend::reaches`.
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
     pub(crate) parts: SmallVec<[CopyPart; 1]>,
+    /// What lies between the parts at the source may be read too, where that is cheaper: it was written, and no other stream uses it.
+    pub(crate) may_cover: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,

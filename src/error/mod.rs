@@ -229,12 +229,11 @@ impl fmt::Display for Error {
             Self::NoKernelBody { kernel, device, method } => {
                 write!(f, "no kernel body: kernel {kernel} has none for {device}; give it one with {method}")
             }
-            Self::Requirement { kernel, requirement, arguments } => {
-                write!(
-                    f,
-                    "requirement: kernel {kernel} requires that {requirement}, and was given {arguments}; nothing was moved, pass arguments that fit"
-                )
-            }
+            Self::Requirement { kernel, requirement, arguments } => write!(
+                f,
+                "requirement: kernel {kernel} requires that {requirement}, and was given {arguments}; nothing was moved, \
+                 pass arguments that fit"
+            ),
             Self::NotContiguous { array, parameter, layout } => write!(
                 f,
                 "not contiguous: {parameter} is flat and needs unbroken memory, but {array} has {layout}; \

@@ -17,6 +17,9 @@ use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{HostBuffer, State};
 
+/// Memory that an upload is read from, and its parts.
+type Staged = (Arc<dyn HostMemory>, SmallVec<[CopyPart; 1]>);
+
 /// The regions that one source gives.
 type Regions = SmallVec<[Region; 1]>;
 
@@ -76,6 +79,7 @@ impl Request<'_> {
         let mut state = self.storage.lock();
         let address = state.slot(place).address.unwrap_or(Address(0));
         let work = CopyWork {
+            may_cover: false,
             loss: FailureKind::Copy,
             source: Memory::Host(source),
             destination: Memory::Device(address),
@@ -107,7 +111,7 @@ impl Request<'_> {
     }
 
     /// Packs regions of the host's copy, which is valid there and which nothing writes.
-    fn stage(&self, device: &Device, regions: &Regions) -> Result<(Arc<dyn HostMemory>, SmallVec<[CopyPart; 1]>)> {
+    fn stage(&self, device: &Device, regions: &Regions) -> Result<Staged> {
         let space = self.storage.space();
         let staging = self.staging(device, self.bytes_of(regions))?;
         let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
@@ -143,6 +147,7 @@ impl Request<'_> {
         }
         let depends = self.read_behind(&state, stream, from, regions)?;
         let work = CopyWork {
+            may_cover: false,
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),

@@ -173,7 +173,11 @@ impl Request<'_> {
         }
         let stream = self.download_stream(&state, from, regions);
         let depends = self.read_behind(&state, &stream, from, regions)?;
+        // Looking through many parts would cost more than it saves.
+        let is_all_there = || state.coherence.pieces() <= 64 && state.coherence.valid_elements(from) == space.len();
+        let may_cover = !state.is_worth_events() && is_all_there();
         let work = CopyWork {
+            may_cover,
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Host(host),

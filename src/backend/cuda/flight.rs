@@ -27,7 +27,9 @@ pub(super) struct Flight {
 pub(super) enum After {
     Nothing,
     /// Memory that the device uses is let go of.
-    LetGo(SmallVec<[Arc<dyn HostMemory>; 2]>),
+    LetGo {
+        _held: SmallVec<[Arc<dyn HostMemory>; 2]>,
+    },
     /// What came down packed is put in its place.
     Unpack(Landing),
     /// Memory of a device without pools is given back.
@@ -147,6 +149,9 @@ pub(super) fn descent(parts: &[CopyPart], calls: u64) -> Descent {
     Descent { into: SmallVec::from_iter([line]), out_of: parts.iter().map(moved).collect(), len_bytes: covered }
 }
 
+/// Count, source stride, destination stride.
+type Axis = (u64, u64, u64);
+
 /// Packs parts of a copy one behind the other: the copy into packed memory, the copy out of it, and the bytes.
 fn packed(parts: &[CopyPart]) -> (SmallVec<[CopyPart; 1]>, SmallVec<[CopyPart; 1]>, u64) {
     let (mut into, mut out_of, mut len_bytes) = (SmallVec::new(), SmallVec::new(), 0);
@@ -158,8 +163,8 @@ fn packed(parts: &[CopyPart]) -> (SmallVec<[CopyPart; 1]>, SmallVec<[CopyPart; 1
             stride *= count;
         }
         strides.reverse();
-        let axes = |pick: fn((u64, u64, u64), u64) -> (u64, u64, u64)| {
-            part.axes.iter().zip(&strides).map(|(axis, stride)| pick(*axis, *stride)).collect::<SmallVec<[(u64, u64, u64); 3]>>()
+        let axes = |pick: fn(Axis, u64) -> Axis| {
+            part.axes.iter().zip(&strides).map(|(axis, stride)| pick(*axis, *stride)).collect::<SmallVec<[Axis; 3]>>()
         };
         into.push(CopyPart { destination_offset_bytes: len_bytes, axes: axes(|(n, from, _), packed| (n, from, packed)), ..part.clone() });
         out_of.push(CopyPart { source_offset_bytes: len_bytes, axes: axes(|(n, _, to), packed| (n, packed, to)), ..part.clone() });

@@ -220,7 +220,7 @@ impl QueueCore {
 
     fn finish(&self, after: After) {
         match after {
-            After::Nothing | After::LetGo(_) => {}
+            After::Nothing | After::LetGo { .. } => {}
             After::Unpack(landing) => landing.unpack(),
             After::Free(address) => {
                 // A refusal means a dead context, whose memory is gone anyway.
