@@ -10,7 +10,7 @@ mod shared;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
+use cudarc::driver::{CudaContext, CudaStream, DevicePtr, result, sys};
 use resident_stand_in::Settings;
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -163,4 +163,24 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
     assert_eq!(orders, (0..8).map(order).collect::<Vec<_>>());
     assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
     resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10))).expect("as it was");
+}
+
+#[test]
+fn a_plain_free_waits_for_the_device_and_one_in_order_does_not() {
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    context.bind_to_thread().expect("a context");
+    let [one, other] = streams(&context);
+    // SAFETY: what is freed is not used afterwards; the unordered free is what is tested.
+    unsafe {
+        let address = result::malloc_sync(64).expect("memory");
+        result::memset_d8_async(address, 1, 64, one.cu_stream()).expect("a fill");
+        result::free_sync(address).expect("it is there");
+        assert_eq!(resident_stand_in::take_hazards(), [""; 0]);
+        let address = result::malloc_async(one.cu_stream(), 64).expect("memory");
+        result::memset_d8_async(address, 1, 64, one.cu_stream()).expect("a fill");
+        result::free_async(address, other.cu_stream()).expect("it is there");
+    }
+    let hazards = resident_stand_in::take_hazards();
+    assert!(hazards.len() == 1 && hazards[0].contains("frees"), "{hazards:?}");
 }
