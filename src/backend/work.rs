@@ -75,6 +75,7 @@ pub(crate) struct CopyWork {
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
     pub(crate) parts: SmallVec<[CopyPart; 1]>,
     /// What lies between the parts at the source may be read too, where that is cheaper: it was written, and no other stream uses it.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device has no calls to spare"))]
     pub(crate) may_cover: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,

@@ -9,7 +9,7 @@ use super::window::Window;
 use super::{Marks, Request};
 use crate::audit::Direction;
 use crate::backend::{
-    Address, BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes,
+    Address, BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes, crew,
 };
 use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
 use crate::device::{Device, Stream};
@@ -114,6 +114,8 @@ impl Request<'_> {
     fn stage(&self, device: &Device, regions: &Regions) -> Result<Staged> {
         let space = self.storage.space();
         let staging = self.staging(device, self.bytes_of(regions))?;
+        // The embedded device has no link that one thread could not keep up with: it is made of the same memory.
+        let copy_part = if staging.is_page_locked(device.kind()) { crew::copy_part } else { bytes::copy_part };
         let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
         let mut packed = 0;
         for region in regions {
@@ -121,7 +123,7 @@ impl Request<'_> {
             // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes, and the part lies within both by construction of
             // `Space::out_of_packed`. The region is valid on the host, `acquire_on` has waited for what was queued to write it, nothing queued may
             // write valid elements, and the caller's borrow of the part keeps the host's own writers out.
-            unsafe { bytes::copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
+            unsafe { copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
             packed += space.region_bytes(region);
             parts.push(part);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, bytes, extent};
+use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, crew, extent};
 
 /// The operations remembered by name, to say what a dead device was doing.
 const NAMES_KEPT: usize = 64;
@@ -52,7 +52,7 @@ impl Landing {
             // SAFETY: the parts lie within both memories: `CudaQueue` checked the destination's bounds when the copy was queued, and made the packed ones
             // itself. The device is through with the packed memory. Nobody else touches these bytes of the destination: they are stale there until this
             // position completes, and the layers above let no one at them before (DESIGN.md, "Why it is sound").
-            unsafe { bytes::copy_part(self.packed.base(), self.destination.base(), part) };
+            unsafe { crew::copy_part(self.packed.base(), self.destination.base(), part) };
         }
     }
 }
