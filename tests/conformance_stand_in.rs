@@ -3,6 +3,7 @@
 
 mod conformance;
 
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use conformance::lab::{self, Test};
@@ -12,8 +13,15 @@ use resident_stand_in::Settings;
 /// Tests of one process share its driver, which knows nothing of tests.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// What the machine is like: see `on_a_poorer_machine`.
+const POORER: &str = "RESIDENT_TEST_POORER";
+
 fn settings() -> Settings {
-    Settings::new().devices(2)
+    let rich = Settings::new().devices(2);
+    if std::env::var_os(POORER).is_none() {
+        return rich;
+    }
+    rich.without_pools().peers(false).max_pitch(1000).driver_version(11_040).compute_capability(5, 0)
 }
 
 fn run(test: Test) {
@@ -22,3 +30,12 @@ fn run(test: Test) {
 }
 
 conformance::conformance!(crate::run);
+
+/// The suite again, without memory pools and peer access, with small pitches and the oldest driver. A process has one machine, so that it takes another.
+#[test]
+fn on_a_poorer_machine() {
+    let program = std::env::current_exe().expect("a path");
+    let output = Command::new(program).args(["--skip", "on_a_poorer_machine"]).env(POORER, "1").output().expect("it runs");
+    assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("passed"), "tests were run");
+}

@@ -73,11 +73,21 @@ impl Name {
     }
 }
 
+/// Work that can fail, and the first position of which no other such work is known: between the two stand events, waits and frees.
+#[derive(Debug)]
+struct Named {
+    since: Position,
+    position: Position,
+    name: Name,
+}
+
 /// All that is in flight.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     flights: VecDeque<Flight>,
-    names: VecDeque<(Position, Name)>,
+    names: VecDeque<Named>,
+    /// The position named last.
+    named_upto: Position,
 }
 
 impl Ledger {
@@ -87,7 +97,9 @@ impl Ledger {
         if self.names.len() == NAMES_KEPT {
             self.names.pop_front();
         }
-        self.names.push_back((position, name));
+        let since = Position(self.named_upto.0 + 1);
+        self.names.push_back(Named { since, position, name });
+        self.named_upto = position;
     }
 
     /// Remembers work that leaves something to do, unless it leaves nothing.
@@ -110,10 +122,10 @@ impl Ledger {
 
     /// The record of what a dying device takes with it from behind `completed` on: it names the first work that is not known to be over.
     pub(super) fn last_words(&self, completed: Position, cause: String) -> FailureRecord {
-        let first = self.names.iter().find(|(position, _)| *position > completed);
+        let first = self.names.iter().find(|named| named.position > completed);
         let (operation, site) = match first {
-            Some((position, name)) if position.0 == completed.0 + 1 => (name.in_words(), name.site),
-            Some((_, name)) => (format!("{} or work queued shortly before it", name.in_words()), name.site),
+            Some(Named { since, name, .. }) if since.0 <= completed.0 + 1 => (name.in_words(), name.site),
+            Some(Named { name, .. }) => (format!("{} or work queued shortly before it", name.in_words()), name.site),
             None => ("work queued on this device".to_owned(), None),
         };
         FailureRecord { kind: FailureKind::Device, operation, site, cause, inherited: false }
@@ -200,6 +212,9 @@ mod tests {
         assert_eq!(ledger.last_words(Position(49), String::new()).operation, "kernel \"k50\"");
         assert_eq!(ledger.last_words(Position(3), String::new()).operation, "kernel \"k37\" or work queued shortly before it");
         assert_eq!(ledger.last_words(Position(100), String::new()).operation, "work queued on this device");
+        // Between the two stand an event and a wait.
+        ledger.name(Position(103), Name { is_kernel: true, text: "late".into(), site: None });
+        assert_eq!(ledger.last_words(Position(100), String::new()).operation, "kernel \"late\"");
     }
 
     fn part(source: u64, destination: u64, axes: &[(u64, u64, u64)]) -> CopyPart {

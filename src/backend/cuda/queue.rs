@@ -290,6 +290,7 @@ impl QueueCore {
         let event = Arc::new(self.device.events().take(timing)?);
         let mut line = self.line();
         self.note_locked(event.record(self.raw_stream()))?;
+        // A position of its own: before it may stand a wait alone, which is no work and takes its time all the same.
         let position = self.draw(&mut line);
         line.keep(position, Arc::clone(&event));
         Ok(CudaEvent::new(Arc::clone(self), position, event))
@@ -422,8 +423,11 @@ impl Queue for CudaQueue {
             return Err(invalid("cuStreamWaitEvent", "the event belongs to another kind of device".to_owned()));
         };
         self.0.enter()?;
-        let _line = self.0.line();
-        self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream()))
+        let mut line = self.0.line();
+        self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream()))?;
+        // Whoever waits for this stream waits for that too.
+        self.0.draw(&mut line);
+        Ok(())
     }
 
     fn tail(&self) -> Position {
