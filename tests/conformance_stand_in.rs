@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use conformance::lab::{self, Test};
 use conformance::stand_in::StandIn;
-use resident_stand_in::Settings;
+use resident::{Result, SmartArray, Stream};
+use resident_stand_in::{self as driver, Settings};
 
 /// Tests of one process share its driver, which knows nothing of tests.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -30,6 +31,34 @@ fn run(test: Test) {
 }
 
 conformance::conformance!(crate::run);
+
+fn uploads(stream: &Stream, count: usize) -> Result<()> {
+    (0..count).try_for_each(|_| SmartArray::from(vec![1_u8; 40_000]).prefetch(stream))
+}
+
+#[test]
+fn a_program_that_never_waits_page_locks_no_more_than_is_in_flight() {
+    run(|lab| {
+        uploads(&lab.stream(), 2000)?;
+        let locked = driver::take_calls().iter().filter(|call| call.name == "cuMemHostAlloc").count();
+        assert!(locked < 1000, "{locked} blocks for 2000 uploads, most of which are long over");
+        // The count of calls is even again.
+        lab.device().trim()?;
+        driver::take_calls();
+        Ok(())
+    });
+}
+
+#[test]
+fn streams_that_nobody_has_any_more_go_though_nobody_waits() {
+    run(|lab| {
+        (0..400).try_for_each(|_| uploads(&lab.new_stream()?, 1))?;
+        let calls = driver::calls();
+        let count = |name: &str| calls.iter().filter(|call| call.name == name).count();
+        assert!(count("cuStreamDestroy_v2") > 200, "{} of {}", count("cuStreamDestroy_v2"), count("cuStreamCreate"));
+        Ok(())
+    });
+}
 
 /// The suite again, without memory pools and peer access, with small pitches and the oldest driver. A process has one machine, so that it takes another.
 #[test]

@@ -102,11 +102,23 @@ impl Ledger {
         self.named_upto = position;
     }
 
-    /// Remembers work that leaves something to do, unless it leaves nothing.
-    pub(super) fn push(&mut self, flight: Flight) {
-        if !flight.depends.is_empty() || !matches!(flight.after, After::Nothing) {
+    /// Remembers work that leaves something to do, unless it leaves nothing; says which.
+    pub(super) fn push(&mut self, flight: Flight) -> bool {
+        let leaves_something = !flight.depends.is_empty() || !matches!(flight.after, After::Nothing);
+        if leaves_something {
             self.flights.push_back(flight);
         }
+        leaves_something
+    }
+
+    /// The first of what is remembered.
+    pub(super) fn front(&self) -> Option<Position> {
+        self.flights.front().map(|flight| flight.position)
+    }
+
+    /// How much is remembered.
+    pub(super) fn len(&self) -> usize {
+        self.flights.len()
     }
 
     /// Whether the work at `position` may still turn out as failed because of other work.

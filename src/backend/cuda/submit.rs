@@ -50,7 +50,8 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
     core.note_locked(unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) })?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
-    line.ledger.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    line.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
@@ -79,7 +80,8 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
     }
     let position = core.draw(&mut line);
     line.ledger.name(position, Name::of_label(&label));
-    line.ledger.push(Flight { position, depends, after: After::Nothing, loss });
+    line.push(Flight { position, depends, after: After::Nothing, loss });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
@@ -96,7 +98,8 @@ fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError
     let after = core.note_locked(queue_parts(core, work))?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
-    line.ledger.push(Flight { position, depends, after, loss });
+    line.push(Flight { position, depends, after, loss });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
