@@ -43,7 +43,7 @@ pub(crate) fn ptx(kernel: &str) -> String {
         Parameter::View { dimensions, .. } => format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions),
     };
     let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
-    format!(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n", slots.join(",\n"))
+    format!(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n", slots.join(",\n"))
 }
 
 /// A parameter that a kernel reads.

@@ -157,13 +157,13 @@ pub(super) struct Descent {
 
 /// The cheaper of two ways: each part by itself, packed one behind the other; or all that lies between the first byte and the last in one call, of which
 /// only the parts are put in their place.
-pub(super) fn descent(parts: &[CopyPart], calls: u64) -> Descent {
+pub(super) fn descent(parts: &[CopyPart], calls: u64, may_read_between: bool) -> Descent {
     let (into, out_of, len_bytes) = packed(parts);
     let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
     let end = parts.iter().filter_map(extent::source_end_bytes).max().unwrap_or(0);
     let covered = end.saturating_sub(start);
     let saved = calls.saturating_sub(1).saturating_mul(CALL_BYTES);
-    if covered.saturating_sub(len_bytes) >= saved {
+    if !may_read_between || covered.saturating_sub(len_bytes) >= saved {
         return Descent { into, out_of, len_bytes };
     }
     let line = CopyPart { run_bytes: covered, source_offset_bytes: start, destination_offset_bytes: 0, axes: SmallVec::new() };
@@ -236,14 +236,15 @@ mod tests {
     #[test]
     fn what_lies_between_comes_along_where_that_is_cheaper_than_a_call() {
         let near = [part(1000, 1000, &[]), part(1100, 1100, &[(2, 8, 8)])];
-        let gathered = descent(&near, 2);
+        assert_eq!(descent(&near, 2, false).len_bytes, 12);
+        let gathered = descent(&near, 2, true);
         assert_eq!(gathered.into.as_slice(), [CopyPart { run_bytes: 112, ..part(1000, 0, &[]) }]);
         assert_eq!(gathered.out_of.as_slice(), [part(0, 1000, &[]), part(100, 1100, &[(2, 8, 8)])]);
         assert_eq!(gathered.len_bytes, 112);
         let far = [part(0, 0, &[]), part(CALL_BYTES + 4, 0, &[])];
-        assert_eq!(descent(&far, 2).len_bytes, 8);
-        assert_eq!(descent(&far, 3).into.len(), 1);
-        assert_eq!(descent(&near, 1).len_bytes, 12, "one call as it is");
+        assert_eq!(descent(&far, 2, true).len_bytes, 8);
+        assert_eq!(descent(&far, 3, true).into.len(), 1);
+        assert_eq!(descent(&near, 1, true).len_bytes, 12, "one call as it is");
     }
 
     #[test]

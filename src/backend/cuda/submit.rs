@@ -105,12 +105,12 @@ fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError
 
 /// Queues the copies themselves, and says what is to be done behind them.
 fn queue_parts(core: &QueueCore, work: CopyWork) -> Result<After, BackendError> {
-    let CopyWork { source, destination, source_device, parts, .. } = work;
+    let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
     let from = source_end(core, &source, source_device.as_deref())?;
     if let Memory::Host(host) = &destination
         && !host.is_page_locked(DeviceKind::Cuda)
     {
-        return bring_down(core, from, host, &parts);
+        return bring_down(core, from, host, &parts, may_read_between);
     }
     let to = end(&destination);
     // SAFETY: the context is current. Host memory was checked to hold the parts and is kept until the copy is over (`After::LetGo`); device memory lives
@@ -130,11 +130,17 @@ fn settled(core: &QueueCore, outcome: Result<(), BackendError>) -> Result<(), Ba
 
 /// A download to ordinary memory: packed into page-locked memory by the device, put in its place by whoever waits; where there is no room for that, by
 /// the driver, which returns when it is done.
-fn bring_down(core: &QueueCore, from: End, host: &Arc<dyn HostMemory>, parts: &SmallVec<[CopyPart; 1]>) -> Result<After, BackendError> {
+fn bring_down(
+    core: &QueueCore,
+    from: End,
+    host: &Arc<dyn HostMemory>,
+    parts: &SmallVec<[CopyPart; 1]>,
+    may_read_between: bool,
+) -> Result<After, BackendError> {
     let target = target(core);
     let mut calls = 0;
     parts.iter().for_each(|part| shape::each(part, target.pitch_max, &mut |_| calls += 1));
-    let Descent { into, out_of, len_bytes } = descent(parts, calls);
+    let Descent { into, out_of, len_bytes } = descent(parts, calls, may_read_between);
     if calls == 0 {
         return Ok(After::Nothing);
     }
