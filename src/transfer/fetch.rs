@@ -79,7 +79,7 @@ impl Request<'_> {
         let mut state = self.storage.lock();
         let address = state.slot(place).address.unwrap_or(Address(0));
         let work = CopyWork {
-            may_cover: false,
+            may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Host(source),
             destination: Memory::Device(address),
@@ -103,7 +103,7 @@ impl Request<'_> {
     }
 
     /// Queued work reads `regions` at `from`: what is to write them there comes behind it.
-    fn note_reading(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, position: Position) {
+    pub(super) fn note_reading(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, position: Position) {
         let mark = Mark::harmless(state.key_of(stream), At::position(position));
         for region in regions {
             state.uses_mut(from).mark(self.storage.space().extents(), Some(region), Touch::Read, mark);
@@ -149,7 +149,7 @@ impl Request<'_> {
         }
         let depends = self.read_behind(&state, stream, from, regions)?;
         let work = CopyWork {
-            may_cover: false,
+            may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
@@ -218,6 +218,13 @@ impl Request<'_> {
         }
         state.order(stream, &marks).map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))?;
         Ok(depends)
+    }
+
+    /// What other streams have queued to write at `from`, and is not over.
+    pub(super) fn foreign_writers(&self, state: &State, from: Place, region: &Region, stream: &Stream) -> Marks {
+        let mut marks = Marks::new();
+        collect(state, from, region, Touch::Read, stream, &mut marks);
+        marks
     }
 
     /// The copy to `place` is queued: it is valid there from now on, for whoever comes behind `position`.

@@ -75,11 +75,21 @@ impl Name {
     }
 }
 
+/// Work that can fail, and the first position of which no other such work is known: between the two stand events, waits and frees.
+#[derive(Debug)]
+struct Named {
+    since: Position,
+    position: Position,
+    name: Name,
+}
+
 /// All that is in flight.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     flights: VecDeque<Flight>,
-    names: VecDeque<(Position, Name)>,
+    names: VecDeque<Named>,
+    /// The position named last.
+    named_upto: Position,
 }
 
 impl Ledger {
@@ -89,14 +99,28 @@ impl Ledger {
         if self.names.len() == NAMES_KEPT {
             self.names.pop_front();
         }
-        self.names.push_back((position, name));
+        let since = Position(self.named_upto.0 + 1);
+        self.names.push_back(Named { since, position, name });
+        self.named_upto = position;
     }
 
-    /// Remembers work that leaves something to do, unless it leaves nothing.
-    pub(super) fn push(&mut self, flight: Flight) {
-        if !flight.depends.is_empty() || !matches!(flight.after, After::Nothing) {
+    /// Remembers work that leaves something to do, unless it leaves nothing; says which.
+    pub(super) fn push(&mut self, flight: Flight) -> bool {
+        let leaves_something = !flight.depends.is_empty() || !matches!(flight.after, After::Nothing);
+        if leaves_something {
             self.flights.push_back(flight);
         }
+        leaves_something
+    }
+
+    /// The first of what is remembered.
+    pub(super) fn front(&self) -> Option<Position> {
+        self.flights.front().map(|flight| flight.position)
+    }
+
+    /// How much is remembered.
+    pub(super) fn len(&self) -> usize {
+        self.flights.len()
     }
 
     /// Whether the work at `position` may still turn out as failed because of other work.
@@ -112,10 +136,10 @@ impl Ledger {
 
     /// The record of what a dying device takes with it from behind `completed` on: it names the first work that is not known to be over.
     pub(super) fn last_words(&self, completed: Position, cause: String) -> FailureRecord {
-        let first = self.names.iter().find(|(position, _)| *position > completed);
+        let first = self.names.iter().find(|named| named.position > completed);
         let (operation, site) = match first {
-            Some((position, name)) if position.0 == completed.0 + 1 => (name.in_words(), name.site),
-            Some((_, name)) => (format!("{} or work queued shortly before it", name.in_words()), name.site),
+            Some(Named { since, name, .. }) if since.0 <= completed.0 + 1 => (name.in_words(), name.site),
+            Some(Named { name, .. }) => (format!("{} or work queued shortly before it", name.in_words()), name.site),
             None => ("work queued on this device".to_owned(), None),
         };
         FailureRecord { kind: FailureKind::Device, operation, site, cause, inherited: false }
@@ -135,13 +159,13 @@ pub(super) struct Descent {
 
 /// The cheaper of two ways: each part by itself, packed one behind the other; or all that lies between the first byte and the last in one call, of which
 /// only the parts are put in their place.
-pub(super) fn descent(parts: &[CopyPart], calls: u64) -> Descent {
+pub(super) fn descent(parts: &[CopyPart], calls: u64, may_read_between: bool) -> Descent {
     let (into, out_of, len_bytes) = packed(parts);
     let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
     let end = parts.iter().filter_map(extent::source_end_bytes).max().unwrap_or(0);
     let covered = end.saturating_sub(start);
     let saved = calls.saturating_sub(1).saturating_mul(CALL_BYTES);
-    if covered.saturating_sub(len_bytes) >= saved {
+    if !may_read_between || covered.saturating_sub(len_bytes) >= saved {
         return Descent { into, out_of, len_bytes };
     }
     let line = CopyPart { run_bytes: covered, source_offset_bytes: start, destination_offset_bytes: 0, axes: SmallVec::new() };
@@ -205,6 +229,9 @@ mod tests {
         assert_eq!(ledger.last_words(Position(49), String::new()).operation, "kernel \"k50\"");
         assert_eq!(ledger.last_words(Position(3), String::new()).operation, "kernel \"k37\" or work queued shortly before it");
         assert_eq!(ledger.last_words(Position(100), String::new()).operation, "work queued on this device");
+        // Between the two stand an event and a wait.
+        ledger.name(Position(103), Name { is_kernel: true, text: "late".into(), site: None });
+        assert_eq!(ledger.last_words(Position(100), String::new()).operation, "kernel \"late\"");
     }
 
     fn part(source: u64, destination: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
@@ -214,14 +241,15 @@ mod tests {
     #[test]
     fn what_lies_between_comes_along_where_that_is_cheaper_than_a_call() {
         let near = [part(1000, 1000, &[]), part(1100, 1100, &[(2, 8, 8)])];
-        let gathered = descent(&near, 2);
+        assert_eq!(descent(&near, 2, false).len_bytes, 12);
+        let gathered = descent(&near, 2, true);
         assert_eq!(gathered.into.as_slice(), [CopyPart { run_bytes: 112, ..part(1000, 0, &[]) }]);
         assert_eq!(gathered.out_of.as_slice(), [part(0, 1000, &[]), part(100, 1100, &[(2, 8, 8)])]);
         assert_eq!(gathered.len_bytes, 112);
         let far = [part(0, 0, &[]), part(CALL_BYTES + 4, 0, &[])];
-        assert_eq!(descent(&far, 2).len_bytes, 8);
-        assert_eq!(descent(&far, 3).into.len(), 1);
-        assert_eq!(descent(&near, 1).len_bytes, 12, "one call as it is");
+        assert_eq!(descent(&far, 2, true).len_bytes, 8);
+        assert_eq!(descent(&far, 3, true).into.len(), 1);
+        assert_eq!(descent(&near, 1, true).len_bytes, 12, "one call as it is");
     }
 
     #[test]

@@ -50,7 +50,8 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
     core.note_locked(unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) })?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
-    line.ledger.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    line.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
@@ -79,7 +80,8 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
     }
     let position = core.draw(&mut line);
     line.ledger.name(position, Name::of_label(&label));
-    line.ledger.push(Flight { position, depends, after: After::Nothing, loss });
+    line.push(Flight { position, depends, after: After::Nothing, loss });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
@@ -96,18 +98,19 @@ fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError
     let after = core.note_locked(queue_parts(core, work))?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
-    line.ledger.push(Flight { position, depends, after, loss });
+    line.push(Flight { position, depends, after, loss });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
 /// Queues the copies themselves, and says what is to be done behind them.
 fn queue_parts(core: &QueueCore, work: CopyWork) -> Result<After, BackendError> {
-    let CopyWork { source, destination, source_device, parts, may_cover, .. } = work;
+    let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
     let from = source_end(core, &source, source_device.as_deref())?;
     if let Memory::Host(host) = &destination
         && !host.is_page_locked(DeviceKind::Cuda)
     {
-        return bring_down(core, from, host, &parts, may_cover);
+        return bring_down(core, from, host, &parts, may_read_between);
     }
     let to = end(&destination);
     // SAFETY: the context is current. Host memory was checked to hold the parts and is kept until the copy is over (`After::LetGo`); device memory lives
@@ -132,12 +135,12 @@ fn bring_down(
     from: End,
     host: &Arc<dyn HostMemory>,
     parts: &SmallVec<[CopyPart; 1]>,
-    may_cover: bool,
+    may_read_between: bool,
 ) -> Result<After, BackendError> {
     let target = target(core);
     let mut calls = 0;
     parts.iter().for_each(|part| shape::each(part, target.pitch_max, &mut |_| calls += 1));
-    let Descent { into, out_of, len_bytes } = descent(parts, if may_cover { calls } else { 1 });
+    let Descent { into, out_of, len_bytes } = descent(parts, calls, may_read_between);
     if calls == 0 {
         return Ok(After::Nothing);
     }

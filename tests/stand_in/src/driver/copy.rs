@@ -212,10 +212,10 @@ fn queue_copy(context: &Context, stream: &Stream, source: Resolved, destination:
     let text = describe(&source.memory, &destination.memory, source_device.is_some());
     let make = |depends: Dependencies| {
         Work::Copy(Box::new(CopyWork {
-            may_cover: false,
             source: source.memory,
             destination: destination.memory,
             source_device,
+            may_read_between: false,
             parts: smallvec![part],
             loss: FailureKind::Body,
             depends: work::with_late_failure(depends),
