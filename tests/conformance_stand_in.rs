@@ -3,17 +3,27 @@
 
 mod conformance;
 
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use conformance::lab::{self, Test};
+use conformance::lab::{self, Lab, Test};
 use conformance::stand_in::StandIn;
-use resident_stand_in::Settings;
+use resident::ndarray::{Array2, Axis, s};
+use resident::{Result, SmartArray, Stream};
+use resident_stand_in::{self as driver, Settings};
 
 /// Tests of one process share its driver, which knows nothing of tests.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// What the machine is like: see `on_a_poorer_machine`.
+const POORER: &str = "RESIDENT_TEST_POORER";
+
 fn settings() -> Settings {
-    Settings::new().devices(2)
+    let rich = Settings::new().devices(2);
+    if std::env::var_os(POORER).is_none() {
+        return rich;
+    }
+    rich.without_pools().peers(false).max_pitch(1000).driver_version(11_040).compute_capability(5, 0)
 }
 
 fn run(test: Test) {
@@ -22,3 +32,73 @@ fn run(test: Test) {
 }
 
 conformance::conformance!(crate::run);
+
+/// Calls that copy to the host.
+fn downloads() -> usize {
+    driver::take_calls().iter().filter(|call| call.name.starts_with("cuMemcpy2D") || call.name.starts_with("cuMemcpyDtoH")).count()
+}
+
+#[test]
+fn what_lies_between_comes_along_where_nobody_else_can_be_at_it() {
+    run(|lab| {
+        let contents: Array2<u32> = Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
+        let mut array = SmartArray::from(contents.clone());
+        drop(array.gpu_mut_on(&lab.stream())?);
+        (0..40).try_for_each(|row| array.slice(s![row, 3..;7]).host().map(drop))?;
+        downloads();
+        assert_eq!(*array.host()?, contents);
+        assert_eq!(downloads(), 1, "all boxes that were left came in one call");
+        drop(array.gpu_mut_on(&lab.stream())?);
+        let (mut upper, lower) = array.split_at_mut(Axis(0), 20);
+        (0..20).try_for_each(|row| lower.slice(s![row, row]).host().map(drop))?;
+        downloads();
+        // Another stream is at work on the other half while this one comes down: what lies there is not touched.
+        upper.fill_on(&lab.new_stream()?, 7)?;
+        assert_eq!(*lower.host()?, contents.slice(s![20.., ..]));
+        assert!(downloads() > 1);
+        drop(array);
+        forget_calls(lab)
+    });
+}
+
+/// The suite counts what is made and what is ended, and calls were taken: all that was made is ended now.
+fn forget_calls(lab: &Lab<'_>) -> Result<()> {
+    lab.device().synchronize()?;
+    lab.device().trim()?;
+    driver::take_calls();
+    Ok(())
+}
+
+fn uploads(stream: &Stream, count: usize) -> Result<()> {
+    (0..count).try_for_each(|_| SmartArray::from(vec![1_u8; 40_000]).prefetch(stream))
+}
+
+#[test]
+fn a_program_that_never_waits_page_locks_no_more_than_is_in_flight() {
+    run(|lab| {
+        uploads(&lab.stream(), 2000)?;
+        let locked = driver::take_calls().iter().filter(|call| call.name == "cuMemHostAlloc").count();
+        assert!(locked < 1000, "{locked} blocks for 2000 uploads, most of which are long over");
+        forget_calls(lab)
+    });
+}
+
+#[test]
+fn streams_that_nobody_has_any_more_go_though_nobody_waits() {
+    run(|lab| {
+        (0..400).try_for_each(|_| uploads(&lab.new_stream()?, 1))?;
+        let calls = driver::calls();
+        let count = |name: &str| calls.iter().filter(|call| call.name == name).count();
+        assert!(count("cuStreamDestroy_v2") > 200, "{} of {}", count("cuStreamDestroy_v2"), count("cuStreamCreate"));
+        Ok(())
+    });
+}
+
+/// The suite again, without memory pools and peer access, with small pitches and the oldest driver. A process has one machine, so that it takes another.
+#[test]
+fn on_a_poorer_machine() {
+    let program = std::env::current_exe().expect("a path");
+    let output = Command::new(program).args(["--skip", "on_a_poorer_machine"]).env(POORER, "1").output().expect("it runs");
+    assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("passed"), "tests were run");
+}

@@ -40,8 +40,8 @@ fn a_copy_that_the_host_has_too_gives_way_and_comes_back_when_it_is_needed() {
 fn what_is_newest_on_the_device_stays_and_the_error_says_so() {
     let device = small();
     let (mut one, mut two, three) = (ones(), ones(), ones());
-    one.gpu_mut_on(&device.stream()).expect("room").address();
-    two.gpu_mut_on(&device.stream()).expect("room").address();
+    drop(one.gpu_mut_on(&device.stream()).expect("room"));
+    drop(two.gpu_mut_on(&device.stream()).expect("room"));
     let refused = three.prefetch(&device.stream()).expect_err("no room");
     assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused}");
     assert!(refused.to_string().contains("4096 bytes"), "{refused}");
@@ -94,7 +94,7 @@ fn what_is_released_comes_down_first_part_by_part() {
     array.prefetch(&device.stream()).expect("room");
     array.slice_mut(resident::ndarray::s![..100]).fill_on(&device.stream(), 9).expect("room");
     let mut quarter = array.slice_mut(resident::ndarray::s![1024..2048]);
-    quarter.gpu_mut_on(&device.stream()).expect("there").address();
+    drop(quarter.gpu_mut_on(&device.stream()).expect("there"));
     array.release_on(&device).expect("nothing fails");
     assert_eq!(here(&array, &device), Validity::Absent);
     assert_eq!(array.traffic().to_host.bytes, 1024, "what the host can make itself, or has, does not come down");
@@ -110,7 +110,7 @@ fn what_is_released_comes_down_first_part_by_part() {
 fn a_part_that_was_never_written_is_released_without_a_word() {
     let device = Device::emulated(Emulation::new());
     let mut array = Bytes::uninit(64);
-    array.slice_mut(resident::ndarray::s![..8]).gpu_overwrite_on(&device.stream()).expect("room").address();
+    drop(array.slice_mut(resident::ndarray::s![..8]).gpu_overwrite_on(&device.stream()).expect("room"));
     array.release_on(&device).expect("nothing fails");
     assert_eq!(array.traffic().to_host.bytes, 8);
     assert!(matches!(array.host(), Err(Error::Uninitialised { .. })));

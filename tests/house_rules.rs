@@ -111,7 +111,7 @@ fn none(found: Vec<String>) {
 }
 
 /// What each part may name of the crate beside itself.
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
+const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("error", &["sync"]),
     ("element", &[]),
     ("grid", &[]),
@@ -124,8 +124,9 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("storage", &["audit", "backend", "coherence", "device", "element", "order", "sync"]),
     ("transfer", &["audit", "backend", "coherence", "device", "element", "error", "order", "storage", "sync"]),
     ("array", &["audit", "backend", "coherence", "device", "element", "error", "order", "storage", "sync", "transfer"]),
+    ("interop", &["array", "audit", "backend", "device", "error"]),
     ("launch", &["array", "audit", "backend", "coherence", "device", "element", "error", "grid", "order", "storage", "sync", "transfer"]),
-    ("lib", &["array", "audit", "backend", "device", "element", "error", "grid", "launch", "Device", "Element"]),
+    ("lib", &["array", "audit", "backend", "device", "element", "error", "grid", "interop", "launch", "Device", "Element"]),
 ];
 
 #[test]

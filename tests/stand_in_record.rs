@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUresult};
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
+use cudarc::nvrtc::Ptx;
 
 use shared::{Gate, code, context, scale_function};
 
@@ -145,4 +146,20 @@ fn a_process_that_was_forked_cannot_use_its_parents_driver() {
     // SAFETY: the place lives for the call.
     unsafe { waitpid(child, &raw mut status, 0) };
     assert_eq!(status >> 8, CUresult::CUDA_ERROR_NOT_INITIALIZED as i32);
+}
+
+#[test]
+fn a_host_function_that_panics_fails_its_launch() {
+    let _alone = alone();
+    let context = context(2);
+    resident_stand_in::register("panics", &[], |launch| {
+        let missing = launch.scalar::<u32>(0);
+        unreachable!("there is no parameter, and yet it is {missing}")
+    });
+    let ptx = ".version 8.0\n.target sm_80\n.entry panics() {}";
+    let panics = context.load_module(Ptx::from_src(ptx)).expect("a module").load_function("panics").expect("a function");
+    let stream = context.new_stream().expect("a stream");
+    // SAFETY: the host function touches nothing.
+    unsafe { stream.launch_builder(&panics).launch(LaunchConfig::for_num_elems(1)) }.expect("it fails when it runs");
+    assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_LAUNCH_FAILED);
 }

@@ -10,8 +10,9 @@ mod shared;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cudarc::driver::{CudaContext, CudaStream, DevicePtr, sys};
-use resident_stand_in::Settings;
+use cudarc::driver::{CudaContext, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::nvrtc::Ptx;
+use resident_stand_in::{Access, Length, Parameter, Settings};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -106,7 +107,7 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
     // SAFETY: the test orders its streams itself.
     unsafe { context.disable_event_tracking() };
     context.bind_to_thread().expect("a context");
-    let raw = cudarc::driver::result::stream::create(cudarc::driver::result::stream::StreamKind::Default).expect("a stream");
+    let raw = result::stream::create(result::stream::StreamKind::Default).expect("a stream");
     // SAFETY: a live stream of this context, destroyed at the end.
     let blocking = unsafe { context.wrap_borrowed_stream(raw) };
     let null = context.default_stream();
@@ -120,7 +121,7 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
     assert!(!resident_stand_in::take_hazards().is_empty(), "a stream that does not block is apart");
     context.synchronize().expect("all is done");
     // SAFETY: created above, not used any more.
-    unsafe { cudarc::driver::result::stream::destroy(raw) }.expect("it is there");
+    unsafe { result::stream::destroy(raw) }.expect("it is there");
 }
 
 #[test]
@@ -163,4 +164,59 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
     assert_eq!(orders, (0..8).map(order).collect::<Vec<_>>());
     assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
     resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10))).expect("as it was");
+}
+
+#[test]
+fn a_plain_free_waits_for_the_device_and_one_in_order_does_not() {
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    context.bind_to_thread().expect("a context");
+    let [one, other] = streams(&context);
+    // SAFETY: what is freed is not used afterwards; the unordered free is what is tested.
+    unsafe {
+        let address = result::malloc_sync(64).expect("memory");
+        result::memset_d8_async(address, 1, 64, one.cu_stream()).expect("a fill");
+        result::free_sync(address).expect("it is there");
+        assert_eq!(resident_stand_in::take_hazards(), [""; 0]);
+        let address = result::malloc_async(one.cu_stream(), 64).expect("memory");
+        result::memset_d8_async(address, 1, 64, one.cu_stream()).expect("a fill");
+        result::free_async(address, other.cu_stream()).expect("it is there");
+    }
+    let hazards = resident_stand_in::take_hazards();
+    assert!(hazards.len() == 1 && hazards[0].contains("frees"), "{hazards:?}");
+}
+
+/// What a kernel is registered with is what the check of ordering sees of it.
+#[test]
+fn kernels_touch_what_they_were_registered_with() {
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    // SAFETY: the test orders its streams itself.
+    unsafe { context.disable_event_tracking() };
+    let ptx = ".version 8.0\n.target sm_80\n.entry half(.param .u64 memory, .param .u32 count) {}\n.entry rest(.param .u64 memory, .param .u32 count) {}";
+    let module = context.load_module(Ptx::from_src(ptx)).expect("a module");
+    let [one, other] = streams(&context);
+    let memory = one.clone_htod(&[0_u8; 8]).expect("a copy");
+    one.synchronize().expect("it is there");
+    let start = memory.device_ptr(&one).0;
+    for (name, length, hazards) in [("half", Length::Counted { by: 1, element_bytes: 1 }, 0), ("rest", Length::ToEnd, 1)] {
+        let parameters = [Parameter::Pointer { access: Access::Write, length }, Parameter::Scalar { len_bytes: 4 }];
+        resident_stand_in::register(name, &parameters, |launch| {
+            // SAFETY: the only memory of this kernel; a world runs one kernel at a time.
+            unsafe { launch.slice_mut::<u8>(0) }.fill(launch.scalar::<u32>(1) as u8);
+            Ok(())
+        });
+        let function = module.load_function(name).expect("a function");
+        for (stream, offset) in [(&one, 0), (&other, 4)] {
+            let mut launch = stream.launch_builder(&function);
+            let address = start + offset;
+            launch.arg(&address).arg(&4_u32);
+            // SAFETY: the memory is live; where the launches overlap they write the same bytes.
+            unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.expect("a launch");
+        }
+        let found = resident_stand_in::take_hazards();
+        assert_eq!(found.len(), hazards, "{name}: {found:?}");
+        context.synchronize().expect("all is done");
+        assert_eq!(one.clone_dtoh(&memory).expect("a copy"), [4; 8]);
+    }
 }

@@ -16,6 +16,8 @@
 //!   no room aside, which are called with no lock held.
 
 pub(crate) mod bytes;
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "for devices with memory of their own"))]
+pub(crate) mod crew;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod embedded;
@@ -170,6 +172,7 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     /// Wakes `waker` once everything queued so far has completed.
     fn notify(&self, waker: Waker) -> Result<(), BackendError>;
     /// The concrete queue, for the backend's own public face.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no backend with one is built"))]
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -74,6 +74,9 @@ pub(crate) struct CopyWork {
     /// Set when `source` is memory of another device, which `Backend::reaches`.
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
     pub(crate) parts: SmallVec<[CopyPart; 1]>,
+    /// What lies between the parts in the source may be read too where that is cheaper, and is thrown away: it was written, and nobody writes it meanwhile.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device has no calls to spare"))]
+    pub(crate) may_read_between: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,

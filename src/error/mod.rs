@@ -198,14 +198,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDevice { wanted, reason } => write!(f, "no device for {wanted}: {reason}"),
-            Self::OutOfMemory { array, device, shortage } => {
-                let Shortage { requested, free, in_use } = **shortage;
-                write!(
-                    f,
-                    "out of memory: {array} needs {requested} bytes on {device}, where {free} are free and {in_use} are held by live arrays; \
-                     drop arrays that are not needed there, or work on parts"
-                )
-            }
+            Self::OutOfMemory { array, device, shortage } => write!(
+                f,
+                "out of memory: {array} needs {} bytes on {device}, where {} are free and {} are held by live arrays; \
+                 drop arrays that are not needed there, or work on parts",
+                shortage.requested, shortage.free, shortage.in_use
+            ),
             Self::Uninitialised { array, operation, part } => write!(
                 f,
                 "uninitialised: {operation} reads {part} of {array}, which was never written; write it first, or use an overwriting access \
@@ -229,12 +227,11 @@ impl fmt::Display for Error {
             Self::NoKernelBody { kernel, device, method } => {
                 write!(f, "no kernel body: kernel {kernel} has none for {device}; give it one with {method}")
             }
-            Self::Requirement { kernel, requirement, arguments } => {
-                write!(
-                    f,
-                    "requirement: kernel {kernel} requires that {requirement}, and was given {arguments}; nothing was moved, pass arguments that fit"
-                )
-            }
+            Self::Requirement { kernel, requirement, arguments } => write!(
+                f,
+                "requirement: kernel {kernel} requires that {requirement}, and was given {arguments}; nothing was moved, \
+                 pass arguments that fit"
+            ),
             Self::NotContiguous { array, parameter, layout } => write!(
                 f,
                 "not contiguous: {parameter} is flat and needs unbroken memory, but {array} has {layout}; \

@@ -135,7 +135,7 @@ fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
 #[cfg(test)]
 mod tests {
     use super::HostBuffer;
-    use crate::backend::{DeviceKind, HostMemory, PageLock};
+    use crate::backend::HostMemory;
 
     #[test]
     fn a_vector_comes_back_with_its_capacity_and_offset() {

@@ -281,6 +281,7 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
         let mut state = from.storage.lock();
         let source = state.slot(place).device.clone();
         let work = CopyWork {
+            may_read_between: false,
             loss: FailureKind::Body,
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),

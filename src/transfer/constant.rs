@@ -168,6 +168,7 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
         let stream = request.download_stream(&state, place, &regions);
         let depends = request.read_behind(&state, &stream, place, &regions)?;
         let work = CopyWork {
+            may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Host(staging.clone()),

@@ -9,13 +9,16 @@ use super::window::Window;
 use super::{Marks, Request};
 use crate::audit::Direction;
 use crate::backend::{
-    Address, BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes,
+    Address, BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes, crew,
 };
 use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{HostBuffer, State};
+
+/// Memory that an upload is read from, and its parts.
+type Staged = (Arc<dyn HostMemory>, SmallVec<[CopyPart; 1]>);
 
 /// The regions that one source gives.
 type Regions = SmallVec<[Region; 1]>;
@@ -76,6 +79,7 @@ impl Request<'_> {
         let mut state = self.storage.lock();
         let address = state.slot(place).address.unwrap_or(Address(0));
         let work = CopyWork {
+            may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Host(source),
             destination: Memory::Device(address),
@@ -99,7 +103,7 @@ impl Request<'_> {
     }
 
     /// Queued work reads `regions` at `from`: what is to write them there comes behind it.
-    fn note_reading(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, position: Position) {
+    pub(super) fn note_reading(&self, state: &mut State, stream: &Stream, from: Place, regions: &Regions, position: Position) {
         let mark = Mark::harmless(state.key_of(stream), At::position(position));
         for region in regions {
             state.uses_mut(from).mark(self.storage.space().extents(), Some(region), Touch::Read, mark);
@@ -107,9 +111,11 @@ impl Request<'_> {
     }
 
     /// Packs regions of the host's copy, which is valid there and which nothing writes.
-    fn stage(&self, device: &Device, regions: &Regions) -> Result<(Arc<dyn HostMemory>, SmallVec<[CopyPart; 1]>)> {
+    fn stage(&self, device: &Device, regions: &Regions) -> Result<Staged> {
         let space = self.storage.space();
         let staging = self.staging(device, self.bytes_of(regions))?;
+        // The embedded device has no link that one thread could not keep up with: it is made of the same memory.
+        let copy_part = if staging.is_page_locked(device.kind()) { crew::copy_part } else { bytes::copy_part };
         let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
         let mut packed = 0;
         for region in regions {
@@ -117,7 +123,7 @@ impl Request<'_> {
             // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes, and the part lies within both by construction of
             // `Space::out_of_packed`. The region is valid on the host, `acquire_on` has waited for what was queued to write it, nothing queued may
             // write valid elements, and the caller's borrow of the part keeps the host's own writers out.
-            unsafe { bytes::copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
+            unsafe { copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
             packed += space.region_bytes(region);
             parts.push(part);
         }
@@ -143,6 +149,7 @@ impl Request<'_> {
         }
         let depends = self.read_behind(&state, stream, from, regions)?;
         let work = CopyWork {
+            may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
@@ -211,6 +218,13 @@ impl Request<'_> {
         }
         state.order(stream, &marks).map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))?;
         Ok(depends)
+    }
+
+    /// What other streams have queued to write at `from`, and is not over.
+    pub(super) fn foreign_writers(&self, state: &State, from: Place, region: &Region, stream: &Stream) -> Marks {
+        let mut marks = Marks::new();
+        collect(state, from, region, Touch::Read, stream, &mut marks);
+        marks
     }
 
     /// The copy to `place` is queued: it is valid there from now on, for whoever comes behind `position`.

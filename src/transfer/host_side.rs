@@ -9,11 +9,11 @@ use super::window::{Share, Window, first_share};
 use super::{Queued, Request, after_locks};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes, failure};
-use crate::coherence::{Access, Piece, Place, Region, Source};
+use crate::coherence::{Access, Piece, Place, Region, Source, Span};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
-use crate::storage::{State, Storage};
+use crate::storage::{Selection, State, Storage};
 use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued touches it in a way that would conflict.
@@ -173,7 +173,9 @@ impl Request<'_> {
         }
         let stream = self.download_stream(&state, from, regions);
         let depends = self.read_behind(&state, &stream, from, regions)?;
+        let between = self.between(&state, &stream, from, regions);
         let work = CopyWork {
+            may_read_between: between.is_some(),
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Host(host),
@@ -185,9 +187,25 @@ impl Request<'_> {
         let position = self.queue_write(&mut state, &stream, Place::HOST, regions, Work::Copy(Box::new(work)))?;
         let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
         window.add(Direction::ToHost, stream.device_ref(), &stream, Place::HOST, bytes);
+        if let Some(between) = between {
+            self.note_reading(&mut state, &stream, from, &SmallVec::from_iter([between]), position);
+        }
         self.note_downloaded(&mut state, &stream, from, regions, position);
         window.push(stream, position);
         Ok(())
+    }
+
+    /// The box around all that lies between the first of the regions in memory and the last, if a copy may read that too: it holds contents, nothing queued
+    /// elsewhere writes it, and nobody else can come to, since all of the array is borrowed.
+    fn between(&self, state: &State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>) -> Option<Region> {
+        let space = self.storage.space();
+        let is_borrowed = matches!(self.selection, Selection::Whole) && space.whole().axes() > 0;
+        let spans = || regions.iter().map(|region| region.span(0));
+        let (start, end) = (spans().map(|span| span.start()).min()?, spans().map(|span| span.end()).max()?);
+        let between = space.whole().with_span(0, Span::new(start, end, 1));
+        let is_quiet = || self.foreign_writers(state, from, &between, stream).is_empty();
+        let is_more = regions.as_slice() != [between];
+        (is_more && is_borrowed && state.holds(from, &[between]) && is_quiet()).then_some(between)
     }
 
     fn note_downloaded(&self, state: &mut State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>, position: Position) {

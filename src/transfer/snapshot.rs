@@ -162,6 +162,7 @@ impl Snapshot {
         let depends = request.read_behind(&state, &stream, place, regions)?;
         let buffer: Arc<dyn HostMemory> = Arc::clone(&self.buffer) as Arc<dyn HostMemory>;
         let work = CopyWork {
+            may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
             destination: Memory::Host(buffer),

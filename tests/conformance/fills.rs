@@ -1,7 +1,7 @@
 //! Fills, of elements of all sizes, and constants.
 
 use resident::ndarray::{Array, Dimension, Ix2, ShapeBuilder, SliceArg, s};
-use resident::{Result, SmartArray, Validity};
+use resident::{Result, SmartArray, Validity, bytemuck};
 
 use super::lab::Lab;
 use super::values::{Sample, bytes, make_newest, numbered, value};
@@ -32,7 +32,7 @@ fn fills_whole<T: Sample>(lab: &Lab<'_>, len: usize, with: T) -> Result<()> {
 fn each_pattern<T: Sample>(mut test: impl FnMut(T) -> Result<()>) -> Result<()> {
     let of_bytes = |byte: &dyn Fn(usize) -> u8| -> T {
         let bytes: Vec<u8> = (0..size_of::<T>()).map(byte).collect();
-        resident::bytemuck::pod_read_unaligned(&bytes)
+        bytemuck::pod_read_unaligned(&bytes)
     };
     test(of_bytes(&|_| 0))?;
     test(of_bytes(&|_| 0x5A))?;

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
+use resident::ndarray::Ix1;
 use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, Stream};
 
 use super::gates::Gate;
@@ -13,7 +14,7 @@ use super::values::counting;
 const LEN: usize = 64;
 
 /// Numbers to which work on `stream` will add one, once the gate is open.
-fn held_up(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, resident::ndarray::Ix1>> {
+fn held_up(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, Ix1>> {
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
     Ok(array)

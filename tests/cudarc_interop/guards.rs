@@ -58,9 +58,9 @@ fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
             let mut guard = array.gpu_mut_on(&stream).unwrap();
             launch_with(&stream.cudarc().unwrap(), &double, &mut guard);
             if forgets {
-                std::mem::forget(guard)
+                std::mem::forget(guard);
             } else {
-                drop(guard)
+                drop(guard);
             }
             let value = if at_host {
                 let opening = gate.open_after("cuLaunchKernel");

@@ -81,6 +81,44 @@ fn pitches_have_limits() {
     submit_2d(&nothing, &stream).expect("a copy of nothing");
 }
 
+/// A copy of nothing of this kind, all other fields 0.
+fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
+    let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
+    // SAFETY: all zeros are a value of each field but the two kinds, which are set.
+    unsafe {
+        (&raw mut (*copy.as_mut_ptr()).srcMemoryType).write(source);
+        (&raw mut (*copy.as_mut_ptr()).dstMemoryType).write(destination);
+        copy.assume_init()
+    }
+}
+
+#[test]
+fn a_box_of_three_dimensions_goes_up_and_comes_down() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let (source, mut down) = (row(24), vec![0_u8; 24]);
+    let memory = stream.alloc_zeros::<u8>(8).expect("memory");
+    // Of two slices of three rows of four bytes: both slices, rows 1 and 2, bytes 2 and 3.
+    let mut up = copy_3d(HOST, DEVICE);
+    (up.srcXInBytes, up.srcY) = (2, 1);
+    (up.srcHost, up.srcPitch, up.srcHeight) = (source.as_ptr().cast(), 4, 3);
+    (up.dstDevice, up.dstPitch, up.dstHeight) = (address(&memory, &stream), 2, 2);
+    (up.WidthInBytes, up.Height, up.Depth) = (2, 2, 2);
+    let mut back = copy_3d(DEVICE, HOST);
+    (back.srcDevice, back.srcPitch, back.srcHeight) = (up.dstDevice, 2, 2);
+    (back.dstXInBytes, back.dstY) = (2, 1);
+    (back.dstHost, back.dstPitch, back.dstHeight) = (down.as_mut_ptr().cast(), 4, 3);
+    (back.WidthInBytes, back.Height, back.Depth) = (2, 2, 2);
+    // SAFETY: all boxes lie in live memory.
+    unsafe {
+        sys::cuMemcpy3DAsync_v2(&raw const up, stream.cu_stream()).result().expect("a copy");
+        sys::cuMemcpy3DAsync_v2(&raw const back, stream.cu_stream()).result().expect("a copy");
+    }
+    let mut expected = vec![0_u8; 24];
+    [6, 7, 10, 11, 18, 19, 22, 23].into_iter().for_each(|index| expected[index] = index as u8);
+    assert_eq!(down, expected);
+}
+
 #[test]
 fn a_box_of_three_dimensions_moves_within_a_device() {
     let context = context(0);
@@ -88,13 +126,7 @@ fn a_box_of_three_dimensions_moves_within_a_device() {
     let source = stream.clone_htod(&row(60)).expect("a copy");
     let destination = stream.alloc_zeros::<u8>(8).expect("memory");
     // Of three slices of four rows of five bytes: slices 1 and 2, rows 2 and 3, bytes 1 and 2.
-    // SAFETY: all zeros are a value of each field but the two kinds, which are set.
-    let mut copy: CUDA_MEMCPY3D = unsafe {
-        let mut zeroed = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
-        (&raw mut (*zeroed.as_mut_ptr()).srcMemoryType).write(DEVICE);
-        (&raw mut (*zeroed.as_mut_ptr()).dstMemoryType).write(DEVICE);
-        zeroed.assume_init()
-    };
+    let mut copy = copy_3d(DEVICE, DEVICE);
     (copy.srcXInBytes, copy.srcY, copy.srcZ) = (1, 2, 1);
     (copy.srcDevice, copy.srcPitch, copy.srcHeight) = (address(&source, &stream), 5, 4);
     (copy.dstDevice, copy.dstPitch, copy.dstHeight) = (address(&destination, &stream), 2, 2);

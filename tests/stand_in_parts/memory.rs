@@ -4,9 +4,9 @@ use std::ffi::c_void;
 use std::sync::mpsc;
 
 use cudarc::driver::sys::{self, CUmemPool_attribute, CUresult};
-use cudarc::driver::{CudaContext, DriverError, result};
+use cudarc::driver::{CudaContext, DriverError, LaunchConfig, PushKernelArg, result};
 
-use crate::shared::{Gate, code, context};
+use crate::shared::{Gate, code, context, scale_function};
 
 fn ok(outcome: CUresult) -> Result<(), DriverError> {
     outcome.result()
@@ -199,4 +199,24 @@ fn a_context_that_is_released_gives_everything_back() {
     assert_ne!(leaked, 0);
     assert_eq!(resident_stand_in::memory_in_use(4), 0);
     CudaContext::new(4).expect("a new one").synchronize().expect("it is well");
+}
+
+#[test]
+fn a_kernel_may_touch_page_locked_memory() {
+    let context = context(0);
+    let scale = scale_function(&context);
+    let stream = context.new_stream().expect("a stream");
+    let memory = locked(8).cast::<f32>();
+    // SAFETY: the driver's memory of two floats, which the test alone has.
+    unsafe { std::ptr::copy_nonoverlapping([1.5_f32, 2.5].as_ptr(), memory, 2) };
+    let mut address = 0;
+    // SAFETY: the place lives for the call.
+    ok(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.cast(), 0) }).expect("it is mapped");
+    let mut launch = stream.launch_builder(&scale);
+    launch.arg(&address).arg(&2.0_f32);
+    // SAFETY: the host function touches the memory that it is given, and no more.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(2)) }.expect("a launch");
+    stream.synchronize().expect("it is done");
+    // SAFETY: as above.
+    assert_eq!(unsafe { std::slice::from_raw_parts(memory, 2) }, [3.0, 5.0]);
 }

@@ -257,3 +257,19 @@ fn result_of_query(stream: &CudaStream) -> Result<(), DriverError> {
     // SAFETY: the stream is live.
     unsafe { sys::cuStreamQuery(stream.cu_stream()) }.result()
 }
+
+#[test]
+fn a_text_that_does_not_load_has_a_log() {
+    let context = context(0);
+    context.bind_to_thread().expect("a context");
+    let mut module = std::ptr::null_mut();
+    let mut log = [0xFF_u8; 20];
+    let mut options =
+        [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER].map(|option| option as u32);
+    let mut values = [std::ptr::without_provenance_mut(log.len()), log.as_mut_ptr().cast::<c_void>()];
+    // SAFETY: all places live for the call.
+    let outcome =
+        unsafe { sys::cuModuleLoadDataEx(&raw mut module, c"no PTX".as_ptr().cast(), 2, options.as_mut_ptr().cast(), values.as_mut_ptr()) };
+    assert_eq!(outcome, CUresult::CUDA_ERROR_INVALID_PTX);
+    assert_eq!((&log[..], values[0].addr()), (&b"ptxas fatal   : no \0"[..], 19));
+}

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemorytype, CUresult};
+use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemorytype};
 
 use super::call::check;
 use super::shape::{self, Shape};
@@ -50,14 +50,15 @@ pub(super) unsafe fn queue(target: Target, source: End, destination: End, parts:
 /// As [`queue`], for one shape.
 unsafe fn queue_shape(target: Target, source: End, destination: End, shape: Shape) -> Result<(), BackendError> {
     let is_between = matches!(source, End::Device(_, Some(_))) || matches!(destination, End::Device(_, Some(_)));
-    // SAFETY: the caller's promise is handed on in each case.
-    unsafe {
-        match shape {
-            Shape { height: 1, depth: 1, .. } => line(target, source, destination, shape),
-            _ if is_between => between(target, source, destination, shape),
-            Shape { depth: 1, .. } => plane(target, source, destination, shape),
-            _ => volume(target, source, destination, shape),
-        }
+    match shape {
+        // SAFETY: the caller's promise is handed on.
+        Shape { height: 1, depth: 1, .. } => unsafe { line(target, source, destination, shape) },
+        // SAFETY: as above.
+        _ if is_between => unsafe { between(target, source, destination, shape) },
+        // SAFETY: as above.
+        Shape { depth: 1, .. } => unsafe { plane(target, source, destination, shape) },
+        // SAFETY: as above.
+        _ => unsafe { volume(target, source, destination, shape) },
     }
 }
 
@@ -66,26 +67,29 @@ unsafe fn queue_shape(target: Target, source: End, destination: End, shape: Shap
 /// As [`queue`].
 unsafe fn line(target: Target, source: End, destination: End, shape: Shape) -> Result<(), BackendError> {
     let (len, stream) = (shape.width_bytes as usize, target.stream);
-    // SAFETY: the ends hold the runs, as the caller promises.
-    let (result, call): (CUresult, _) = unsafe {
-        match (source, destination) {
-            (End::Host(from), End::Device(to, _)) => {
-                (sys::cuMemcpyHtoDAsync_v2(to + shape.destination, host(from, shape.source).cast_const(), len, stream), "cuMemcpyHtoDAsync")
-            }
-            (End::Device(from, _), End::Host(to)) => {
-                (sys::cuMemcpyDtoHAsync_v2(host(to, shape.destination), from + shape.source, len, stream), "cuMemcpyDtoHAsync")
-            }
-            (End::Device(from, None), End::Device(to, None)) => {
-                (sys::cuMemcpyDtoDAsync_v2(to + shape.destination, from + shape.source, len, stream), "cuMemcpyDtoDAsync")
-            }
-            (End::Device(from, peer), End::Device(to, own)) => {
-                let (peer, own) = (peer.unwrap_or(target.context), own.unwrap_or(target.context));
-                (sys::cuMemcpyPeerAsync(to + shape.destination, own, from + shape.source, peer, len, stream), "cuMemcpyPeerAsync")
-            }
-            (End::Host(_), End::Host(_)) => return Err(super::call::invalid("copy", "both ends are on the host".to_owned())),
+    match (source, destination) {
+        (End::Host(from), End::Device(to, _)) => {
+            let from = host(from, shape.source).cast_const();
+            // SAFETY: the ends hold the runs, as the caller promises.
+            check(unsafe { sys::cuMemcpyHtoDAsync_v2(to + shape.destination, from, len, stream) }, "cuMemcpyHtoDAsync")
         }
-    };
-    check(result, call)
+        (End::Device(from, _), End::Host(to)) => {
+            let to = host(to, shape.destination);
+            // SAFETY: as above.
+            check(unsafe { sys::cuMemcpyDtoHAsync_v2(to, from + shape.source, len, stream) }, "cuMemcpyDtoHAsync")
+        }
+        (End::Device(from, None), End::Device(to, None)) => {
+            // SAFETY: as above.
+            check(unsafe { sys::cuMemcpyDtoDAsync_v2(to + shape.destination, from + shape.source, len, stream) }, "cuMemcpyDtoDAsync")
+        }
+        (End::Device(from, peer), End::Device(to, own)) => {
+            let (peer, own) = (peer.unwrap_or(target.context), own.unwrap_or(target.context));
+            // SAFETY: as above; both contexts are retained by their devices.
+            let result = unsafe { sys::cuMemcpyPeerAsync(to + shape.destination, own, from + shape.source, peer, len, stream) };
+            check(result, "cuMemcpyPeerAsync")
+        }
+        (End::Host(_), End::Host(_)) => Err(super::call::invalid("copy", "both ends are on the host".to_owned())),
+    }
 }
 
 /// # Safety

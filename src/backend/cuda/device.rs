@@ -14,7 +14,7 @@ use super::event::EventStore;
 use super::memory::{self, DeviceMemory};
 use super::pinned::PinnedStore;
 use super::programs::{self, Programs};
-use super::queue::{CudaQueue, QueueCore};
+use super::queue::{self, CudaQueue, QueueCore};
 use super::registered::Registered;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded, MemoryUsage, PageLock,
@@ -117,6 +117,7 @@ impl DeviceCore {
         self.context.enter()?;
         // SAFETY: the context is current.
         self.context.note(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
+        queue::look_around_on(self);
         self.memory.trim()
     }
 
@@ -176,6 +177,8 @@ impl Backend for CudaDevice {
     }
 
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        // Streams that nobody has any more can go once they are known to be done.
+        queue::look_around_on(&self.0);
         self.default_queue()
     }
 
@@ -204,6 +207,10 @@ impl Backend for CudaDevice {
     }
 
     fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        if !self.0.pinned.keeps(len_bytes) {
+            // What is over gives some back: locking more pages takes far longer than to look.
+            queue::look_around_on(&self.0);
+        }
         self.0.pinned.take(len_bytes).map(|pinned| Arc::new(pinned) as Arc<dyn HostMemory>)
     }
 

@@ -154,7 +154,7 @@ impl RawEvent for CudaEvent {
         let Some(earlier) = earlier.as_any().downcast_ref::<Self>() else {
             return Err(no_timing("the two events are timed by different clocks"));
         };
-        if !(self.event.timing && earlier.event.timing) || !self.is_complete()? || !earlier.is_complete()? {
+        if !(self.event.timing && earlier.event.timing && self.is_complete()? && earlier.is_complete()?) {
             return Err(no_timing("both events must be recorded with timing, and be complete"));
         }
         self.event.store.context.enter()?;

@@ -30,12 +30,11 @@ pub(super) unsafe fn queue(target: Target, address: u64, footprint: &Footprint, 
         return Ok(());
     }
     let value = settable(pattern).filter(|value| is_aligned(*value, address, footprint));
-    // SAFETY: the caller's promise is handed on.
-    unsafe {
-        match value {
-            Some(value) => set(target, address, footprint, value),
-            None => double(target, address, footprint, pattern),
-        }
+    match value {
+        // SAFETY: the caller's promise is handed on.
+        Some(value) => unsafe { set(target, address, footprint, value) },
+        // SAFETY: as above.
+        None => unsafe { double(target, address, footprint, pattern) },
     }
 }
 
@@ -66,23 +65,29 @@ unsafe fn set(target: Target, address: u64, footprint: &Footprint, value: Value)
 /// As [`queue`], for `height` lines of `width_bytes`; addresses are aligned to the value.
 unsafe fn set_plane(stream: sys::CUstream, at: u64, pitch: u64, width_bytes: u64, height: u64, value: Value) -> Result<(), BackendError> {
     let (pitch, width, height) = (pitch as usize, width_bytes as usize, height as usize);
-    // SAFETY: as the caller promises.
-    let (result, call) = unsafe {
-        match (value, height) {
-            (Value::One(value), 1) => (sys::cuMemsetD8Async(at, value, width, stream), "cuMemsetD8Async"),
-            (Value::Two(value), 1) => (sys::cuMemsetD16Async(at, value, width / 2, stream), "cuMemsetD16Async"),
-            (Value::Four(value), 1) => (sys::cuMemsetD32Async(at, value, width / 4, stream), "cuMemsetD32Async"),
-            (Value::One(value), _) => (sys::cuMemsetD2D8Async(at, pitch, value, width, height, stream), "cuMemsetD2D8Async"),
-            (Value::Two(value), _) => (sys::cuMemsetD2D16Async(at, pitch, value, width / 2, height, stream), "cuMemsetD2D16Async"),
-            (Value::Four(value), _) => (sys::cuMemsetD2D32Async(at, pitch, value, width / 4, height, stream), "cuMemsetD2D32Async"),
+    match (value, height) {
+        // SAFETY: the memory holds these bytes, as the caller promises, here and below.
+        (Value::One(value), 1) => check(unsafe { sys::cuMemsetD8Async(at, value, width, stream) }, "cuMemsetD8Async"),
+        // SAFETY: as above.
+        (Value::Two(value), 1) => check(unsafe { sys::cuMemsetD16Async(at, value, width / 2, stream) }, "cuMemsetD16Async"),
+        // SAFETY: as above.
+        (Value::Four(value), 1) => check(unsafe { sys::cuMemsetD32Async(at, value, width / 4, stream) }, "cuMemsetD32Async"),
+        // SAFETY: as above.
+        (Value::One(value), _) => check(unsafe { sys::cuMemsetD2D8Async(at, pitch, value, width, height, stream) }, "cuMemsetD2D8Async"),
+        (Value::Two(value), _) => {
+            // SAFETY: as above.
+            check(unsafe { sys::cuMemsetD2D16Async(at, pitch, value, width / 2, height, stream) }, "cuMemsetD2D16Async")
         }
-    };
-    check(result, call)
+        (Value::Four(value), _) => {
+            // SAFETY: as above.
+            check(unsafe { sys::cuMemsetD2D32Async(at, pitch, value, width / 4, height, stream) }, "cuMemsetD2D32Async")
+        }
+    }
 }
 
 /// The shortest pattern that repeats to the same bytes, if the driver can set it.
 fn settable(pattern: &[u8]) -> Option<Value> {
-    let repeats = |len: usize| pattern.len() % len == 0 && pattern.chunks(len).all(|chunk| chunk == &pattern[..len]);
+    let repeats = |len: usize| pattern.len().is_multiple_of(len) && pattern.chunks(len).all(|chunk| chunk == &pattern[..len]);
     if repeats(1) {
         Some(Value::One(pattern[0]))
     } else if repeats(2) {
@@ -101,7 +106,7 @@ fn is_aligned(value: Value, address: u64, footprint: &Footprint) -> bool {
         Value::Two(_) => 2,
         Value::Four(_) => 4,
     };
-    (address + footprint.offset_bytes) % len == 0 && footprint.axes.iter().all(|(_, stride)| stride % len == 0)
+    (address + footprint.offset_bytes).is_multiple_of(len) && footprint.axes.iter().all(|(_, stride)| stride.is_multiple_of(len))
 }
 
 /// Lays the pattern at the start of the first run, and copies what is there behind itself: along the run, then along each axis.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::lent::Lent;
-use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, bytes, extent};
+use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, crew, extent};
 
 /// The operations remembered by name, to say what a dead device was doing.
 const NAMES_KEPT: usize = 64;
@@ -28,13 +28,17 @@ pub(super) struct Flight {
 pub(super) enum After {
     Nothing,
     /// Memory that the device uses is let go of.
-    LetGo(SmallVec<[Arc<dyn HostMemory>; 2]>),
+    LetGo {
+        _held: SmallVec<[Arc<dyn HostMemory>; 2]>,
+    },
     /// What came down packed is put in its place.
     Unpack(Landing),
     /// Memory of a device without pools is given back.
     Free(Address),
     /// Memory of somebody else's is given back, where that cannot be queued.
-    GiveBack(#[allow(dead_code, reason = "kept until then")] Lent),
+    GiveBack {
+        _lent: Lent,
+    },
 }
 
 /// A download that lies packed in page-locked memory.
@@ -53,7 +57,7 @@ impl Landing {
             // SAFETY: the parts lie within both memories: `CudaQueue` checked the destination's bounds when the copy was queued, and made the packed ones
             // itself. The device is through with the packed memory. Nobody else touches these bytes of the destination: they are stale there until this
             // position completes, and the layers above let no one at them before (DESIGN.md, "Why it is sound").
-            unsafe { bytes::copy_part(self.packed.base(), self.destination.base(), part) };
+            unsafe { crew::copy_part(self.packed.base(), self.destination.base(), part) };
         }
     }
 }
@@ -76,11 +80,21 @@ impl Name {
     }
 }
 
+/// Work that can fail, and the first position of which no other such work is known: between the two stand events, waits and frees.
+#[derive(Debug)]
+struct Named {
+    since: Position,
+    position: Position,
+    name: Name,
+}
+
 /// All that is in flight.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     flights: VecDeque<Flight>,
-    names: VecDeque<(Position, Name)>,
+    names: VecDeque<Named>,
+    /// The position named last.
+    named_upto: Position,
 }
 
 impl Ledger {
@@ -90,14 +104,28 @@ impl Ledger {
         if self.names.len() == NAMES_KEPT {
             self.names.pop_front();
         }
-        self.names.push_back((position, name));
+        let since = Position(self.named_upto.0 + 1);
+        self.names.push_back(Named { since, position, name });
+        self.named_upto = position;
     }
 
-    /// Remembers work that leaves something to do, unless it leaves nothing.
-    pub(super) fn push(&mut self, flight: Flight) {
-        if !flight.depends.is_empty() || !matches!(flight.after, After::Nothing) {
+    /// Remembers work that leaves something to do, unless it leaves nothing; says which.
+    pub(super) fn push(&mut self, flight: Flight) -> bool {
+        let leaves_something = !flight.depends.is_empty() || !matches!(flight.after, After::Nothing);
+        if leaves_something {
             self.flights.push_back(flight);
         }
+        leaves_something
+    }
+
+    /// The first of what is remembered.
+    pub(super) fn front(&self) -> Option<Position> {
+        self.flights.front().map(|flight| flight.position)
+    }
+
+    /// How much is remembered.
+    pub(super) fn len(&self) -> usize {
+        self.flights.len()
     }
 
     /// Whether the work at `position` may still turn out as failed because of other work.
@@ -113,10 +141,10 @@ impl Ledger {
 
     /// The record of what a dying device takes with it from behind `completed` on: it names the first work that is not known to be over.
     pub(super) fn last_words(&self, completed: Position, cause: String) -> FailureRecord {
-        let first = self.names.iter().find(|(position, _)| *position > completed);
+        let first = self.names.iter().find(|named| named.position > completed);
         let (operation, site) = match first {
-            Some((position, name)) if position.0 == completed.0 + 1 => (name.in_words(), name.site),
-            Some((_, name)) => (format!("{} or work queued shortly before it", name.in_words()), name.site),
+            Some(Named { since, name, .. }) if since.0 <= completed.0 + 1 => (name.in_words(), name.site),
+            Some(Named { name, .. }) => (format!("{} or work queued shortly before it", name.in_words()), name.site),
             None => ("work queued on this device".to_owned(), None),
         };
         FailureRecord { kind: FailureKind::Device, operation, site, cause, inherited: false }
@@ -136,19 +164,22 @@ pub(super) struct Descent {
 
 /// The cheaper of two ways: each part by itself, packed one behind the other; or all that lies between the first byte and the last in one call, of which
 /// only the parts are put in their place.
-pub(super) fn descent(parts: &[CopyPart], calls: u64) -> Descent {
+pub(super) fn descent(parts: &[CopyPart], calls: u64, may_read_between: bool) -> Descent {
     let (into, out_of, len_bytes) = packed(parts);
     let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
     let end = parts.iter().filter_map(extent::source_end_bytes).max().unwrap_or(0);
     let covered = end.saturating_sub(start);
     let saved = calls.saturating_sub(1).saturating_mul(CALL_BYTES);
-    if covered.saturating_sub(len_bytes) >= saved {
+    if !may_read_between || covered.saturating_sub(len_bytes) >= saved {
         return Descent { into, out_of, len_bytes };
     }
     let line = CopyPart { run_bytes: covered, source_offset_bytes: start, destination_offset_bytes: 0, axes: SmallVec::new() };
     let moved = |part: &CopyPart| CopyPart { source_offset_bytes: part.source_offset_bytes - start, ..part.clone() };
     Descent { into: SmallVec::from_iter([line]), out_of: parts.iter().map(moved).collect(), len_bytes: covered }
 }
+
+/// Count, source stride, destination stride.
+type Axis = (u64, u64, u64);
 
 /// Packs parts of a copy one behind the other: the copy into packed memory, the copy out of it, and the bytes.
 fn packed(parts: &[CopyPart]) -> (SmallVec<[CopyPart; 1]>, SmallVec<[CopyPart; 1]>, u64) {
@@ -161,8 +192,8 @@ fn packed(parts: &[CopyPart]) -> (SmallVec<[CopyPart; 1]>, SmallVec<[CopyPart; 1
             stride *= count;
         }
         strides.reverse();
-        let axes = |pick: fn((u64, u64, u64), u64) -> (u64, u64, u64)| {
-            part.axes.iter().zip(&strides).map(|(axis, stride)| pick(*axis, *stride)).collect::<SmallVec<[(u64, u64, u64); 3]>>()
+        let axes = |pick: fn(Axis, u64) -> Axis| {
+            part.axes.iter().zip(&strides).map(|(axis, stride)| pick(*axis, *stride)).collect::<SmallVec<[Axis; 3]>>()
         };
         into.push(CopyPart { destination_offset_bytes: len_bytes, axes: axes(|(n, from, _), packed| (n, from, packed)), ..part.clone() });
         out_of.push(CopyPart { source_offset_bytes: len_bytes, axes: axes(|(n, _, to), packed| (n, packed, to)), ..part.clone() });
@@ -203,6 +234,9 @@ mod tests {
         assert_eq!(ledger.last_words(Position(49), String::new()).operation, "kernel \"k50\"");
         assert_eq!(ledger.last_words(Position(3), String::new()).operation, "kernel \"k37\" or work queued shortly before it");
         assert_eq!(ledger.last_words(Position(100), String::new()).operation, "work queued on this device");
+        // Between the two stand an event and a wait.
+        ledger.name(Position(103), Name { is_kernel: true, text: "late".into(), site: None });
+        assert_eq!(ledger.last_words(Position(100), String::new()).operation, "kernel \"late\"");
     }
 
     fn part(source: u64, destination: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
@@ -212,14 +246,15 @@ mod tests {
     #[test]
     fn what_lies_between_comes_along_where_that_is_cheaper_than_a_call() {
         let near = [part(1000, 1000, &[]), part(1100, 1100, &[(2, 8, 8)])];
-        let gathered = descent(&near, 2);
+        assert_eq!(descent(&near, 2, false).len_bytes, 12);
+        let gathered = descent(&near, 2, true);
         assert_eq!(gathered.into.as_slice(), [CopyPart { run_bytes: 112, ..part(1000, 0, &[]) }]);
         assert_eq!(gathered.out_of.as_slice(), [part(0, 1000, &[]), part(100, 1100, &[(2, 8, 8)])]);
         assert_eq!(gathered.len_bytes, 112);
         let far = [part(0, 0, &[]), part(CALL_BYTES + 4, 0, &[])];
-        assert_eq!(descent(&far, 2).len_bytes, 8);
-        assert_eq!(descent(&far, 3).into.len(), 1);
-        assert_eq!(descent(&near, 1).len_bytes, 12, "one call as it is");
+        assert_eq!(descent(&far, 2, true).len_bytes, 8);
+        assert_eq!(descent(&far, 3, true).into.len(), 1);
+        assert_eq!(descent(&near, 1, true).len_bytes, 12, "one call as it is");
     }
 
     #[test]

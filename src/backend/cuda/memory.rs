@@ -26,7 +26,16 @@ struct Held {
     /// Memory of others, by address.
     lent: HashMap<u64, Lent>,
     in_use_bytes: u64,
+    /// Of devices without pools: freed, and still used by work in flight, or refused by the driver when it was to be given back.
+    draining: HashMap<u64, Draining>,
     limit_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Draining {
+    len_bytes: u64,
+    /// Its last use is over.
+    is_idle: bool,
 }
 
 /// A memory pool's handle.
@@ -92,6 +101,7 @@ impl DeviceMemory {
 
     /// Takes memory, for use on `stream`; the context is current.
     pub(super) fn allocate(&self, len_bytes: u64, stream: sys::CUstream) -> Result<Address, BackendError> {
+        self.give_back_idle();
         self.reserve(len_bytes)?;
         let outcome = self.allocate_unlimited(len_bytes, stream);
         let mut held = self.held();
@@ -141,12 +151,36 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Gives memory back at once; its last use is over.
-    pub(super) fn release(&self, Address(address): Address) -> Result<(), BackendError> {
-        // SAFETY: as in `free`.
-        check(unsafe { sys::cuMemFree_v2(address) }, "cuMemFree")?;
-        self.forget(address);
+    /// Memory is freed, and drains until its last use is over: `release`. Of devices without pools.
+    pub(super) fn drain(&self, Address(address): Address) -> Result<(), BackendError> {
+        self.known(address)?;
+        let len_bytes = self.forget(address);
+        self.held().draining.insert(address, Draining { len_bytes, is_idle: false });
         Ok(())
+    }
+
+    /// The last use of draining memory is over: it is given back; later if the context is not current, or the driver refuses.
+    pub(super) fn release(&self, Address(address): Address, is_current: bool) {
+        if let Some(draining) = self.held().draining.get_mut(&address) {
+            draining.is_idle = true;
+        }
+        if is_current {
+            self.give_back_idle();
+        }
+    }
+
+    fn give_back_idle(&self) {
+        if self.pool.is_some() {
+            return;
+        }
+        // Taken out first: two threads must not give the same memory back, and the lock is not held while the driver works.
+        let idle: Vec<(u64, Draining)> = self.held().draining.extract_if(|_, draining| draining.is_idle).collect();
+        for (address, draining) in idle {
+            // SAFETY: the address came from `allocate`, was freed once (`drain`), and its last use is over; nobody else has it now.
+            if check(unsafe { sys::cuMemFree_v2(address) }, "cuMemFree").is_err() {
+                self.held().draining.insert(address, draining);
+            }
+        }
     }
 
     /// Fails if the address is not that of live memory.
@@ -158,15 +192,17 @@ impl DeviceMemory {
         Err(super::call::invalid("free", detail))
     }
 
-    /// It is in nobody's hands here any more.
-    pub(super) fn forget(&self, address: u64) {
+    /// It is in nobody's hands here any more. Returns its bytes.
+    pub(super) fn forget(&self, address: u64) -> u64 {
         let mut held = self.held();
         let len_bytes = held.live.remove(&address).unwrap_or_default();
         held.in_use_bytes -= len_bytes;
+        len_bytes
     }
 
     /// Gives back what the pool keeps.
     pub(super) fn trim(&self) -> Result<(), BackendError> {
+        self.give_back_idle();
         let Some(Pool(pool)) = &self.pool else { return Ok(()) };
         // SAFETY: the pool lives as long as `self`.
         check(unsafe { sys::cuMemPoolTrimTo(*pool, 0) }, "cuMemPoolTrimTo")
@@ -188,12 +224,12 @@ impl DeviceMemory {
     }
 
     pub(super) fn usage(&self) -> MemoryUsage {
-        let (own, lent) = {
-            let held = self.held();
-            (held.in_use_bytes, held.lent.values().map(|lent| lent.len_bytes).sum::<u64>())
-        };
-        let reserved = self.pool.as_ref().map_or(own, |pool| pool.reserved_bytes());
-        MemoryUsage { in_use: own + lent, pooled: reserved.saturating_sub(own) }
+        let held = self.held();
+        let (own, draining) = (held.in_use_bytes, held.draining.values().map(|draining| draining.len_bytes).sum());
+        let lent: u64 = held.lent.values().map(|lent| lent.len_bytes).sum();
+        drop(held);
+        let pooled = self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
+        MemoryUsage { in_use: own + lent, pooled }
     }
 
     /// From now on no more than so much may be in use. What is, stays.

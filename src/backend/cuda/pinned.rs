@@ -55,6 +55,12 @@ impl PinnedStore {
         Some(Pinned { start, len_bytes: usize::try_from(len_bytes).ok()?, block_bytes, store: Arc::clone(self) })
     }
 
+    /// Whether such a block is there already.
+    pub(super) fn keeps(&self, len_bytes: u64) -> bool {
+        let block_bytes = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two();
+        block_bytes.is_some_and(|bytes| self.state().kept.get(&bytes).is_some_and(|blocks| !blocks.is_empty()))
+    }
+
     /// A kept block, or the right to lock so many bytes more, or neither.
     fn reserve(&self, block_bytes: u64) -> Option<Option<Start>> {
         // Freed after the lock, which a slow call is not made under.

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::task::Waker;
 
@@ -24,6 +24,12 @@ use crate::backend::{
 /// Recorded events that are remembered for waits on the host. Losing an old one only makes a later wait cover more.
 const EVENTS_KEPT: usize = 32;
 
+/// So much work that leaves something to do, and an event is recorded behind it: then it can be cleared up while the stream goes on.
+const FLIGHTS_PER_EVENT: usize = 16;
+
+/// So much such work, and whoever launches clears up what is over.
+const FLIGHTS_MAX: usize = 64;
+
 /// All streams of all GPUs, for looking at the work that other work depends on.
 static QUEUES: Mutex<Option<HashMap<QueueId, Weak<QueueCore>>>> = Mutex::new(None);
 
@@ -37,6 +43,8 @@ pub(super) struct QueueCore {
     /// Everything up to here is over, also what remained to be done on the host.
     completed: AtomicU64,
     line: Mutex<Line>,
+    /// So much is in flight that somebody should clear up.
+    is_crowded: AtomicBool,
     /// Held while work that is over is cleared up, which may copy: one thread does it, in order.
     clearing: Mutex<()>,
 }
@@ -47,6 +55,7 @@ pub(super) struct Line {
     tail: u64,
     pub(super) ledger: Ledger,
     events: VecDeque<(Position, Arc<DriverEvent>)>,
+    flights_since_event: usize,
 }
 
 impl QueueCore {
@@ -59,6 +68,7 @@ impl QueueCore {
             tail: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             line: Mutex::default(),
+            is_crowded: AtomicBool::new(false),
             clearing: Mutex::new(()),
         });
         let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,13 +229,39 @@ impl QueueCore {
         self.completed.fetch_max(upto.0, Ordering::AcqRel);
     }
 
+    /// Clears up what is over, without waiting. Nothing is locked: it may copy.
+    fn look_around(&self) {
+        // A stream that cannot be asked is cleared up by whoever is told so.
+        let _asked = self.poll(self.tail());
+        let front = || self.line().ledger.front();
+        let mut next = front();
+        while let Some(position) = next {
+            let is_over = matches!(self.poll(position), Ok(true));
+            next = front().filter(|left| is_over && *left > position);
+        }
+    }
+
+    /// Behind so much work that leaves something to do, an event is recorded. Where that is refused, one behind later work will do.
+    pub(super) fn mark_the_way(&self, line: &mut Line) {
+        if line.flights_since_event < FLIGHTS_PER_EVENT || line.ledger.len() < FLIGHTS_PER_EVENT {
+            return;
+        }
+        line.flights_since_event = 0;
+        self.is_crowded.store(line.ledger.len() >= FLIGHTS_MAX, Ordering::Relaxed);
+        let Ok(event) = self.device.events().take(false) else { return };
+        if self.note_locked(event.record(self.raw_stream())).is_ok() {
+            let position = self.draw(line);
+            line.keep(position, Arc::new(event));
+        }
+    }
+
     fn finish(&self, after: After) {
         match after {
-            After::Nothing | After::LetGo(_) | After::GiveBack(_) => {}
+            After::Nothing | After::LetGo { .. } | After::GiveBack { .. } => {}
             After::Unpack(landing) => landing.unpack(),
             After::Free(address) => {
-                // A refusal means a dead context, whose memory is gone anyway.
-                let _gone = self.device.context().enter().and_then(|()| self.device.memory().release(address));
+                let is_current = self.device.context().enter().is_ok();
+                self.device.memory().release(address, is_current);
             }
         }
     }
@@ -291,6 +327,7 @@ impl QueueCore {
         let event = Arc::new(self.device.events().take(timing)?);
         let mut line = self.line();
         self.note_locked(event.record(self.raw_stream()))?;
+        // A position of its own: before it may stand a wait alone, which is no work and takes its time all the same.
         let position = self.draw(&mut line);
         line.keep(position, Arc::clone(&event));
         Ok(CudaEvent::new(Arc::clone(self), position, event))
@@ -312,9 +349,10 @@ impl QueueCore {
             self.note_locked(memory.free(address, self.raw_stream()))?;
             return Ok(self.draw(&mut line));
         }
-        memory.known(address.0)?;
+        memory.drain(address)?;
         let position = self.draw(&mut line);
-        line.ledger.push(Flight { position, depends: Dependencies::new(), after: After::Free(address), loss: FailureKind::Copy });
+        line.push(Flight { position, depends: Dependencies::new(), after: After::Free(address), loss: FailureKind::Copy });
+        self.mark_the_way(&mut line);
         Ok(position)
     }
 }
@@ -325,7 +363,8 @@ impl QueueCore {
         if !lent.frees_in_order() {
             let mut line = self.line();
             let position = self.draw(&mut line);
-            line.ledger.push(Flight { position, depends: Dependencies::new(), after: After::GiveBack(lent), loss: FailureKind::Copy });
+            line.push(Flight { position, depends: Dependencies::new(), after: After::GiveBack { _lent: lent }, loss: FailureKind::Copy });
+            self.mark_the_way(&mut line);
             return Ok(position);
         }
         if let Err(refusal) = self.hold_up(lent.stream()) {
@@ -362,12 +401,27 @@ impl Line {
         self.events.iter().find(|(at, _)| *at >= position).cloned()
     }
 
+    /// Remembers work that leaves something to do.
+    pub(super) fn push(&mut self, flight: Flight) {
+        self.flights_since_event += usize::from(self.ledger.push(flight));
+    }
+
     fn keep(&mut self, position: Position, event: Arc<DriverEvent>) {
+        self.flights_since_event = 0;
         if self.events.len() == EVENTS_KEPT {
             self.events.pop_front();
         }
         self.events.push_back((position, event));
     }
+}
+
+/// Clears up on all streams of a device. Nothing is locked.
+pub(super) fn look_around_on(device: &DeviceCore) {
+    let all: Vec<Arc<QueueCore>> = {
+        let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.iter().flat_map(HashMap::values).filter_map(Weak::upgrade).collect()
+    };
+    all.iter().filter(|queue| std::ptr::eq(Arc::as_ptr(&queue.device), device)).for_each(|queue| queue.look_around());
 }
 
 /// A stream's handle.
@@ -441,7 +495,14 @@ impl Queue for CudaQueue {
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
         self.0.enter()?;
-        self.0.note(submit::queue(&self.0, work))
+        // Launches alone: copies are queued with an array's lock held.
+        let may_clear = matches!(work, Work::Launch(_));
+        let position = self.0.note(submit::queue(&self.0, work))?;
+        if may_clear && self.0.is_crowded.load(Ordering::Relaxed) {
+            self.0.is_crowded.store(false, Ordering::Relaxed);
+            self.0.look_around();
+        }
+        Ok(position)
     }
 
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
@@ -453,8 +514,11 @@ impl Queue for CudaQueue {
             return Err(invalid("cuStreamWaitEvent", "the event belongs to another kind of device".to_owned()));
         };
         self.0.enter()?;
-        let _line = self.0.line();
-        self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream()))
+        let mut line = self.0.line();
+        self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream()))?;
+        // Whoever waits for this stream waits for that too.
+        self.0.draw(&mut line);
+        Ok(())
     }
 
     fn tail(&self) -> Position {

@@ -52,7 +52,7 @@ impl Shape {
     fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
         let lines = |stride: u64, pitch: Pitch| {
             let lines = stride / pitch.line_bytes;
-            (stride % pitch.line_bytes == 0 && lines >= self.height).then_some(Pitch { plane_lines: lines, ..pitch })
+            (stride.is_multiple_of(pitch.line_bytes) && lines >= self.height).then_some(Pitch { plane_lines: lines, ..pitch })
         };
         Some(Self {
             depth: count,

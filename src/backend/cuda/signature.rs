@@ -8,24 +8,22 @@ use crate::backend::prototype::{declaration, parameter_bytes, view_bytes};
 use crate::backend::{BackendError, ParameterLayout};
 
 /// Drivers from 12.4 on have it.
-type GetParamInfo = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> u32;
+type GetParamInfo = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> CUresult;
 
 /// Bytes of each parameter of a function, if the driver can tell. A context is current on this thread.
 pub(super) fn told_by_driver(function: CUfunction) -> Result<Option<Vec<usize>>, BackendError> {
-    const SUCCESS: u32 = CUresult::CUDA_SUCCESS as u32;
-    const NO_SUCH_PARAMETER: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
-    const NOT_SUPPORTED: u32 = CUresult::CUDA_ERROR_NOT_SUPPORTED as u32;
-    // SAFETY: that is the function's type in `cuda.h`; results are read as the integer that they are.
+    // SAFETY: that is the function's type in `cuda.h`.
     let Some(get) = (unsafe { DRIVER.function::<GetParamInfo>("cuFuncGetParamInfo") }) else { return Ok(None) };
     let mut sizes = Vec::new();
     loop {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: the function is one of the current context, whose module the caller holds; the driver writes two sizes.
         match unsafe { get(function, sizes.len(), &raw mut offset, &raw mut size) } {
-            SUCCESS => sizes.push(size),
-            NO_SUCH_PARAMETER => return Ok(Some(sizes)),
-            NOT_SUPPORTED => return Ok(None),
-            _ => return Err(refusal(CUresult::CUDA_ERROR_UNKNOWN, "cuFuncGetParamInfo")),
+            CUresult::CUDA_SUCCESS => sizes.push(size),
+            // There is no such parameter.
+            CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(Some(sizes)),
+            CUresult::CUDA_ERROR_NOT_SUPPORTED => return Ok(None),
+            failed => return Err(refusal(failed, "cuFuncGetParamInfo")),
         }
     }
 }

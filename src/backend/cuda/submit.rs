@@ -50,7 +50,8 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
     core.note_locked(unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) })?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
-    line.ledger.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    line.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
@@ -79,7 +80,8 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
     }
     let position = core.draw(&mut line);
     line.ledger.name(position, Name::of_label(&label));
-    line.ledger.push(Flight { position, depends, after: After::Nothing, loss });
+    line.push(Flight { position, depends, after: After::Nothing, loss });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
@@ -96,25 +98,26 @@ fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError
     let after = core.note_locked(queue_parts(core, work))?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
-    line.ledger.push(Flight { position, depends, after, loss });
+    line.push(Flight { position, depends, after, loss });
+    core.mark_the_way(&mut line);
     Ok(position)
 }
 
 /// Queues the copies themselves, and says what is to be done behind them.
 fn queue_parts(core: &QueueCore, work: CopyWork) -> Result<After, BackendError> {
-    let CopyWork { source, destination, source_device, parts, .. } = work;
+    let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
     let from = source_end(core, &source, source_device.as_deref())?;
     if let Memory::Host(host) = &destination
         && !host.is_page_locked(DeviceKind::Cuda)
     {
-        return bring_down(core, from, host, &parts);
+        return bring_down(core, from, host, &parts, may_read_between);
     }
     let to = end(&destination);
     // SAFETY: the context is current. Host memory was checked to hold the parts and is kept until the copy is over (`After::LetGo`); device memory lives
     // until a free behind this work. Who touches what meanwhile is the order of work, which the layers above keep (`backend`, contract).
     settled(core, unsafe { copy::queue(target(core), from, to, &parts) })?;
     let held: SmallVec<[Arc<dyn HostMemory>; 2]> = [source, destination].into_iter().filter_map(host_of).collect();
-    Ok(if held.is_empty() { After::Nothing } else { After::LetGo(held) })
+    Ok(if held.is_empty() { After::Nothing } else { After::LetGo { _held: held } })
 }
 
 /// A refusal in the midst of several calls means that nothing counts as queued: what was, is waited for, so that it touches nothing any more.
@@ -127,18 +130,24 @@ fn settled(core: &QueueCore, outcome: Result<(), BackendError>) -> Result<(), Ba
 
 /// A download to ordinary memory: packed into page-locked memory by the device, put in its place by whoever waits; where there is no room for that, by
 /// the driver, which returns when it is done.
-fn bring_down(core: &QueueCore, from: End, host: &Arc<dyn HostMemory>, parts: &SmallVec<[CopyPart; 1]>) -> Result<After, BackendError> {
+fn bring_down(
+    core: &QueueCore,
+    from: End,
+    host: &Arc<dyn HostMemory>,
+    parts: &SmallVec<[CopyPart; 1]>,
+    may_read_between: bool,
+) -> Result<After, BackendError> {
     let target = target(core);
     let mut calls = 0;
     parts.iter().for_each(|part| shape::each(part, target.pitch_max, &mut |_| calls += 1));
-    let Descent { into, out_of, len_bytes } = descent(parts, calls);
+    let Descent { into, out_of, len_bytes } = descent(parts, calls, may_read_between);
     if calls == 0 {
         return Ok(After::Nothing);
     }
     let Some(pinned) = core.device().pinned().take(len_bytes) else {
         // SAFETY: as in `queue_parts`; the driver is through with the memory when it returns, since it is not page-locked.
         settled(core, unsafe { copy::queue(target, from, End::Host(host.base()), parts) })?;
-        return Ok(After::LetGo(smallvec![Arc::clone(host)]));
+        return Ok(After::LetGo { _held: smallvec![Arc::clone(host)] });
     };
     let packed: Arc<dyn HostMemory> = Arc::new(pinned);
     // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the page-locked memory, which the flight keeps.

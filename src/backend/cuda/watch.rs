@@ -70,11 +70,12 @@ fn look() {
 
 /// A waker runs code of its own; what panics there has told through the panic hook.
 fn wake(Watched { queue, waker, .. }: Watched) {
+    // First the stream, then the waker: who is woken finds nobody else holding on to what it drops.
+    drop(queue);
     let woken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
     if let Err(payload) = woken {
         std::mem::forget(payload);
     }
-    drop(queue);
 }
 
 fn lock() -> MutexGuard<'static, Watch> {

@@ -98,6 +98,7 @@ fn copies_between_devices_match_a_naive_loop() {
     let part = random_part(random);
     queues[1].wait(queues[0].record(false).unwrap().as_ref()).unwrap();
     let work = CopyWork {
+        may_read_between: false,
         loss: FailureKind::Copy,
         source: Memory::Device(from),
         destination: Memory::Device(to),

@@ -135,6 +135,7 @@ fn devices_of_one_world_are_watched_together() {
         let (source, destination) = (Memory::Device(from), Memory::Device(to));
         let (source_device, parts) = (Some(Arc::<EmbeddedDevice>::clone(&one) as Arc<dyn Backend>), smallvec![flat(8, 0, 0)]);
         Work::Copy(Box::new(CopyWork {
+            may_read_between: false,
             loss: FailureKind::Copy,
             source,
             destination,

@@ -119,6 +119,7 @@ pub(super) fn flat(run_bytes: u64, source_offset_bytes: u64, destination_offset_
 pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyPart) -> Work {
     let label = label(name);
     Work::Copy(Box::new(CopyWork {
+        may_read_between: false,
         loss: FailureKind::Copy,
         source,
         destination,

@@ -55,6 +55,7 @@ fn between_devices_the_slower_link_counts() {
     let (from, to) = (allocate(&source, 100).unwrap(), allocate(&target, 100).unwrap());
     let start = target.record(true).unwrap();
     let work = CopyWork {
+        may_read_between: false,
         loss: FailureKind::Copy,
         source: Memory::Device(from),
         destination: Memory::Device(to),

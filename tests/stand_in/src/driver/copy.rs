@@ -215,6 +215,7 @@ fn queue_copy(context: &Context, stream: &Stream, source: Resolved, destination:
             source: source.memory,
             destination: destination.memory,
             source_device,
+            may_read_between: false,
             parts: smallvec![part],
             loss: FailureKind::Body,
             depends: work::with_late_failure(depends),
