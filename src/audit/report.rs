@@ -153,7 +153,8 @@ impl Report {
             writeln!(f, "{:>width$} bytes in {:>4} {copies:<6}  {name}", grouped(flow.bytes), flow.count)?;
         }
         for (array, count) in &self.waited_for {
-            writeln!(f, "{count} uses of {array} on streams of others, each waited for")?;
+            let uses = if *count == 1 { "use" } else { "uses" };
+            writeln!(f, "{count} {uses} of {array} on streams of others, waited for")?;
         }
         Ok(())
     }

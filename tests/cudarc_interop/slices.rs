@@ -142,3 +142,26 @@ fn a_refused_gift_leaves_nothing_behind() {
     assert_eq!(bench.gpu.memory().in_use, in_use);
     bench.finish();
 }
+
+/// Each call of the driver fails once, on the way in and on the way out: what comes back is right or an error, and the device goes on.
+#[test]
+fn any_call_may_fail_on_the_way_in_and_out() {
+    let bench = Bench::new();
+    let context = CudaContext::new(0).unwrap();
+    let theirs = context.new_stream().unwrap();
+    let mut outcomes = [0, 0];
+    for nth in 1..60 {
+        let slice = theirs.clone_htod(&[nth as f32; LEN]).unwrap();
+        let stream = bench.gpu.new_stream().unwrap();
+        resident_stand_in::fail_any(nth, 1);
+        let back = SmartArray::from_cuda_slice(slice).and_then(|array| array.into_cuda_slice_on(&stream));
+        resident_stand_in::forget_faults();
+        outcomes[usize::from(back.is_ok())] += 1;
+        if let Ok(back) = back {
+            assert_eq!(theirs.clone_dtoh(&back).unwrap_or_else(|_| theirs.clone_dtoh(&back).unwrap()), [nth as f32; LEN]);
+        }
+        let _told_by_drops = [context.check_err(), bench.gpu.cuda_context().unwrap().check_err()];
+        bench.finish();
+    }
+    assert!(outcomes[0] > 5 && outcomes[1] > 20, "{outcomes:?}");
+}
