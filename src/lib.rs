@@ -33,6 +33,7 @@
 //! | parts of arrays, coherent with the whole | [`SmartArray::slice`], [`SmartView`], [`SmartViewMut`] |
 //! | kernels and launches | [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`] |
 //! | devices and streams | [`Device`], [`Stream`], [`Event`] |
+//! | cudarc, and what is built on it, over the same arrays | `Device::cuda_context`, `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice` |
 //! | what moved, and why | [`audit`] |
 //! | tests without a GPU: seeds, faults, limits, hazards | [`Emulation`], [`emulation`] |
 //! | what can go wrong | [`Error`] |

@@ -124,7 +124,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("storage", &["audit", "backend", "coherence", "device", "element", "order", "sync"]),
     ("transfer", &["audit", "backend", "coherence", "device", "element", "error", "order", "storage", "sync"]),
     ("array", &["audit", "backend", "coherence", "device", "element", "error", "order", "storage", "sync", "transfer"]),
-    ("interop", &["array", "audit", "backend", "device", "error"]),
+    ("interop", &["array", "audit", "backend", "device", "element", "error"]),
     ("launch", &["array", "audit", "backend", "coherence", "device", "element", "error", "grid", "order", "storage", "sync", "transfer"]),
     ("lib", &["array", "audit", "backend", "device", "element", "error", "grid", "interop", "launch", "Device", "Element"]),
 ];
@@ -183,6 +183,12 @@ fn only_the_validity_of_audit_names_devices() {
 #[test]
 fn tracing_is_named_in_one_file() {
     none(lines_where(&sources(&["src"]), |source, line| line.contains("tracing::") && source.path != "src/audit/emit.rs"));
+}
+
+#[test]
+fn cudarc_is_named_by_its_backend_and_beside_it_alone() {
+    let may = |source: &Source| source.path.starts_with("src/backend/cuda/") || source.layer() == "interop" || source.is_test();
+    none(lines_where(&sources(&["src"]), |source, line| line.contains("cudarc::") && !may(source)));
 }
 
 #[test]

@@ -18,6 +18,8 @@ use super::pending::{Pending, sole_owner};
 use super::view::{AsView, SmartView, SmartViewMut};
 use crate::audit::{Cause, Residency, Traffic, registry};
 use crate::backend::Bytes;
+#[cfg(feature = "cuda")]
+use crate::backend::{Address, DeviceKind};
 use crate::coherence::Access;
 use crate::device::{Device, Stream};
 use crate::element::Element;
@@ -127,6 +129,33 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             .unwrap_or_else(|| unreachable!("an array made here has no gaps: {:?}, {:?}", layout.shape(), layout.strides()));
         let storage = Storage::new::<T>(space, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
+    }
+
+    /// An array whose contents are in memory of `stream`'s device, behind what is queued on the stream so far.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn over_device(dim: D, stream: Stream, address: Address, site: Line) -> Self {
+        Self::make(Layout::of_shape::<T>(dim), Origin::Device(stream, address), site)
+    }
+
+    /// Brings the newest contents to `stream`'s device and hands its memory out, to be freed by the caller behind what is queued on the stream. `None` if
+    /// the array has no byte.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn into_device_memory(self, stream: &Stream, site: Line) -> Result<Option<Address>> {
+        drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, stream, site)?);
+        Ok(transfer::take_memory(&self.storage, stream.device_ref()))
+    }
+
+    /// A stream of the first GPU that has a copy.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn stream_of_a_copy(&self) -> Option<Stream> {
+        let state = self.storage.lock();
+        state.devices().map(|(_, device)| device).find(|device| device.kind() == DeviceKind::Cuda).map(Device::stream)
+    }
+
+    /// Its name for messages.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn in_words(&self) -> String {
+        self.storage.named()
     }
 
     pub(super) fn adopted(array: Array<T, D>, site: Line) -> Self {

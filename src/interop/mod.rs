@@ -4,6 +4,7 @@
 //! the use is waited for, before by an event and after by the host. It moves nothing.
 
 mod guard;
+mod slice;
 mod stream;
 
 use std::sync::Arc;

@@ -18,9 +18,13 @@ use std::sync::{Arc, Weak};
 use smallvec::SmallVec;
 
 use crate::audit::registry::{self, Entry, Listed};
+#[cfg(feature = "cuda")]
+use crate::backend::Address;
 use crate::backend::{Bytes, HostMemory, Label, failure};
 use crate::coherence::{Coherence, ConstantId, Place};
 use crate::device::Device;
+#[cfg(feature = "cuda")]
+use crate::device::Stream;
 use crate::element::Element;
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
@@ -72,6 +76,9 @@ pub(crate) enum Origin {
     Constant(Bytes),
     /// Memory of the host.
     Host(HostBuffer),
+    /// Memory of a stream's device, which is there behind what is queued on the stream so far.
+    #[cfg(feature = "cuda")]
+    Device(Stream, Address),
 }
 
 impl Storage {
@@ -92,6 +99,8 @@ impl Storage {
             Origin::Uninitialised => State::new(Coherence::undefined(extents)),
             Origin::Constant(value) => State::constant(Coherence::constant(extents, ConstantId(0)), value),
             Origin::Host(buffer) => State::on_host(Coherence::stored(extents, Place::HOST), buffer),
+            #[cfg(feature = "cuda")]
+            Origin::Device(stream, address) => State::on_device(extents, &stream, address),
         };
         let shape = shape_beside(&space, shape);
         Self::listed(space, shape, ElementType::of::<T>(), state, host_base, made_at)

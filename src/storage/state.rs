@@ -88,6 +88,20 @@ impl State {
         Self { host: Some(Arc::new(buffer)), ..Self::new(coherence) }
     }
 
+    #[cfg(feature = "cuda")]
+    pub(super) fn on_device(extents: &[u64], stream: &Stream, address: Address) -> Self {
+        let mut state = Self::new(Coherence::undefined(extents));
+        if let Some(place) = state.place_of(stream.device_ref()) {
+            state.coherence = Coherence::stored(extents, place);
+            // Other streams may use the memory only behind what made it.
+            let made = Mark::harmless(state.key_of(stream), At::position(stream.queue().fence()));
+            let slot = state.slot_mut(place);
+            slot.address = Some(address);
+            slot.uses.mark(extents, None, Touch::Write, made);
+        }
+        state
+    }
+
     pub(super) fn constant(coherence: Coherence, value: Bytes) -> Self {
         let mut state = Self::new(coherence);
         let id = state.constant_id(value);

@@ -46,6 +46,8 @@ pub(crate) use evict::release_on;
 pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host, write_whole_on_host};
 pub(crate) use lock::page_lock;
 pub(crate) use release::release;
+#[cfg(feature = "cuda")]
+pub(crate) use release::take_memory;
 pub(crate) use snapshot::{Snapshot, snapshot};
 
 /// Who wants what.

@@ -2,7 +2,11 @@
 
 use super::Marks;
 use crate::backend::Address;
+#[cfg(feature = "cuda")]
+use crate::device::Device;
 use crate::device::Stream;
+#[cfg(feature = "cuda")]
+use crate::order::Uses;
 use crate::order::{At, Touch};
 use crate::storage::{Slot, State, Storage};
 use crate::sync;
@@ -24,6 +28,16 @@ pub(crate) fn release(storage: &Storage) {
     // A slot may hold the last handle of its device, and with it work that was queued there.
     drop(slots);
     sync::drop_let_go();
+}
+
+/// Takes a device's memory out of an array, for somebody else to free. Its last user on that device is a stream behind which all others are ordered.
+#[cfg(feature = "cuda")]
+pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
+    let mut state = storage.lock();
+    let place = state.find_place(device)?;
+    let slot = state.slot_mut(place);
+    slot.uses = Uses::default();
+    slot.address.take()
 }
 
 pub(super) fn release_slot(state: &State, slot: &Slot, address: Address) {

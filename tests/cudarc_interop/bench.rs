@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use resident::Device;
-use resident::cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+use resident::cudarc::driver::{CudaFunction, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg};
 use resident::cudarc::nvrtc::Ptx;
 use resident_stand_in::{self as stand_in, Access, Length, Parameter, Settings};
 
@@ -33,9 +33,9 @@ impl Bench {
         stand_in::calls().into_iter().map(|call| call.name).collect()
     }
 
-    /// Everything that was queued is over, and was ordered.
+    /// Everything that was queued is over, and was ordered. The bench stays this test's until all that was made after it is gone.
     #[track_caller]
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(&self) {
         self.gpu.synchronize().expect("nothing failed");
         assert_eq!(stand_in::take_hazards(), Vec::<String>::new());
     }
@@ -108,7 +108,7 @@ pub(crate) fn launch(stream: &CudaStream, function: &CudaFunction) {
 /// Launches a kernel with one argument.
 pub(crate) fn launch_with<'a, A>(stream: &'a CudaStream, function: &'a CudaFunction, argument: A)
 where
-    resident::cudarc::driver::LaunchArgs<'a>: PushKernelArg<A>,
+    LaunchArgs<'a>: PushKernelArg<A>,
 {
     let mut builder = stream.launch_builder(function);
     builder.arg(argument);

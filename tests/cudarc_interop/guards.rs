@@ -1,6 +1,6 @@
 //! Guards as cudarc's slices.
 
-use resident::cudarc::driver::{DevicePtr, DeviceSlice, SyncOnDrop};
+use resident::cudarc::driver::{DevicePtr, DeviceSlice, DriverError, SyncOnDrop};
 use resident::ndarray::{Array2, s};
 use resident::{Device, Error, SmartArray, audit};
 
@@ -58,9 +58,9 @@ fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
             let mut guard = array.gpu_mut_on(&stream).unwrap();
             launch_with(&stream.cudarc().unwrap(), &double, &mut guard);
             if forgets {
-                std::mem::forget(guard)
+                std::mem::forget(guard);
             } else {
-                drop(guard)
+                drop(guard);
             }
             let value = if at_host {
                 let opening = gate.open_after("cuLaunchKernel");
@@ -188,7 +188,7 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
     assert_eq!((&*array, &*layout), ("\"table\"", "shape [4, 2] and strides [5, 1]"));
     assert_eq!(DeviceSlice::<f32>::len(&column), 0);
     // Unchecked it gives cudarc no byte and no pointer, and the next call says why.
-    let told = |outcome: Result<(), resident::cudarc::driver::DriverError>| outcome.err().map(|error| error.0 as u32);
+    let told = |outcome: Result<(), DriverError>| outcome.err().map(|error| error.0 as u32);
     let _nothing = cudarc.memset_zeros(&mut column);
     assert_eq!(told(cudarc.context().check_err()), Some(1));
     assert_eq!(cudarc.memcpy_dtoh(&column, &mut [0.0; 0]).map_err(|error| error.0), Ok(()), "it was told once");

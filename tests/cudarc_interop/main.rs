@@ -5,4 +5,5 @@
 
 mod bench;
 mod guards;
+mod slices;
 mod streams;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::lent::Lent;
 use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, crew, extent};
 
 /// The operations remembered by name, to say what a dead device was doing.
@@ -34,6 +35,10 @@ pub(super) enum After {
     Unpack(Landing),
     /// Memory of a device without pools is given back.
     Free(Address),
+    /// Memory of somebody else's is given back, where that cannot be queued.
+    GiveBack {
+        _lent: Lent,
+    },
 }
 
 /// A download that lies packed in page-locked memory.

@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUmemPool_attribute, CUresul
 
 use super::call::{check, refusal};
 use super::context::Context;
+use super::lent::Lent;
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 
 /// Where memory comes from.
@@ -22,6 +23,8 @@ pub(super) struct DeviceMemory {
 struct Held {
     /// Bytes by address.
     live: HashMap<u64, u64>,
+    /// Memory of others, by address.
+    lent: HashMap<u64, Lent>,
     in_use_bytes: u64,
     /// Of devices without pools: freed, and still used by work in flight, or refused by the driver when it was to be given back.
     draining: HashMap<u64, Draining>,
@@ -189,7 +192,8 @@ impl DeviceMemory {
         Err(super::call::invalid("free", detail))
     }
 
-    fn forget(&self, address: u64) -> u64 {
+    /// It is in nobody's hands here any more. Returns its bytes.
+    pub(super) fn forget(&self, address: u64) -> u64 {
         let mut held = self.held();
         let len_bytes = held.live.remove(&address).unwrap_or_default();
         held.in_use_bytes -= len_bytes;
@@ -204,12 +208,28 @@ impl DeviceMemory {
         check(unsafe { sys::cuMemPoolTrimTo(*pool, 0) }, "cuMemPoolTrimTo")
     }
 
+    /// Keeps memory of somebody else's, in which an array lives from now on.
+    pub(super) fn keep(&self, address: u64, lent: Lent) -> Result<(), BackendError> {
+        let mut held = self.held();
+        if held.live.contains_key(&address) || held.lent.contains_key(&address) {
+            return Err(super::call::invalid("take_over", format!("an array lives at device address {address:#x} already")));
+        }
+        held.lent.insert(address, lent);
+        Ok(())
+    }
+
+    /// The memory of somebody else's at an address, if it is such. It is not kept any more.
+    pub(super) fn let_go(&self, address: u64) -> Option<Lent> {
+        self.held().lent.remove(&address)
+    }
+
     pub(super) fn usage(&self) -> MemoryUsage {
         let held = self.held();
-        let (in_use, draining) = (held.in_use_bytes, held.draining.values().map(|draining| draining.len_bytes).sum());
+        let (own, draining) = (held.in_use_bytes, held.draining.values().map(|draining| draining.len_bytes).sum());
+        let lent: u64 = held.lent.values().map(|lent| lent.len_bytes).sum();
         drop(held);
-        let pooled = self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(in_use));
-        MemoryUsage { in_use, pooled }
+        let pooled = self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
+        MemoryUsage { in_use: own + lent, pooled }
     }
 
     /// From now on no more than so much may be in use. What is, stays.

@@ -11,6 +11,7 @@
 //! | `flight` | what is remembered of work in flight; plain data |
 //! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
 //! | `memory`, `pinned`, `registered` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through; the user's memory, page-locked |
+//! | `lent` | slices of cudarc's in which arrays live |
 //! | `watch` | wakes tasks that wait for a stream |
 //! | `programs`, `once` | from a program to a loaded kernel, each step once for all who need it |
 //! | `source`, `prelude`, `compile`, `cache` | CUDA C with its options; what stands before it; NVRTC; what earlier runs compiled |
@@ -35,6 +36,7 @@ mod flight;
 mod image;
 mod kernel;
 mod launch;
+mod lent;
 mod library;
 mod limits;
 mod memory;

@@ -14,6 +14,7 @@ use super::call::{check, invalid};
 use super::device::{CudaDevice, DeviceCore};
 use super::event::{CudaEvent, DriverEvent};
 use super::flight::{After, Flight, Ledger, Name};
+use super::lent::Lent;
 use super::{submit, watch};
 use crate::backend::{
     Address, BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord, Label, Position, Queue, QueueId, RawEvent, Work,
@@ -256,7 +257,7 @@ impl QueueCore {
 
     fn finish(&self, after: After) {
         match after {
-            After::Nothing | After::LetGo { .. } => {}
+            After::Nothing | After::LetGo { .. } | After::GiveBack { .. } => {}
             After::Unpack(landing) => landing.unpack(),
             After::Free(address) => {
                 let is_current = self.device.context().enter().is_ok();
@@ -337,9 +338,12 @@ impl QueueCore {
         self.device.context().note(outcome)
     }
 
-    fn free(&self, address: Address) -> Result<Position, BackendError> {
+    fn free(self: &Arc<Self>, address: Address) -> Result<Position, BackendError> {
         self.enter()?;
         let memory = self.device.memory();
+        if let Some(lent) = memory.let_go(address.0) {
+            return self.give_back(address, lent);
+        }
         let mut line = self.line();
         if memory.frees_in_order() {
             self.note_locked(memory.free(address, self.raw_stream()))?;
@@ -350,6 +354,32 @@ impl QueueCore {
         line.push(Flight { position, depends: Dependencies::new(), after: After::Free(address), loss: FailureKind::Copy });
         self.mark_the_way(&mut line);
         Ok(position)
+    }
+}
+
+impl QueueCore {
+    /// Gives memory of somebody else's back behind what is queued here: its owner frees it on a stream of its own, which waits.
+    fn give_back(self: &Arc<Self>, address: Address, lent: Lent) -> Result<Position, BackendError> {
+        if !lent.frees_in_order() {
+            let mut line = self.line();
+            let position = self.draw(&mut line);
+            line.push(Flight { position, depends: Dependencies::new(), after: After::GiveBack { _lent: lent }, loss: FailureKind::Copy });
+            self.mark_the_way(&mut line);
+            return Ok(position);
+        }
+        if let Err(refusal) = self.hold_up(lent.stream()) {
+            self.device.memory().keep(address.0, lent)?;
+            return Err(refusal);
+        }
+        drop(lent);
+        Ok(self.tail())
+    }
+
+    /// Lets a stream of somebody else's wait for everything that is queued here so far; its context is current afterwards.
+    fn hold_up(self: &Arc<Self>, other: &CudaStream) -> Result<(), BackendError> {
+        let event = self.note(self.record(false))?;
+        enter_of(other.context())?;
+        event.driver_event().hold_up(other.cu_stream())
     }
 }
 
@@ -403,6 +433,10 @@ impl CudaQueue {
         Self(core)
     }
 
+    pub(super) fn device(&self) -> &DeviceCore {
+        self.0.device()
+    }
+
     /// cudarc's object.
     pub(crate) fn stream(&self) -> &Arc<CudaStream> {
         self.0.stream()
@@ -415,9 +449,7 @@ impl CudaQueue {
 
     /// Lets a stream of somebody else's wait for everything that is queued here so far; its context is current afterwards.
     pub(crate) fn hold_up(&self, other: &CudaStream) -> Result<(), BackendError> {
-        let event = self.0.note(self.0.record(false))?;
-        enter_of(other.context())?;
-        event.driver_event().hold_up(other.cu_stream())
+        self.0.hold_up(other)
     }
 
     /// Waits on the host for everything that is queued here so far, and makes the context of `other` current.

@@ -1,0 +1,46 @@
+// One thread for each row, or for each element; a single block for a product of two vectors.
+
+using resident::View1;
+
+// Threads of a block, as in `main.rs`.
+constexpr unsigned BLOCK = 256;
+
+extern "C" __global__ void multiply(View1<const double> values, View1<const unsigned> columns, View1<const unsigned> starts,
+                                    View1<const double> vector, View1<double> product) {
+    long long row = resident::thread();
+    if (!product.contains(row)) return;
+    double sum = 0;
+    for (long long place = starts(row); place < starts(row + 1) && values.contains(place); ++place)
+        if (vector.contains(columns(place))) sum += values(place) * vector(columns(place));
+    product(row) = sum;
+}
+
+// The same sums in the same order each time: each thread's own, then in halves.
+extern "C" __global__ void dot(View1<const double> x, View1<const double> y, View1<double> product) {
+    __shared__ double sums[BLOCK];
+    if (blockIdx.x > 0 || blockDim.x != BLOCK) return;
+    double sum = 0;
+    for (long long i = threadIdx.x; i < x.size(); i += BLOCK) sum += x(i) * y(i);
+    sums[threadIdx.x] = sum;
+    for (unsigned half = BLOCK / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) product(0) = sums[0];
+}
+
+extern "C" __global__ void add(View1<const double> factor, View1<const double> x, View1<double> y) {
+    long long i = resident::thread();
+    if (y.contains(i)) y(i) += factor(0) * x(i);
+}
+
+extern "C" __global__ void step(View1<const double> square, View1<const double> curvature, View1<double> step) {
+    if (resident::thread() > 0) return;
+    step(0) = square(0) / curvature(0);
+    step(1) = -step(0);
+}
+
+extern "C" __global__ void turn(View1<const double> now, View1<const double> before, View1<const double> residual, View1<double> direction) {
+    long long i = resident::thread();
+    if (direction.contains(i)) direction(i) = residual(i) + now(0) / before(0) * direction(i);
+}

@@ -1,0 +1,119 @@
+//! cudarc's slices as arrays, and back, without a copy.
+
+use std::panic::Location;
+
+use cudarc::driver::{CudaSlice, DevicePtr};
+use ndarray::{Dimension, Ix1};
+
+use super::no_gpu;
+use super::stream::primary_device;
+use crate::array::SmartArray;
+use crate::device::{Device, Stream, call_error};
+use crate::element::Element;
+use crate::error::{Error, Result, Text};
+
+impl<T: Element> SmartArray<T, Ix1> {
+    /// An array whose newest contents are a slice of cudarc's, where they lie. Nothing is copied, and nobody waits: uses of the array come after what was
+    /// queued with the slice, as far as cudarc knows of it. The slice is kept until the array is dropped or released there, and then frees its memory as it
+    /// would have done; or until [`into_cuda_slice`](Self::into_cuda_slice) gives it back.
+    ///
+    /// cudarc keeps one event for all that read a slice: if several streams read it at once, wait for them before it is taken over.
+    ///
+    /// ```no_run
+    /// use resident::{Device, SmartArray};
+    ///
+    /// let stream = Device::cuda(0)?.cuda_context()?.new_stream().expect("cudarc");
+    /// let slice = stream.clone_htod(&[1.0_f32; 1000]).expect("cudarc");
+    /// let array = SmartArray::from_cuda_slice(slice)?;
+    /// assert_eq!(array.host()?.sum(), 1000.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Foreign`] if the slice is not of its GPU's primary context, starts at address 0 or where no `T` can start; [`Error::NoDevice`] if the GPU
+    /// cannot be used; [`Error::Backend`] if the driver refuses to order streams, or another array lives in this memory. The slice is dropped then.
+    #[track_caller]
+    pub fn from_cuda_slice(slice: CudaSlice<T>) -> Result<Self> {
+        let site = Location::caller();
+        let len = slice.len();
+        if slice.num_bytes() == 0 {
+            return Ok(Self::zeros(len));
+        }
+        let device = primary_device(slice.context(), "the slice to be taken over")?;
+        check_start::<T>(slice.device_ptr(slice.stream()).0)?;
+        let stream = device.stream();
+        let Some(queue) = stream.cuda_queue() else { return Err(no_gpu("memory", &device)) };
+        let address = queue.take_over(slice).map_err(|refusal| call_error(&device, "a slice", "taking a slice over", &refusal))?;
+        Ok(Self::over_device(Ix1(len), stream, address, site))
+    }
+}
+
+fn check_start<T>(address: u64) -> Result<()> {
+    if address != 0 && address.is_multiple_of(align_of::<T>() as u64) {
+        return Ok(());
+    }
+    Err(Error::Foreign {
+        seen: Text::new(format!("the slice to be taken over starts at address {address:#x}")),
+        expected: Text::new(format!("an address other than 0 that is a multiple of {}, as cudarc's `alloc` gives them", align_of::<T>())),
+    })
+}
+
+impl<T: Element, D: Dimension> SmartArray<T, D> {
+    /// The array as a slice of cudarc's, its elements in memory order, without a copy where the newest contents are on a GPU: the slice that it was made
+    /// from, or a new one over the array's own memory there. What is stale there goes up first. Nobody waits: what is queued with the slice comes after
+    /// all uses of the array.
+    ///
+    /// The GPU is the first that has a copy of the array; if none has, the current device.
+    ///
+    /// ```no_run
+    /// use resident::{Device, SmartArray};
+    ///
+    /// let gpu = Device::cuda(0)?;
+    /// let _here = gpu.enter();
+    /// let slice = SmartArray::from(vec![1, 2, 3]).into_cuda_slice()?;
+    /// assert_eq!(slice.stream().clone_dtoh(&slice).expect("cudarc"), [1, 2, 3]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if no copy is on an NVIDIA GPU and the current device is none; [`Error::Shape`] if the array has no
+    /// byte, for which CUDA has no memory. The array is dropped then.
+    #[track_caller]
+    pub fn into_cuda_slice(self) -> Result<CudaSlice<T>> {
+        let site = Location::caller();
+        let stream = match self.stream_of_a_copy() {
+            Some(stream) => stream,
+            None => Device::current()?.stream(),
+        };
+        self.into_slice_on(&stream, site)
+    }
+
+    /// As [`into_cuda_slice`](Self::into_cuda_slice), on the device of `stream`. A new slice is one of this stream: it is freed there.
+    ///
+    /// # Errors
+    ///
+    /// As [`into_cuda_slice`](Self::into_cuda_slice).
+    #[track_caller]
+    pub fn into_cuda_slice_on(self, stream: &Stream) -> Result<CudaSlice<T>> {
+        self.into_slice_on(stream, Location::caller())
+    }
+
+    fn into_slice_on(self, stream: &Stream, site: &'static Location<'static>) -> Result<CudaSlice<T>> {
+        let device = stream.device_ref();
+        let queue = stream.cuda_queue().ok_or_else(|| no_gpu("a cudarc slice", device))?;
+        let (name, len, shape) = (self.in_words(), self.len(), format!("{:?}", self.shape()));
+        let Some(address) = self.into_device_memory(stream, site)? else {
+            return Err(Error::Shape {
+                operation: Text::new(format!("a cudarc slice of {name}")),
+                expected: Text::new("at least one byte"),
+                seen: Text::new(shape),
+            });
+        };
+        queue.give_away(address, len).map_err(|refusal| {
+            device.free_later(stream, address);
+            call_error(device, &name, &format!("giving {name} away as a slice at {site}"), &refusal)
+        })
+    }
+}
