@@ -180,19 +180,25 @@ impl Grid {
     }
 
     /// Lengths and blocks are given slowest axis first, as ndarray counts.
+    #[inline]
     fn covering(len: [usize; 3], block: [u32; 3]) -> Self {
-        let blocks = std::array::from_fn(|axis| u32::try_from(len[axis].div_ceil((block[axis] as usize).max(1))));
         let [z, y, x] = block;
         let threads = Extent3 { x, y, z };
-        match blocks {
-            [Ok(z), Ok(y), Ok(x)] => {
-                let count = |axis: usize| u64::from([z, y, x][axis]) * u64::from(block[axis]);
-                let surplus = [2, 1, 0].map(|axis| count(axis).saturating_sub(len[axis] as u64) as u32);
-                Self { blocks: Extent3 { x, y, z }, threads, shared_bytes: 0, shape: GridShape::Cover { auto: false, surplus } }
+        match (along(len[2], x), along(len[1], y), along(len[0], z)) {
+            (Some((x, over_x)), Some((y, over_y)), Some((z, over_z))) => {
+                let shape = GridShape::Cover { auto: false, surplus: [over_x, over_y, over_z] };
+                Self { blocks: Extent3 { x, y, z }, threads, shared_bytes: 0, shape }
             }
             _ => Self { blocks: Extent3 { x: u32::MAX, y: 1, z: 1 }, threads, shared_bytes: 0, shape: GridShape::TooLarge },
         }
     }
+}
+
+/// Blocks that cover `len` elements along an axis, if they can be counted, and how many threads too many they have.
+#[inline]
+fn along(len: usize, block: u32) -> Option<(u32, u32)> {
+    let blocks = u32::try_from(len.div_ceil(block.max(1) as usize)).ok()?;
+    Some((blocks, (u64::from(blocks) * u64::from(block)).saturating_sub(len as u64) as u32))
 }
 
 #[cfg(test)]

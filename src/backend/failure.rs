@@ -104,12 +104,13 @@ pub(crate) fn enter(queue: QueueId, position: Position, record: Arc<FailureRecor
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Enters the failure of everything in `queue` behind `after`, for good: its device is gone. The first of it is what failed, the rest inherits.
+/// Enters the failure of everything in `queue` behind `after`, for good: its device is gone. The first of it is what failed, the rest inherits. Entered
+/// again it changes nothing: what comes later is part of the rest.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
 pub(crate) fn enter_rest(queue: QueueId, after: Position, record: FailureRecord) {
     let inherited = FailureRecord { inherited: true, ..record.clone() };
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table.get_or_insert_default().rest.insert(queue, (after, [Arc::new(record), Arc::new(inherited)]));
+    table.get_or_insert_default().rest.entry(queue).or_insert_with(|| (after, [Arc::new(record), Arc::new(inherited)]));
     EPOCH.fetch_add(1, Ordering::Release);
 }
 

@@ -91,8 +91,8 @@ pub(crate) trait Loaded: Debug + Send + Sync + 'static {
     /// The kernel's name.
     fn name(&self) -> &Arc<str>;
     fn attributes(&self) -> KernelAttributes;
-    /// The grid as the device will run it, an automatic block size chosen; or what of it the device cannot do.
-    fn fit(&self, grid: Grid) -> Result<Grid, String>;
+    /// The grid that the device chooses in place of an automatic one, none where it takes the one given; or what of it the device cannot do.
+    fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -112,11 +112,11 @@ impl Code {
         }
     }
 
-    /// The grid as the device will run it, or what of it the device cannot do. A host body runs all of any grid at once.
+    /// As [`Loaded::fit`]. A host body runs all of any grid at once.
     #[inline]
-    pub(crate) fn fit(&self, grid: Grid) -> Result<Grid, String> {
+    pub(crate) fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String> {
         match self {
-            Self::Host(_) => Ok(grid),
+            Self::Host(_) => Ok(None),
             Self::Loaded(loaded) => loaded.fit(grid),
         }
     }

@@ -189,7 +189,12 @@ impl Device {
             let waited = stream.queue().synchronize_to(*position);
             waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
         }
-        all.iter().try_for_each(|(stream, position)| stream.synchronize_to(self, *position))?;
+        let told = all.iter().try_for_each(|(stream, position)| stream.synchronize_to(self, *position));
+        if matches!(told, Err(Error::DeviceLost { .. })) {
+            // The device died under all of its streams at once: that is one failure.
+            all.iter().for_each(|(stream, position)| stream.tell_death(*position));
+        }
+        told?;
         drop(all);
         self.forget_unused_streams();
         self.forget_past_visits();

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::event::Event;
 use super::{Device, call_error, late_error};
-use crate::backend::{BackendError, Position, Queue, QueueId, RawEvent, failure};
+use crate::backend::{BackendError, FailureKind, Position, Queue, QueueId, RawEvent, failure};
 use crate::error::Result;
 use crate::order::At;
 use crate::sync::{self, Mutex, StreamLevel};
@@ -223,6 +223,16 @@ impl StreamCore {
             }
         }
         Ok(())
+    }
+
+    /// Failures up to `position` that are a device's death were told already.
+    pub(super) fn tell_death(&self, position: Position) {
+        let mut log = self.log.lock();
+        while let Some((failed, record)) = failure::first_between(self.id(), log.told_upto, position)
+            && record.kind == FailureKind::Device
+        {
+            log.told_upto = failed;
+        }
     }
 
     /// Everything queued is complete, and every failure of it was told.

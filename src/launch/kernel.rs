@@ -161,9 +161,8 @@ impl<S: Signature> Kernel<S> {
     fn launch_from<A: Arguments<S>>(&self, stream: &Stream, grid: Grid, arguments: &A, site: &'static Location<'static>) -> Result<()> {
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
-            let (code, fitted) = self.code_on(stream.device_ref(), grid)?;
-            self.check_again(grid, fitted, bound)?;
-            let grid = fitted;
+            let code = self.loaded_on(stream.device_ref())?;
+            let grid = self.fitted(code, grid, bound)?;
             queue::launch(&Launch { code, title: &self.inner.title, grid, bound, site }, stream)
         })
     }
@@ -252,18 +251,19 @@ impl<S: Signature> Kernel<S> {
             self.check(grid, bound)?;
             let (code, body) = self.host_body()?;
             let (title, name) = (&*self.inner.title, &*self.inner.name);
-            let bodies = Bodies { title, name, host: (code, body, grid), device: self.code_on(device, grid)?, site };
-            self.check_again(grid, bodies.device.1, bound)?;
+            let loaded = self.loaded_on(device)?;
+            let fitted = self.fitted(loaded, grid, bound)?;
+            let bodies = Bodies { title, name, host: (code, body, grid), device: (loaded, fitted), site };
             compare::first_difference(bodies, &device.stream(), bound, &S::judges(), tolerance)
         })
     }
 
-    /// What a device runs, and the grid as it will run it.
+    /// The grid as the device will run it. One that it chose answers to the requirements like one that was given.
     #[inline]
-    fn code_on(&self, device: &Device, grid: Grid) -> Result<(&Code, Grid)> {
-        let code = self.loaded_on(device)?;
-        match code.fit(grid) {
-            Ok(grid) => Ok((code, grid)),
+    fn fitted(&self, code: &Code, grid: Grid, bound: &[Bound<'_>]) -> Result<Grid> {
+        match code.fit(&grid) {
+            Ok(None) => Ok(grid),
+            Ok(Some(chosen)) => self.check(chosen, bound).map(|()| chosen),
             Err(fault) => Err(self.bad_grid(grid, &fault)),
         }
     }
@@ -302,12 +302,7 @@ impl<S: Signature> Kernel<S> {
         super::flat::check(&self.inner.name, bound)
     }
 
-    /// A requirement on the grid is one on the grid that is launched: a device that chose another one answers for that.
-    #[inline]
-    fn check_again(&self, grid: Grid, fitted: Grid, bound: &[Bound<'_>]) -> Result<()> {
-        if grid.is_auto() && grid != fitted { self.check(fitted, bound) } else { Ok(()) }
-    }
-
+    #[cold]
     fn bad_grid(&self, grid: Grid, fault: &str) -> Error {
         let (blocks, threads) = (grid.blocks(), grid.threads());
         Error::Grid {

@@ -2,10 +2,15 @@
 
 use resident::emulation::{CallKind, Outcome as CallOutcome};
 use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Error, Pending, Result, SmartArray, Stream};
+use resident::{CudaSource, Device, Error, Pending, Result, SmartArray, Stream};
 
 use crate::model::{ARRAYS, COLUMNS, Model, ROWS, Row};
 use crate::steps::{Step, steps};
+
+/// Device code of a kernel: none, since the devices here run host bodies.
+pub(crate) fn code(_kernel: &str) -> CudaSource {
+    CudaSource::c("")
+}
 
 /// A call that is to fail: of which device, its number, and whether its work does.
 #[derive(Clone, Copy, Debug)]

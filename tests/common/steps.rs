@@ -4,7 +4,7 @@ use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
 use resident::{Grid, In, InOut, Kernel, Out, Result};
 
 use crate::model::{ARRAYS, Row};
-use crate::scenario::Bench;
+use crate::scenario::{self, Bench};
 
 pub(crate) struct Step {
     pub(crate) name: &'static str,
@@ -31,15 +31,21 @@ const B_AND_D: &[Row] = &[(B, 0), (B, 1), (B, 2), (B, 3), (D, 0), (D, 1), (D, 2)
 const A_AND_C: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (C, 0), (C, 1), (C, 2), (C, 3)];
 
 fn plus() -> Kernel<(u32, Read, Write)> {
-    Kernel::new("plus").host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)))
+    let kernel = Kernel::new("plus").host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)));
+    // SAFETY: what stands for it on a driver is a host function that touches the views' elements alone.
+    unsafe { kernel.cuda(scenario::code("plus")) }
 }
 
 fn add() -> Kernel<(u32, Change)> {
-    Kernel::new("add").host(|_, (k, mut x): (u32, ArrayViewMut2<u32>)| x += k)
+    let kernel = Kernel::new("add").host(|_, (k, mut x): (u32, ArrayViewMut2<u32>)| x += k);
+    // SAFETY: as for `plus`.
+    unsafe { kernel.cuda(scenario::code("add")) }
 }
 
 fn mix() -> Kernel<(Read, Change)> {
-    Kernel::new("mix").host(|_, (x, mut y): (ArrayView2<u32>, ArrayViewMut2<u32>)| y += &x)
+    let kernel = Kernel::new("mix").host(|_, (x, mut y): (ArrayView2<u32>, ArrayViewMut2<u32>)| y += &x);
+    // SAFETY: as for `plus`.
+    unsafe { kernel.cuda(scenario::code("mix")) }
 }
 
 fn grid() -> Grid {

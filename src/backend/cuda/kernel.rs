@@ -147,16 +147,17 @@ impl Loaded for CudaKernel {
     }
 
     #[inline]
-    fn fit(&self, grid: Grid) -> Result<Grid, String> {
+    fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String> {
         let shared_bytes = grid.dynamic_shared_bytes();
         if shared_bytes > self.shared_bytes_allowed.load(Ordering::Acquire) {
             self.allow_shared(shared_bytes)?;
         }
-        let grid = if grid.is_auto() { self.chosen(grid)? } else { grid };
-        if self.limits.allow(&grid, self.attributes.block_threads_max) {
-            return Ok(grid);
+        let chosen = if grid.is_auto() { Some(self.chosen(*grid)?) } else { None };
+        let grid = chosen.as_ref().unwrap_or(grid);
+        if self.limits.allow(grid, self.attributes.block_threads_max) {
+            return Ok(chosen);
         }
-        Err(self.limits.fault(&grid, self.attributes.block_threads_max))
+        Err(self.limits.fault(grid, self.attributes.block_threads_max))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,0 +1,107 @@
+//! Kernels over matrices on the stand-in driver, and programs of a process of their own.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::process::{Command, Output};
+use std::sync::Once;
+
+use resident::{CudaSource, Device};
+use resident_stand_in::{self as driver, Access, Parameter, Settings, View, register};
+
+const NUMBER: Parameter = Parameter::Scalar { len_bytes: 4 };
+
+fn matrix(access: Access) -> Parameter {
+    Parameter::View { dimensions: 2, element_bytes: 4, access }
+}
+
+fn parameters(kernel: &str) -> Vec<Parameter> {
+    use Access::{Read, ReadWrite, Write};
+    match kernel {
+        "plus" => vec![NUMBER, matrix(Read), matrix(Write)],
+        "add" => vec![NUMBER, matrix(ReadWrite)],
+        "mix" => vec![matrix(Read), matrix(ReadWrite)],
+        "scale" | "broken" => vec![NUMBER, matrix(ReadWrite)],
+        "mirror" | "relax" => vec![NUMBER, matrix(Read), matrix(Write)],
+        other => panic!("there is no kernel {other}"),
+    }
+}
+
+/// A kernel as a module's text: its parameters, and no code.
+pub(crate) fn code(kernel: &str) -> CudaSource {
+    let slot = |(index, parameter): (usize, &Parameter)| match parameter {
+        Parameter::View { dimensions, .. } => format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions),
+        _ => format!(".param .u32 p{index}"),
+    };
+    let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
+    let head = ".version 7.0\n.target sm_50\n.address_size 64\n";
+    CudaSource::ptx(format!("{head}.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n", slots.join(",\n")))
+}
+
+fn change(view: &View, new: impl Fn(usize, u32) -> u32) {
+    (0..view.len()).for_each(|index| view.set(index, new(index, view.get(index))));
+}
+
+/// Loads the driver, registers the kernels, and opens the devices.
+pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
+    driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(register_kernels);
+    (0..count).map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}"))).collect()
+}
+
+fn register_kernels() {
+    register("plus", &parameters("plus"), |launch| {
+        let (k, x) = (launch.scalar::<u32>(0), launch.view(1));
+        change(&launch.view(2), |index, _| x.get::<u32>(index).wrapping_add(k));
+        Ok(())
+    });
+    register("add", &parameters("add"), |launch| {
+        let k = launch.scalar::<u32>(0);
+        change(&launch.view(1), |_, x| x.wrapping_add(k));
+        Ok(())
+    });
+    register("mix", &parameters("mix"), |launch| {
+        let x = launch.view(0);
+        change(&launch.view(1), |index, y| y.wrapping_add(x.get(index)));
+        Ok(())
+    });
+    register("scale", &parameters("scale"), |launch| {
+        let tag = launch.scalar::<u32>(0);
+        change(&launch.view(1), |_, x| x.wrapping_mul(3).wrapping_add(tag));
+        Ok(())
+    });
+    register("mirror", &parameters("mirror"), |launch| {
+        let x = launch.view(1);
+        let columns = x.shape[1] as usize;
+        change(&launch.view(2), |index, _| x.get(index / columns * columns + columns - 1 - index % columns));
+        Ok(())
+    });
+    register("relax", &parameters("relax"), |launch| {
+        let x = launch.view(1);
+        let (rows, columns) = (x.shape[0] as usize, x.shape[1] as usize);
+        change(&launch.view(2), |index, _| {
+            let own = x.get::<u32>(index);
+            if !(1..rows - 1).contains(&(index / columns)) {
+                return own;
+            }
+            x.get::<u32>(index - columns).wrapping_add(own.wrapping_mul(3)).wrapping_add(x.get(index + columns)).wrapping_add(1)
+        });
+        Ok(())
+    });
+    register("broken", &parameters("broken"), |_launch| Err(driver::Fault::IllegalAddress));
+}
+
+/// Runs one test of this program in a process of its own, with something to tell it.
+pub(crate) fn in_a_process(test: &str, variables: &[(&str, &str)]) -> Output {
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut command = Command::new(program);
+    command.args(["--exact", test, "--nocapture", "--include-ignored"]).envs(variables.iter().copied());
+    command.output().expect("it runs")
+}
+
+/// What a process has said, if it did not end well.
+pub(crate) fn assert_success(output: &Output, what: &str) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{what}: {}\n{}\n{}", output.status, text(&output.stdout), text(&output.stderr));
+    assert!(text(&output.stdout).contains("1 passed"), "{what}: one test was run");
+}
