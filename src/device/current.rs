@@ -62,7 +62,11 @@ impl Device {
         }
         match ENVIRONMENT.with(|environment| environment.get_or_init(from_environment).clone()) {
             Some(device) => device,
-            None => Ok(DEFAULT.lock().clone().or_else(|| gpu::first().cloned()).unwrap_or_else(Self::cpu)),
+            None => {
+                // The lock is given back first: a GPU that is opened takes others.
+                let set = DEFAULT.lock().clone();
+                Ok(set.or_else(|| gpu::first().cloned()).unwrap_or_else(Self::cpu))
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::process::{Command, Output};
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 
 use resident::{CudaSource, Device};
 use resident_stand_in::{self as driver, Access, Parameter, Settings, View, register};
@@ -41,6 +41,18 @@ fn change(view: &View, new: impl Fn(usize, u32) -> u32) {
     (0..view.len()).for_each(|index| view.set(index, new(index, view.get(index))));
 }
 
+/// The tags of kernels that have one, in the order in which they ran.
+static RAN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+fn note(tag: u32) {
+    RAN.lock().unwrap_or_else(PoisonError::into_inner).push(tag);
+}
+
+/// Which kernels ran since this was asked last, by their tags.
+pub(crate) fn take_ran() -> Vec<u32> {
+    std::mem::take(&mut *RAN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Loads the driver, registers the kernels, and opens the devices.
 pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
@@ -67,16 +79,19 @@ fn register_kernels() {
     });
     register("scale", &parameters("scale"), |launch| {
         let tag = launch.scalar::<u32>(0);
+        note(tag);
         change(&launch.view(1), |_, x| x.wrapping_mul(3).wrapping_add(tag));
         Ok(())
     });
     register("mirror", &parameters("mirror"), |launch| {
+        note(launch.scalar(0));
         let x = launch.view(1);
         let columns = x.shape[1] as usize;
         change(&launch.view(2), |index, _| x.get(index / columns * columns + columns - 1 - index % columns));
         Ok(())
     });
     register("relax", &parameters("relax"), |launch| {
+        note(launch.scalar(0));
         let x = launch.view(1);
         let (rows, columns) = (x.shape[0] as usize, x.shape[1] as usize);
         change(&launch.view(2), |index, _| {

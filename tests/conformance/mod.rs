@@ -8,7 +8,7 @@
 //! | `devices`, `memory` | several devices; what they hold, and what happens when they are full |
 //! | `cuda`, `stand_in` | the kernels in CUDA C, and as host functions of the stand-in driver |
 
-#![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
 
 pub(crate) mod accesses;
 pub(crate) mod assigning;

@@ -1,7 +1,7 @@
 //! One stream of a GPU: draws positions together with queueing, and knows what is over.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -31,7 +31,7 @@ const FLIGHTS_PER_EVENT: usize = 16;
 const FLIGHTS_MAX: usize = 64;
 
 /// All streams of all GPUs, for looking at the work that other work depends on.
-static QUEUES: Mutex<Option<HashMap<QueueId, Weak<QueueCore>>>> = Mutex::new(None);
+static QUEUES: Mutex<BTreeMap<QueueId, Weak<QueueCore>>> = Mutex::new(BTreeMap::new());
 
 /// What of a stream its events hold.
 pub(super) struct QueueCore {
@@ -72,7 +72,7 @@ impl QueueCore {
             clearing: Mutex::new(()),
         });
         let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.get_or_insert_default().insert(core.id, Arc::downgrade(&core));
+        queues.insert(core.id, Arc::downgrade(&core));
         core
     }
 
@@ -278,7 +278,7 @@ impl QueueCore {
         if let Some(known) = failure::of(queue, position) {
             return Some(known);
         }
-        let other = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|queues| queues.get(&queue)?.upgrade())?;
+        let other = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).get(&queue)?.upgrade()?;
         let is_elsewhere = !Arc::ptr_eq(&other.device, &self.device);
         if is_elsewhere && other.completed() < position { other.death_notice().map(Arc::new) } else { None }
     }
@@ -386,7 +386,7 @@ impl QueueCore {
 impl Drop for QueueCore {
     fn drop(&mut self) {
         let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.as_mut().map(|queues| queues.remove(&self.id));
+        queues.remove(&self.id);
         drop(queues);
         // Nobody waited for what is still in flight, and nobody can any more. What it touches must outlive it.
         if !self.poll(self.tail()).unwrap_or(false) {
@@ -419,7 +419,8 @@ impl Line {
 pub(super) fn look_around_on(device: &DeviceCore) {
     let all: Vec<Arc<QueueCore>> = {
         let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.iter().flat_map(HashMap::values).filter_map(Weak::upgrade).collect()
+        // In the order in which they were made, so that a run can be repeated.
+        queues.values().filter_map(Weak::upgrade).collect()
     };
     all.iter().filter(|queue| std::ptr::eq(Arc::as_ptr(&queue.device), device)).for_each(|queue| queue.look_around());
 }
