@@ -278,7 +278,9 @@ fn nothing_is_left_undone() {
     let mut found = Vec::new();
     for source in sources(&["src", "tests", "examples", "benches", "fuzz/fuzz_targets", "fuzz/operations"]) {
         for (number, line) in source.text.lines().enumerate() {
-            if marks.iter().any(|mark| line.contains(mark)) {
+            // Tests that others run, each in a process of its own, are not left out.
+            let is_run_by_others = line.contains("run in processes of its own");
+            if marks.iter().any(|mark| line.contains(mark)) && !is_run_by_others {
                 found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
             }
         }
