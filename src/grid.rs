@@ -136,6 +136,7 @@ impl Grid {
     }
 
     /// Whether the device is to choose the block size.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as for `in_blocks_of`"))]
     pub(crate) fn is_auto(&self) -> bool {
         matches!(self.shape, GridShape::Cover { auto: true, .. })
     }

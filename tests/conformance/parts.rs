@@ -48,7 +48,7 @@ pub(crate) fn a_part_goes_up_alone(lab: &Lab<'_>) -> Result<()> {
 
 /// `1..;2` of the axes whose bits are set, all of the others.
 fn every_other(ndim: usize, axes: usize) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
-    let axis = |axis| if axes >> axis & 1 == 1 { SliceInfoElem::from(s![1..;2][0]) } else { SliceInfoElem::from(..) };
+    let axis = |axis| if axes >> axis & 1 == 1 { s![1..;2][0] } else { SliceInfoElem::from(..) };
     let elements: Vec<SliceInfoElem> = (0..ndim).map(axis).collect();
     SliceInfo::try_from(elements).unwrap_or_else(|fault| panic!("{fault}"))
 }

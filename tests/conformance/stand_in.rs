@@ -53,6 +53,7 @@ fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
 }
 
 /// A parameter that a kernel writes.
+#[expect(clippy::mut_from_ref, reason = "the launch is a handle to memory that the driver keeps apart for this call")]
 fn written<'a>(launch: &'a Launch<'_>, index: usize) -> &'a mut [u32] {
     // SAFETY: as for `read`; each function takes each of its parameters once, and they are different memory.
     unsafe { launch.slice_mut(index) }
@@ -120,7 +121,9 @@ pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     let devices: Vec<Device> = (0..count).map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}"))).collect();
     // What a test that failed has left is no fault of the next.
     devices.iter().for_each(|device| device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}")));
-    (driver::take_calls(), driver::take_hazards(), driver::take_notes());
+    driver::take_calls();
+    driver::take_hazards();
+    driver::take_notes();
     devices
 }
 
