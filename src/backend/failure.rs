@@ -150,3 +150,29 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FailureKind, FailureRecord, Position, QueueId, enter, enter_rest, first_between, of};
+
+    fn record(operation: &str) -> FailureRecord {
+        FailureRecord { kind: FailureKind::Device, operation: operation.to_owned(), site: None, cause: String::new(), inherited: false }
+    }
+
+    #[test]
+    fn what_a_queue_had_left_fails_behind_the_first_time_that_its_device_was_found_dead() {
+        let queue = QueueId::next();
+        enter(queue, Position(2), record("single").into());
+        enter_rest(queue, Position(4), record("rest"));
+        enter_rest(queue, Position(9), record("again"));
+        let seen = |position| of(queue, Position(position)).map(|record| (record.operation.clone(), record.inherited));
+        assert_eq!((seen(2), seen(3), seen(4)), (Some(("single".to_owned(), false)), None, None));
+        assert_eq!((seen(5), seen(6), seen(10)), {
+            let rest = |inherited| Some(("rest".to_owned(), inherited));
+            (rest(false), rest(true), rest(true))
+        });
+        assert!(of(QueueId::next(), Position(5)).is_none());
+        let first = |after, upto| first_between(queue, Position(after), Position(upto)).map(|(position, _)| position.0);
+        assert_eq!((first(0, 9), first(2, 9), first(2, 4), first(5, 9)), (Some(2), Some(5), None, Some(6)));
+    }
+}
