@@ -33,10 +33,25 @@
 //! | parts of arrays, coherent with the whole | [`SmartArray::slice`], [`SmartView`], [`SmartViewMut`] |
 //! | kernels and launches | [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`] |
 //! | devices and streams | [`Device`], [`Stream`], [`Event`] |
+//! | memory of devices | [`Device::set_memory_limit`], [`SmartArray::page_lock`], [`SmartArray::release_on`] |
 //! | cudarc, and what is built on it, over the same arrays | `Device::cuda_context`, `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice` |
 //! | what moved, and why | [`audit`] |
 //! | tests without a GPU: seeds, faults, limits, hazards | [`Emulation`], [`emulation`] |
 //! | what can go wrong | [`Error`] |
+//!
+//! # GPUs
+//!
+//! With feature `cuda`, which is on by default and needs no toolkit to build, [`Device::cuda`] opens an NVIDIA GPU; [`Device::current`] is the first one where
+//! nothing else was asked for. The driver is looked for when a program runs, NVRTC when a kernel's CUDA C is first compiled. Kernels run there by their
+//! [`cuda`](Kernel::cuda) bodies; arrays, order, failures and audit are the same as on the embedded device.
+//!
+//! | variable | what it does |
+//! |---|---|
+//! | `RESIDENT_DEVICE` | the device that threads start on: `cpu`, `cuda:0` |
+//! | `RESIDENT_CACHE` | a folder for compiled kernels, or `off`; by default the user's cache folder |
+//! | `RESIDENT_PINNED_MAX` | the most page-locked memory for staging, in bytes (`512M`, `4G`); by default an eighth of the machine's memory |
+//! | `RESIDENT_STAGING_THREADS` | how many threads help to pack and unpack large copies; by default up to three |
+//! | `CUDARC_CUDA_VERSION` | when building: the CUDA version whose functions cudarc binds (`12080` for 12.8); by default the toolkit's, else the newest |
 //!
 //! # The embedded device
 //!
