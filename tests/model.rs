@@ -14,6 +14,8 @@ mod contents;
 mod ends;
 #[path = "model/kernels.rs"]
 mod kernels;
+#[path = "model/embedded.rs"]
+mod lab;
 #[path = "model/ledger.rs"]
 mod ledger;
 #[path = "model/step.rs"]

@@ -24,11 +24,12 @@ pub(crate) struct Ends<'a> {
 impl Ends<'_> {
     pub(crate) fn carry(mut self, kernels: &Kernels, operation: Two, (stream, device): (&Stream, usize), devices: &[Device]) {
         let place = Place::Device(device);
+        let (kernels, len) = (kernels.of(self.view.shape().len()), self.view.len() as u64);
         match operation {
             Two::Copy { flat: true } => {
                 let unfit = misfit(&[&self.source, &self.destination]).map(refusal);
                 let expected = unfit.unwrap_or_else(|| self.launched(place));
-                expect(kernels.copy_flat.launch_on(stream, Grid::cover(1), (&self.view, &mut self.target)), expected);
+                expect(kernels.copy_flat.launch_on(stream, Grid::cover(1), (&self.view, &mut self.target, len)), expected);
             }
             Two::Copy { flat: false } => {
                 let expected = self.launched(place);

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use proptest_state_machine::StateMachineTest;
 use resident::ndarray::{Array, ArrayD, Axis, Dim, IxDyn, ShapeBuilder, SliceInfoElem};
-use resident::{Device, Emulation, Error, Grid, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic, Validity};
+use resident::{Device, Error, Grid, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic, Validity};
 
 use super::contents::{Cells, Contents, Misfit, Reference, World, info, misfit};
 use super::ends::Ends;
 use super::kernels::{Kernels, mixed};
+use super::lab;
 use super::ledger::{Access, Cell, Expected, Ledger, Place};
 use super::step::{End, Maker, One, Origin, Part, Plan, Step, Two};
 
@@ -23,6 +24,8 @@ pub(crate) struct System {
     ledgers: Vec<Ledger>,
     /// What arrays that are gone have moved.
     gone: Traffic,
+    /// What the devices had moved before.
+    before: Traffic,
     /// Snapshots that were not waited for, and what they must hold.
     pending: Vec<(Pending<ArrayD<u32>>, ArrayD<u32>)>,
     kernels: Kernels,
@@ -88,7 +91,7 @@ fn made(maker: &Maker, value: u32) -> (Smart, Ledger) {
             let array = Smart::from(array);
             // Some arrays are read and written by the devices themselves.
             if value.is_multiple_of(2) {
-                let _here = Device::cpu().enter();
+                let _here = lab::page_locker().enter();
                 array.page_lock().expect("nothing fails");
             }
             (array, Ledger::new(vec![host(); len], true))
@@ -101,14 +104,12 @@ fn made(maker: &Maker, value: u32) -> (Smart, Ledger) {
 
 impl System {
     fn new(world: &World) -> Self {
-        // Copies to and from the host go whole, or in pieces of one or four elements.
-        let pieces = [u64::MAX, 5, 16][(world.seed.unwrap_or(0) % 3) as usize];
-        let emulation = || world.seed.map_or_else(Emulation::new, |seed| Emulation::new().seed(seed)).poison(world.poison).pieces(pieces);
-        let devices: Vec<Device> = (0..world.devices).map(|_| Device::emulated(emulation())).collect();
+        let devices = lab::devices(world);
         let second = |device: &Device| device.new_stream().expect("a stream");
         let streams = devices.iter().flat_map(|device| [device.stream(), second(device)]).collect();
         let (arrays, ledgers) = (0..world.arrays.len()).map(|number| made(&Maker::first(number), 100)).unzip();
-        Self { devices, streams, arrays, ledgers, gone: Traffic::default(), pending: Vec::new(), kernels: Kernels::new() }
+        let before = total(&devices);
+        Self { devices, streams, arrays, ledgers, gone: Traffic::default(), before, pending: Vec::new(), kernels: Kernels::new() }
     }
 
     fn apply(&mut self, world: &World, step: &Step) {
@@ -222,7 +223,8 @@ impl System {
         // The array that is written is taken out, since the other two may be one.
         let mut target = std::mem::replace(&mut self.arrays[into.0], Smart::uninit(Dim(vec![0])));
         let (x, y) = (self.arrays[one.0].slice(info(&one.1)), self.arrays[other.0].slice(info(&other.1)));
-        let outcome = self.kernels.combine.launch_on(&self.streams[lane], Grid::cover(1), (&x, &y, &mut target.slice_mut(info(&into.1))));
+        let combine = &self.kernels.of(x.shape().len()).combine;
+        let outcome = combine.launch_on(&self.streams[lane], Grid::cover(1), (&x, &y, &mut target.slice_mut(info(&into.1))));
         expect(outcome, expected);
         self.arrays[into.0] = target;
     }
@@ -240,8 +242,9 @@ impl System {
         let second = launched(&mut self.ledgers, Place::Device(lanes[1] / 2), &[(array, odd, Access::Overwrite)]);
         let (mut even, mut odd) = self.arrays[array].multi_slice_mut((info(&comb(0)), info(&comb(1))));
         let [stream, other] = lanes.map(|lane| &self.streams[lane]);
-        expect(self.kernels.mix.launch_on(stream, Grid::cover(1), (value, &mut even)), first);
-        expect(self.kernels.stamp.launch_on(other, Grid::cover(1), (value, &mut odd)), second);
+        let kernels = self.kernels.of(contents.layout.ndim());
+        expect(kernels.mix.launch_on(stream, Grid::cover(1), (value, &mut even)), first);
+        expect(kernels.stamp.launch_on(other, Grid::cover(1), (value, &mut odd)), second);
     }
 
     fn clone_part(&mut self, world: &World, (from, part): End, into: usize) {
@@ -295,9 +298,7 @@ impl System {
             }
             assert_eq!(self.order_of(array), ledger.devices, "devices of array {number}");
         }
-        for device in &self.devices {
-            assert!(hazards(device).is_empty(), "{:?}", hazards(device));
-        }
+        assert_eq!(lab::hazards(&self.devices), Vec::<String>::new());
     }
 
     fn settle_snapshots(&mut self) {
@@ -309,9 +310,8 @@ impl System {
     /// What devices have counted is what arrays have: a copy between two devices is counted by both.
     fn check_device_totals(&self) {
         let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
-        let devices = self.devices.iter().fold(Traffic::default(), |sum, device| sum + device.traffic());
         let both = arrays + Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
-        assert_eq!(devices, both, "totals of devices and of arrays");
+        assert_eq!(total(&self.devices), self.before + both, "totals of devices and of arrays");
     }
 
     /// Everything is read, dropped and waited for.
@@ -328,15 +328,16 @@ impl System {
         drop(arrays);
         devices.iter().for_each(|device| device.synchronize().expect("nothing fails"));
         drop(streams);
+        assert_eq!(lab::hazards(&devices), Vec::<String>::new());
         for device in &devices {
-            assert!(hazards(device).is_empty(), "{:?}", hazards(device));
             assert_eq!(device.memory().in_use, 0, "bytes left on {device}");
         }
     }
 }
 
-fn hazards(device: &Device) -> Vec<resident::emulation::Hazard> {
-    device.emulation().expect("an emulated device").hazards()
+/// What devices have counted in all.
+fn total(devices: &[Device]) -> Traffic {
+    devices.iter().fold(Traffic::default(), |sum, device| sum + device.traffic())
 }
 
 pub(crate) fn number_of(device: &Device, devices: &[Device]) -> usize {
@@ -403,6 +404,7 @@ fn launch_one(
     let grid = Grid::cover(1);
     let unfit = misfit(&[cells]).map(refusal);
     let ledgers = std::slice::from_mut(ledger);
+    let (kernels, len) = (kernels.of(view.shape().len()), view.len() as u64);
     let mut launch = |access| launched(ledgers, device, &[(0, cells.clone(), access)]);
     match operation {
         One::GpuOverwrite => {
@@ -413,11 +415,11 @@ fn launch_one(
         }
         One::Stamp { flat: true } => {
             let expected = unfit.unwrap_or_else(|| launch(Access::Overwrite));
-            expect(kernels.stamp_flat.launch_on(stream, grid, (value, &mut *view)), expected);
+            expect(kernels.stamp_flat.launch_on(stream, grid, (value, &mut *view, len)), expected);
         }
         One::Mix { flat: true } => {
             let expected = unfit.unwrap_or_else(|| launch(Access::ReadWrite));
-            expect(kernels.mix_flat.launch_on(stream, grid, (value, &mut *view)), expected);
+            expect(kernels.mix_flat.launch_on(stream, grid, (value, &mut *view, len)), expected);
         }
         One::Stamp { flat: false } => {
             let expected = launch(Access::Overwrite);
