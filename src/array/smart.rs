@@ -23,7 +23,7 @@ use crate::backend::{Address, DeviceKind};
 use crate::coherence::Access;
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::error::{Error, Result, Text};
+use crate::error::Result;
 use crate::storage::{Origin, Selection, Space, Storage};
 use crate::transfer::{self, Request, Target};
 
@@ -256,14 +256,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         }
         drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
         let host = self.storage.lock().host.take();
-        let Some(buffer) = host else {
-            return Err(Error::OutOfMemory {
-                array: Text::new(self.storage.named()),
-                device: Text::new("the host"),
-                shortage: Arc::default(),
-            });
-        };
-        Ok(owned::array_over(sole_owner(buffer), &self.layout))
+        let rescued = host.as_ref().and_then(|buffer| buffer.rescued::<T>());
+        match rescued.unwrap_or_else(|| host.map(sole_owner)) {
+            Some(buffer) => Ok(owned::array_over(buffer, &self.layout)),
+            None => Err(transfer::host_full(&self.storage)),
+        }
     }
 
     /// An array whose elements take no memory: any one is as good as another.

@@ -37,6 +37,12 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn is_page_locked(&self, _kind: DeviceKind) -> bool {
         false
     }
+    /// Whether somebody may want the memory for himself once work is over, rather than it being spare memory of a backend's own.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+    /// The device died in the midst of work with it, and the backend never lets go of it again.
+    fn abandon(&self) {}
 }
 
 /// One end of a copy.

@@ -3,6 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::{DeviceKind, HostMemory, PageLock};
 use crate::element::Element;
@@ -23,6 +24,8 @@ pub(crate) struct HostBuffer {
     release: unsafe fn(NonNull<u8>, usize, usize),
     /// Set once, by `page_lock`. It goes before the memory does.
     locked: OnceLock<Locked>,
+    /// A device died in the midst of work with it: somebody holds it for good.
+    is_abandoned: AtomicBool,
 }
 
 /// Pages locked for one kind of device.
@@ -47,6 +50,10 @@ unsafe impl HostMemory for HostBuffer {
 
     fn len_bytes(&self) -> usize {
         self.len_bytes
+    }
+
+    fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Release);
     }
 
     fn is_page_locked(&self, kind: DeviceKind) -> bool {
@@ -78,7 +85,22 @@ impl HostBuffer {
             len_bytes: len * size_of::<T>(),
             release: release::<T>,
             locked: OnceLock::new(),
+            is_abandoned: AtomicBool::new(false),
         }
+    }
+
+    /// A copy in memory of its own, if this one will never have a sole owner again; `None` if there is no room. Nobody writes it meanwhile, but the remains
+    /// of a dead device's work. `T` is the type that it was made with.
+    pub(crate) fn rescued<T: Element>(&self) -> Option<Option<Self>> {
+        if !self.is_abandoned.load(Ordering::Acquire) {
+            return None;
+        }
+        let copy = Self::zeroed::<T>(self.len_bytes / size_of::<T>().max(1));
+        if let Some(copy) = &copy {
+            // SAFETY: both have `len_bytes` initialised bytes (`HostMemory`), the copy nobody else knows of.
+            unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes) };
+        }
+        Some(copy)
     }
 
     /// Makes memory for `len` elements, all bytes zero; `None` if there is no room.

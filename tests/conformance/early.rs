@@ -63,6 +63,43 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
     Ok(())
 }
 
+/// What was on its way down when another stream wrote the array anew arrives before what that stream has made, also where nobody waited for it.
+pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let add = add(lab);
+    for is_locked in [false, true] {
+        let (one, other, third) = (lab.new_stream()?, lab.new_stream()?, lab.new_stream()?);
+        let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
+        gated(lab).launch_on(&one, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        array.prefetch_host()?;
+        if is_locked {
+            array.page_lock()?;
+        }
+        add.launch_on(&other, over(LEN), (10, &mut array, LEN as u64))?;
+        array.slice(s![..LEN / 2]).prefetch_host()?;
+        add.launch_on(&third, over(LEN), (100, &mut array, LEN as u64))?;
+        gate.open();
+        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111));
+        // Whoever waits for the first two finds nothing left to be done.
+        (one.synchronize()?, other.synchronize()?);
+        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111), "page-locked: {is_locked}");
+        assert_eq!(array.into_array()?, counting(LEN).mapv(|x| x + 111));
+    }
+    Ok(())
+}
+
+/// Its memory is wanted back, and a stream that nobody waited for has used it.
+pub(crate) fn an_array_is_taken_back_from_all_streams(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let (one, other, add) = (lab.new_stream()?, lab.new_stream()?, add(lab));
+    let mut array = SmartArray::from(counting(LEN));
+    array.page_lock()?;
+    array.prefetch(&one)?;
+    add.launch_on(&other, over(LEN), (1, &mut array, LEN as u64))?;
+    assert_eq!(array.into_array()?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}
+
 pub(crate) fn a_snapshot_is_of_its_moment(lab: &Lab<'_>) -> Result<()> {
     let (add, aside) = (add(lab), lab.new_stream()?);
     let mut array = SmartArray::from(counting(LEN));

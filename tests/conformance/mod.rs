@@ -145,6 +145,8 @@ macro_rules! conformance {
             early {
                 a_prefetch_is_there_already,
                 a_prefetch_to_the_host_does_not_wait,
+                a_download_that_was_overtaken_arrives_first,
+                an_array_is_taken_back_from_all_streams,
                 a_snapshot_is_of_its_moment,
                 a_snapshot_of_parts_at_different_places,
                 a_snapshot_outlives_its_array,

@@ -128,6 +128,10 @@ impl CudaEvent {
         Self { queue, position, event }
     }
 
+    pub(super) fn queue_core(&self) -> &Arc<QueueCore> {
+        &self.queue
+    }
+
     pub(super) fn driver_event(&self) -> &DriverEvent {
         &self.event
     }

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
 use super::lent::Lent;
+use super::queue::QueueCore;
 use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, crew, extent};
 
 /// The operations remembered by name, to say what a dead device was doing.
@@ -29,16 +30,50 @@ pub(super) enum After {
     Nothing,
     /// Memory that the device uses is let go of.
     LetGo {
-        _held: SmallVec<[Arc<dyn HostMemory>; 2]>,
+        held: SmallVec<[Arc<dyn HostMemory>; 2]>,
     },
     /// What came down packed is put in its place.
     Unpack(Landing),
     /// Memory of a device without pools is given back.
     Free(Address),
+    /// What remains to be done on another stream, which this one waited for, comes first: the device kept the order, and so must the host.
+    Behind {
+        other: Weak<QueueCore>,
+        position: Position,
+    },
     /// Memory of somebody else's is given back, where that cannot be queued.
     GiveBack {
         _lent: Lent,
     },
+}
+
+impl After {
+    /// Whether somebody on another stream, who waits for this work by an event alone, must find it done: it writes memory of the host, or keeps some that
+    /// somebody may want for himself.
+    fn is_of_matter_elsewhere(&self) -> bool {
+        match self {
+            Self::Nothing | Self::Free(_) | Self::GiveBack { .. } => false,
+            Self::LetGo { held } => held.iter().any(|host| host.is_wanted()),
+            Self::Unpack(_) | Self::Behind { .. } => true,
+        }
+    }
+
+    fn writes_host_memory(&self) -> bool {
+        matches!(self, Self::Unpack(_) | Self::Behind { .. })
+    }
+
+    /// The device died: what it may have been writing to stays where it is, for good; whoever waits for the rest is told not to.
+    pub(super) fn give_up(self) {
+        match self {
+            Self::LetGo { held } => {
+                held.iter().for_each(|host| host.abandon());
+                std::mem::forget(held);
+            }
+            Self::Unpack(Landing { packed, .. }) => std::mem::forget(packed),
+            kept @ Self::GiveBack { .. } => std::mem::forget(kept),
+            Self::Nothing | Self::Free(_) | Self::Behind { .. } => {}
+        }
+    }
 }
 
 /// A download that lies packed in page-locked memory.
@@ -121,6 +156,26 @@ impl Ledger {
     /// The first of what is remembered.
     pub(super) fn front(&self) -> Option<Position> {
         self.flights.front().map(|flight| flight.position)
+    }
+
+    /// Whether something up to `upto` remains to be done that is of matter on other streams.
+    pub(super) fn matters_elsewhere(&self, upto: Position) -> bool {
+        self.flights.iter().take_while(|flight| flight.position <= upto).any(|flight| flight.after.is_of_matter_elsewhere())
+    }
+
+    /// Whether the host has yet to write something that work in flight brought down.
+    pub(super) fn writes_host_memory(&self) -> bool {
+        self.flights.iter().any(|flight| flight.after.writes_host_memory())
+    }
+
+    /// Other streams, and what remains to be done there before the flights up to `upto`.
+    pub(super) fn behind(&self, upto: Position) -> Vec<(Weak<QueueCore>, Position)> {
+        let flights = self.flights.iter().take_while(|flight| flight.position <= upto);
+        let behind = flights.filter_map(|flight| match &flight.after {
+            After::Behind { other, position } => Some((Weak::clone(other), *position)),
+            _ => None,
+        });
+        behind.collect()
     }
 
     /// How much is remembered.

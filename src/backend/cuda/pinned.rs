@@ -1,8 +1,10 @@
 //! Page-locked memory through which ordinary memory goes up and down: bounded, and kept for reuse, since locking pages is slow.
 
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
@@ -162,6 +164,10 @@ unsafe impl HostMemory for Pinned {
     fn is_page_locked(&self, kind: DeviceKind) -> bool {
         kind == DeviceKind::Cuda
     }
+
+    fn is_wanted(&self) -> bool {
+        false
+    }
 }
 
 // SAFETY: the pointer is used as `HostMemory` allows: whoever uses it keeps the order of uses.
@@ -172,6 +178,49 @@ impl Drop for Pinned {
         let mut state = self.store.state();
         state.kept_bytes += self.block_bytes;
         state.kept.entry(self.block_bytes).or_default().push(self.start);
+    }
+}
+
+/// Ordinary memory in the place of a block, where there is no room for one: copies with it wait.
+#[derive(Debug)]
+pub(super) struct Plain {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Plain {
+    /// Zeroed memory of so many bytes, above none; `None` if there is no room.
+    pub(super) fn zeroed(len_bytes: u64) -> Option<Self> {
+        let layout = Layout::from_size_align(usize::try_from(len_bytes.max(1)).ok()?, 64).ok()?;
+        // SAFETY: the layout's size is above zero.
+        NonNull::new(unsafe { alloc_zeroed(layout) }).map(|start| Self { start, layout })
+    }
+}
+
+// SAFETY: it owns its allocation, and hands out a pointer.
+unsafe impl Send for Plain {}
+// SAFETY: as above; whoever uses the pointer keeps the order of uses.
+unsafe impl Sync for Plain {}
+
+// SAFETY: `start` is that of `layout.size()` bytes, zeroed when they were made and freed by `drop` alone.
+unsafe impl HostMemory for Plain {
+    fn base(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.layout.size()
+    }
+
+    fn is_wanted(&self) -> bool {
+        false
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `zeroed` with this layout, and given back once.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 

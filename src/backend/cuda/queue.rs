@@ -205,17 +205,55 @@ impl QueueCore {
 
     /// Does what remains to be done of work that the device is through with, then says that it is over.
     fn clear_upto(&self, upto: Position) {
+        // Before the turn is taken: nobody waits for one stream's with another's in hand.
+        for (other, position) in self.behind(upto) {
+            other.clear_as_waited_for(position, &self.device);
+        }
         let _turn = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
         self.clear(upto);
     }
 
     /// The same, unless another thread is at it: then it is not over yet.
     fn try_clear_upto(&self, upto: Position) {
+        for (other, position) in self.behind(upto) {
+            other.try_clear_as_waited_for(position, &self.device);
+            if other.completed() < position {
+                return;
+            }
+        }
         match self.clearing.try_lock() {
             Ok(_turn) => self.clear(upto),
             Err(TryLockError::Poisoned(_turn)) => self.clear(upto),
             Err(TryLockError::WouldBlock) => {}
         }
+    }
+
+    /// Other streams that this one has waited for, and what remains to be done there first.
+    fn behind(&self, upto: Position) -> Vec<(Arc<Self>, Position)> {
+        let behind = self.line().ledger.behind(upto);
+        let alive = behind.into_iter().filter_map(|(other, position)| Some((other.upgrade()?, position)));
+        alive.filter(|(other, position)| other.completed() < *position).collect()
+    }
+
+    /// Clears up to where a stream has waited for this one, and is past that wait: the device is through with it, unless it is dead.
+    fn clear_as_waited_for(&self, position: Position, by: &Arc<DeviceCore>) {
+        if self.is_found_dead(by) { self.give_up() } else { self.clear_upto(position) }
+    }
+
+    /// The same, unless another thread is at it.
+    fn try_clear_as_waited_for(&self, position: Position, by: &Arc<DeviceCore>) {
+        if self.is_found_dead(by) { self.give_up() } else { self.try_clear_upto(position) }
+    }
+
+    /// Whether the context died. A stream of the same one found out by itself.
+    fn is_found_dead(&self, by: &Arc<DeviceCore>) -> bool {
+        if Arc::ptr_eq(&self.device, by) { self.device.context().death().is_some() } else { self.death_notice().is_some() }
+    }
+
+    /// What a stream remembers that waits for `position` of this one, if anything is to be done there that is of matter elsewhere.
+    fn to_be_done_first(self: &Arc<Self>, position: Position) -> After {
+        let matters = self.completed() < position && self.line().ledger.matters_elsewhere(position);
+        if matters { After::Behind { other: Arc::downgrade(self), position } } else { After::Nothing }
     }
 
     fn clear(&self, upto: Position) {
@@ -257,7 +295,7 @@ impl QueueCore {
 
     fn finish(&self, after: After) {
         match after {
-            After::Nothing | After::LetGo { .. } | After::GiveBack { .. } => {}
+            After::Nothing | After::LetGo { .. } | After::GiveBack { .. } | After::Behind { .. } => {}
             After::Unpack(landing) => landing.unpack(),
             After::Free(address) => {
                 let is_current = self.device.context().enter().is_ok();
@@ -294,7 +332,7 @@ impl QueueCore {
         let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
         failure::enter_rest(self.id, completed, line.ledger.last_words(completed, cause));
         // What the device may have been writing to stays where it is, for good.
-        std::mem::forget(line.ledger.take_upto(tail));
+        line.ledger.take_upto(tail).into_iter().for_each(|flight| flight.after.give_up());
         line.events.clear();
         self.completed.store(tail.0, Ordering::Release);
     }
@@ -515,10 +553,14 @@ impl Queue for CudaQueue {
             return Err(invalid("cuStreamWaitEvent", "the event belongs to another kind of device".to_owned()));
         };
         self.0.enter()?;
+        let other = event.queue_core();
+        let after = if Arc::ptr_eq(other, &self.0) { After::Nothing } else { other.to_be_done_first(event.position()) };
         let mut line = self.0.line();
         self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream()))?;
         // Whoever waits for this stream waits for that too.
-        self.0.draw(&mut line);
+        let position = self.0.draw(&mut line);
+        line.push(Flight { position, depends: Dependencies::new(), after, loss: FailureKind::Copy });
+        self.0.mark_the_way(&mut line);
         Ok(())
     }
 

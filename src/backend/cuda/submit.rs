@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use cudarc::driver::sys;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::call::invalid;
 use super::copy::{self, End, Target};
 use super::device::CudaDevice;
 use super::flight::{After, Descent, Flight, Landing, Name, descent};
 use super::kernel::CudaKernel;
+use super::pinned::Plain;
 use super::queue::{Line, QueueCore};
 use super::{fill, launch, shape};
 use crate::backend::{
-    BackendError, Code, CopyPart, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position,
-    Work, extent, failure,
+    BackendError, BackendErrorKind, Code, CopyPart, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork,
+    Memory, Position, Work, extent, failure,
 };
 
 /// Queues work; the context is current. The stream's lock is held while it is queued, so that positions are those of the stream's own order.
@@ -95,7 +96,7 @@ fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError
         Ok(depends) => depends,
         Err(root) => return Ok(skip(core, &mut line, &root, loss)),
     };
-    let after = core.note_locked(queue_parts(core, work))?;
+    let after = core.note_locked(queue_parts(core, &line, work))?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
     line.push(Flight { position, depends, after, loss });
@@ -104,11 +105,12 @@ fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError
 }
 
 /// Queues the copies themselves, and says what is to be done behind them.
-fn queue_parts(core: &QueueCore, work: CopyWork) -> Result<After, BackendError> {
+fn queue_parts(core: &QueueCore, line: &Line, work: CopyWork) -> Result<After, BackendError> {
     let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
     let from = source_end(core, &source, source_device.as_deref())?;
+    // What the host has yet to write must not come behind what the device writes later: then this is put in its place by the host as well.
     if let Memory::Host(host) = &destination
-        && !host.is_page_locked(DeviceKind::Cuda)
+        && (!host.is_page_locked(DeviceKind::Cuda) || line.ledger.writes_host_memory())
     {
         return bring_down(core, from, host, &parts, may_read_between);
     }
@@ -117,7 +119,7 @@ fn queue_parts(core: &QueueCore, work: CopyWork) -> Result<After, BackendError> 
     // until a free behind this work. Who touches what meanwhile is the order of work, which the layers above keep (`backend`, contract).
     settled(core, unsafe { copy::queue(target(core), from, to, &parts) })?;
     let held: SmallVec<[Arc<dyn HostMemory>; 2]> = [source, destination].into_iter().filter_map(host_of).collect();
-    Ok(if held.is_empty() { After::Nothing } else { After::LetGo { _held: held } })
+    Ok(if held.is_empty() { After::Nothing } else { After::LetGo { held } })
 }
 
 /// A refusal in the midst of several calls means that nothing counts as queued: what was, is waited for, so that it touches nothing any more.
@@ -128,8 +130,8 @@ fn settled(core: &QueueCore, outcome: Result<(), BackendError>) -> Result<(), Ba
     })
 }
 
-/// A download to ordinary memory: packed into page-locked memory by the device, put in its place by whoever waits; where there is no room for that, by
-/// the driver, which returns when it is done.
+/// A download to ordinary memory: packed into page-locked memory by the device, put in its place by whoever waits. Where there is no room for that it is
+/// packed into ordinary memory, by the driver, which returns when it is done.
 fn bring_down(
     core: &QueueCore,
     from: End,
@@ -144,15 +146,19 @@ fn bring_down(
     if calls == 0 {
         return Ok(After::Nothing);
     }
-    let Some(pinned) = core.device().pinned().take(len_bytes) else {
-        // SAFETY: as in `queue_parts`; the driver is through with the memory when it returns, since it is not page-locked.
-        settled(core, unsafe { copy::queue(target, from, End::Host(host.base()), parts) })?;
-        return Ok(After::LetGo { _held: smallvec![Arc::clone(host)] });
+    let packed: Arc<dyn HostMemory> = match core.device().pinned().take(len_bytes) {
+        Some(pinned) => Arc::new(pinned),
+        None => Arc::new(Plain::zeroed(len_bytes).ok_or_else(|| no_room(len_bytes))?),
     };
-    let packed: Arc<dyn HostMemory> = Arc::new(pinned);
-    // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the page-locked memory, which the flight keeps.
+    // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the packed memory, which the flight keeps.
     settled(core, unsafe { copy::queue(target, from, End::Host(packed.base()), &into) })?;
     Ok(After::Unpack(Landing { packed, destination: Arc::clone(host), parts: out_of }))
+}
+
+#[cold]
+fn no_room(len_bytes: u64) -> BackendError {
+    let kind = BackendErrorKind::OutOfMemory { requested: len_bytes, free: 0 };
+    BackendError { kind, call: "download", detail: "the host has no memory to pack it into".to_owned() }
 }
 
 fn source_end(core: &QueueCore, source: &Memory, device: Option<&dyn crate::backend::Backend>) -> Result<End, BackendError> {
