@@ -230,7 +230,7 @@ fn is_child(test: &str) -> bool {
 fn a_resident_device_that_makes_no_sense_or_cannot_be_used() {
     let name = "a_resident_device_that_makes_no_sense_or_cannot_be_used";
     if !is_child(name) {
-        for value in ["", "gpu", "cuda", "cuda:0", "cuda:x", "cuda:-1", "hip:3", "cpu:7", "CPU:", "cpu cpu"] {
+        for value in ["", "gpu", "cuda:", "cuda:99", "cuda:x", "cuda:-1", "hip:3", "cpu:7", "CPU:", "cpu cpu"] {
             in_a_process_of_its_own(name, &[("RESIDENT_DEVICE", value)]);
         }
         return;
@@ -275,7 +275,7 @@ fn without_the_variable_the_default_is_taken_by_all_threads() {
         in_a_process_of_its_own(name, &[]);
         return;
     }
-    assert_eq!(Device::current(), Ok(Device::cpu()), "no GPU here");
+    assert_eq!(Device::current().as_ref(), Ok(&Device::all()[0]), "the first GPU, or the embedded device");
     let device = lab();
     Device::set_default(&device);
     assert_eq!(Device::current().as_ref(), Ok(&device));
