@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::{CopyPart, Footprint};
+use super::{CopyPart, CopyWork, Footprint, Memory};
 
 /// One past the last byte of boxes at `offset_bytes`; 0 if there is no byte; nothing if that is above 64 bits.
 pub(crate) fn end_bytes(offset_bytes: u64, run_bytes: u64, axes: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
@@ -32,6 +32,17 @@ pub(crate) fn source_end_bytes(part: &CopyPart) -> Option<u64> {
 /// One past the last byte that a part writes at its destination.
 pub(crate) fn destination_end_bytes(part: &CopyPart) -> Option<u64> {
     end_bytes(part.destination_offset_bytes, part.run_bytes, part.axes.iter().map(|axis| (axis.0, axis.2)))
+}
+
+/// What of a copy would leave the host memory at one of its ends, in words. Device memory has bounds of its backend's own.
+pub(crate) fn host_overrun(copy: &CopyWork) -> Option<String> {
+    let over = |memory: &Memory, end_bytes: fn(&CopyPart) -> Option<u64>| {
+        let Memory::Host(host) = memory else { return None };
+        let len_bytes = host.len_bytes() as u64;
+        let end = copy.parts.iter().map(end_bytes).find(|end| end.is_none_or(|end| end > len_bytes))?;
+        Some(format!("a part ends at byte {end:?} of host memory that has {len_bytes}"))
+    };
+    over(&copy.source, source_end_bytes).or_else(|| over(&copy.destination, destination_end_bytes))
 }
 
 /// The bytes that a part reads at its source.

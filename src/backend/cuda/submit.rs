@@ -89,8 +89,9 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
 fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError> {
     let name = Name::of_label(&work.label);
     let loss = work.loss;
-    check_host(&work.source, &work.parts, extent::source_end_bytes)?;
-    check_host(&work.destination, &work.parts, extent::destination_end_bytes)?;
+    if let Some(overrun) = extent::host_overrun(&work) {
+        return Err(invalid("copy", overrun));
+    }
     let mut line = core.line();
     let depends = match core.pending(&line, work.depends.clone()) {
         Ok(depends) => depends,
@@ -180,15 +181,5 @@ fn host_of(memory: Memory) -> Option<Arc<dyn HostMemory>> {
     match memory {
         Memory::Host(host) => Some(host),
         Memory::Device(_) => None,
-    }
-}
-
-/// Host memory has its bounds here and now.
-fn check_host(memory: &Memory, parts: &[CopyPart], end_bytes: impl Fn(&CopyPart) -> Option<u64>) -> Result<(), BackendError> {
-    let Memory::Host(host) = memory else { return Ok(()) };
-    let len_bytes = host.len_bytes() as u64;
-    match parts.iter().map(end_bytes).find(|end| end.is_none_or(|end| end > len_bytes)) {
-        None => Ok(()),
-        Some(end) => Err(invalid("copy", format!("a part ends at byte {end:?} of host memory that has {len_bytes}"))),
     }
 }

@@ -14,9 +14,7 @@ use super::operation::{Operation, Point, Stamp, Upkeep};
 use super::progress;
 use super::seeded::World;
 use crate::backend::extent;
-use crate::backend::{
-    Address, BackendError, BackendErrorKind, CopyPart, CopyWork, FillWork, Label, Memory, Position, Queue, QueueId, RawEvent, Work, scope,
-};
+use crate::backend::{Address, BackendError, BackendErrorKind, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, Work, scope};
 
 /// The driver code of arguments that no device could carry out.
 const CODE_INVALID: i64 = 5;
@@ -243,24 +241,15 @@ impl fmt::Debug for EmbeddedQueue {
 }
 
 fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
-    check_host(&copy.source, &copy.parts, extent::source_end_bytes)?;
-    check_host(&copy.destination, &copy.parts, extent::destination_end_bytes)?;
+    if let Some(overrun) = extent::host_overrun(&copy) {
+        return Err(invalid("copy", overrun));
+    }
     let Some(peer) = copy.source_device.take() else { return Ok(Operation::Work(Work::Copy(copy))) };
     let Some(peer) = peer.as_any().downcast_ref::<EmbeddedDevice>() else {
         return Err(invalid("copy", format!("{} cannot be reached from the embedded device", peer.name())));
     };
     let source = Arc::clone(peer.core());
     Ok(Operation::Between { copy, source })
-}
-
-/// Host memory has its bounds here and now; device memory is looked up when the work runs.
-fn check_host(memory: &Memory, parts: &[CopyPart], end_bytes: impl Fn(&CopyPart) -> Option<u64>) -> Result<(), BackendError> {
-    let Memory::Host(host) = memory else { return Ok(()) };
-    let len_bytes = host.len_bytes() as u64;
-    match parts.iter().map(end_bytes).find(|end| end.is_none_or(|end| end > len_bytes)) {
-        None => Ok(()),
-        Some(end) => Err(invalid("copy", format!("a part ends at byte {end:?} of host memory that has {len_bytes}"))),
-    }
 }
 
 fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
