@@ -94,6 +94,16 @@ impl Context {
         checked(self.cudarc.attribute(attribute), "cuDeviceGetAttribute")
     }
 
+    /// Where it is attached, as Linux writes it: `0000:3b:00.0`.
+    pub(super) fn pci_address(&self) -> Option<String> {
+        use CUdevice_attribute as Attribute;
+        let ask = |attribute| self.attribute(attribute).ok();
+        let domain = ask(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = ask(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let device = ask(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        Some(format!("{domain:04x}:{bus:02x}:{device:02x}.0"))
+    }
+
     /// A stream of its own, not tied to the legacy default stream.
     pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>, BackendError> {
         self.enter()?;

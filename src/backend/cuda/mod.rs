@@ -10,6 +10,7 @@
 //! | `submit` | work as it reaches a stream: checked, queued, entered |
 //! | `flight` | what is remembered of work in flight; plain data |
 //! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
+//! | `near` | which processors are near a GPU |
 //! | `memory`, `pinned`, `registered` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through; the user's memory, page-locked |
 //! | `lent` | slices of cudarc's in which arrays live |
 //! | `watch` | wakes tasks that wait for a stream |
@@ -41,6 +42,7 @@ mod library;
 mod limits;
 mod memory;
 mod module;
+mod near;
 mod once;
 mod pinned;
 mod prelude;

@@ -11,6 +11,7 @@ use cudarc::driver::sys;
 
 use super::call::check;
 use super::context::Context;
+use super::near::Near;
 use crate::backend::{BackendError, DeviceKind, HostMemory};
 
 /// The smallest block.
@@ -23,6 +24,7 @@ const VARIABLE: &str = "RESIDENT_PINNED_MAX";
 #[derive(Debug)]
 pub(super) struct PinnedStore {
     context: Arc<Context>,
+    near: Near,
     limit_bytes: u64,
     state: Mutex<State>,
 }
@@ -44,7 +46,7 @@ unsafe impl Send for Start {}
 
 impl PinnedStore {
     pub(super) fn new(context: Arc<Context>) -> Self {
-        Self { context, limit_bytes: limit_bytes(), state: Mutex::default() }
+        Self { near: Near::to(&context), context, limit_bytes: limit_bytes(), state: Mutex::default() }
     }
 
     /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where the bound or the system leaves no room.
@@ -85,7 +87,12 @@ impl PinnedStore {
         has_room.then_some(None)
     }
 
+    /// Takes memory from the system, near the GPU.
     fn lock_pages(&self, block_bytes: u64) -> Option<Start> {
+        self.near.run(|| self.lock_pages_here(block_bytes))
+    }
+
+    fn lock_pages_here(&self, block_bytes: u64) -> Option<Start> {
         const PORTABLE: u32 = 1;
         let mut start: *mut c_void = std::ptr::null_mut();
         let outcome = self.context.enter().and_then(|()| {
