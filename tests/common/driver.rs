@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use std::process::{Command, Output};
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
 
 use resident::{CudaSource, Device};
 use resident_stand_in::{self as driver, Access, Parameter, Settings, View, register};
@@ -106,12 +109,35 @@ fn register_kernels() {
     register("broken", &parameters("broken"), |_launch| Err(driver::Fault::IllegalAddress));
 }
 
-/// Runs one test of this program in a process of its own, with something to tell it.
+/// As long as a test may take in a process of its own, before it counts as one that waits for ever.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs one test of this program in a process of its own, with something to tell it. One that hangs is ended.
 pub(crate) fn in_a_process(test: &str, variables: &[(&str, &str)]) -> Output {
     let program = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(program);
     command.args(["--exact", test, "--nocapture", "--include-ignored"]).envs(variables.iter().copied());
-    command.output().expect("it runs")
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let (stdout, stderr) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
+    // What it writes ends when it does.
+    let said = stdout.recv_timeout(LIMIT);
+    if said.is_err() {
+        child.kill().expect("it can be ended");
+    }
+    let status = child.wait().expect("it is ours");
+    let stdout = said.or_else(|_| stdout.recv()).unwrap_or_default();
+    Output { status, stdout, stderr: stderr.recv().unwrap_or_default() }
+}
+
+/// All that comes out of a pipe, once it ends.
+fn all_of(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        drop((read, sender.send(bytes)));
+    });
+    receiver
 }
 
 /// What a process has said, if it did not end well.

@@ -1,5 +1,7 @@
 //! What the arrays of the scenario ought to hold, and which rows a late failure may have taken.
 
+#![allow(dead_code, reason = "each test file uses some of it")]
+
 use resident::ndarray::Array2;
 
 use crate::steps::Step;

@@ -81,7 +81,8 @@ pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Resu
         gate.open();
         assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111));
         // Whoever waits for the first two finds nothing left to be done.
-        (one.synchronize()?, other.synchronize()?);
+        one.synchronize()?;
+        other.synchronize()?;
         assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111), "page-locked: {is_locked}");
         assert_eq!(array.into_array()?, counting(LEN).mapv(|x| x + 111));
     }

@@ -53,7 +53,7 @@ fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
 }
 
 /// A parameter that a kernel writes.
-#[expect(clippy::mut_from_ref, reason = "the launch is a handle to memory that the driver keeps apart for this call")]
+#[expect(clippy::mut_from_ref, reason = "it is the memory of the launch, which each function takes once")]
 fn written<'a>(launch: &'a Launch<'_>, index: usize) -> &'a mut [u32] {
     // SAFETY: as for `read`; each function takes each of its parameters once, and they are different memory.
     unsafe { launch.slice_mut(index) }
