@@ -7,6 +7,7 @@
 //! Contract, stated once for all backends:
 //!
 //! * Work of one queue runs in the order of submission, one piece after the other. Queues are ordered against each other by events alone.
+//!   Whatever a backend leaves for the host to do behind work of a device is part of that work, and keeps the same order.
 //! * `submit` and its like draw the position and queue the work in one step, under the queue's own lock; positions start at 1 and rise by one.
 //! * `Err` from a call means that nothing was queued. Work that was queued and fails is reported through [`failure`] under its position,
 //!   and counts as completed: order is kept whatever fails.

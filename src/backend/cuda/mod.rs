@@ -23,6 +23,9 @@
 //! A position is drawn under the stream's lock together with the driver's calls. A chain of launches asks nothing of the driver but the launches: what is
 //! over is found out when somebody waits or looks. Failures of queued work are the context's death, which takes all with it that is in flight.
 //!
+//! Downloads to ordinary memory are put in their place by the host, when somebody looks. The device does not see that, so order between streams is kept by
+//! the host as well: a stream that waits for an event remembers what is left to be done on the other (`flight::After::Behind`), and that is done first.
+//!
 //! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, programs).
 
 mod cache;
