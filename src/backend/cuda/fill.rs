@@ -1,15 +1,50 @@
 //! Fills: the driver sets patterns of 1, 2 and 4 bytes by itself; others are laid once and doubled by copies on the device.
 
+use std::sync::Arc;
+
 use cudarc::driver::sys;
 use smallvec::SmallVec;
 
 use super::call::check;
 use super::copy::{self, End, Target};
 use super::shape;
-use crate::backend::{BackendError, CopyPart, Footprint};
+use crate::backend::{BackendError, CopyPart, Footprint, HostMemory};
 
-/// Bytes of a pattern that are laid by a copy from the host; the driver reads so few before the call returns, whatever memory they are in.
+/// Bytes of a pattern that are laid by a copy from the host.
 const SEED_BYTES: usize = 4 << 10;
+
+/// Repetitions of a pattern, kept until they are laid: the pages that they lie in may be locked for somebody else's sake, and the copy is asynchronous then.
+#[derive(Debug)]
+struct Seed(std::ptr::NonNull<[u8]>);
+
+// SAFETY: the value owns its bytes as the box did that it was made from.
+unsafe impl Send for Seed {}
+// SAFETY: as above; nobody writes them.
+unsafe impl Sync for Seed {}
+
+// SAFETY: the bytes are those of a box, initialised, which `drop` alone gives back.
+unsafe impl HostMemory for Seed {
+    fn base(&self) -> *mut u8 {
+        self.0.as_ptr().cast()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Seed {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self(Box::leak(bytes.into_boxed_slice()).into())
+    }
+}
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        // SAFETY: `new` took the pointer from a box, and nothing else frees it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
 
 /// A pattern that the driver knows to set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,22 +54,31 @@ enum Value {
     Four(u32),
 }
 
-/// Queues the fill of one footprint of the memory at `address`.
+/// Queues the fill of one footprint of the memory at `address`. What is returned has to live until it is over.
 ///
 /// # Safety
 ///
 /// * The target's context is current and the stream is of it.
 /// * The memory holds every run of the footprint until the fill is over, and until then nobody else touches them.
-pub(super) unsafe fn queue(target: Target, address: u64, footprint: &Footprint, pattern: &[u8]) -> Result<(), BackendError> {
+pub(super) unsafe fn queue(
+    target: Target,
+    address: u64,
+    footprint: &Footprint,
+    pattern: &[u8],
+) -> (Option<Arc<dyn HostMemory>>, Result<(), BackendError>) {
     if footprint.run_bytes == 0 || footprint.axes.iter().any(|(count, _)| *count == 0) {
-        return Ok(());
+        return (None, Ok(()));
     }
     let value = settable(pattern).filter(|value| is_aligned(*value, address, footprint));
     match value {
         // SAFETY: the caller's promise is handed on.
-        Some(value) => unsafe { set(target, address, footprint, value) },
-        // SAFETY: as above.
-        None => unsafe { double(target, address, footprint, pattern) },
+        Some(value) => (None, unsafe { set(target, address, footprint, value) }),
+        None => {
+            let seed = Arc::new(Seed::new(seed(pattern, footprint.run_bytes)));
+            // SAFETY: as above; the caller keeps the seed.
+            let outcome = unsafe { double(target, address, footprint, &seed) };
+            (Some(seed), outcome)
+        }
     }
 }
 
@@ -113,18 +157,17 @@ fn is_aligned(value: Value, address: u64, footprint: &Footprint) -> bool {
 ///
 /// # Safety
 ///
-/// As [`queue`].
-unsafe fn double(target: Target, address: u64, footprint: &Footprint, pattern: &[u8]) -> Result<(), BackendError> {
-    let seed = seed(pattern, footprint.run_bytes);
+/// As [`queue`]; the seed is no longer than a run, and lives until it is laid.
+unsafe fn double(target: Target, address: u64, footprint: &Footprint, seed: &Seed) -> Result<(), BackendError> {
     let laid = CopyPart {
-        run_bytes: seed.len() as u64,
+        run_bytes: seed.len_bytes() as u64,
         source_offset_bytes: 0,
         destination_offset_bytes: footprint.offset_bytes,
         axes: SmallVec::new(),
     };
-    // SAFETY: the seed is no longer than a run. It is read before the call returns: memory that is not page-locked always is.
-    unsafe { copy::queue(target, End::Host(seed.as_ptr().cast_mut()), End::Device(address, None), &[laid])? };
-    for part in doublings(footprint, seed.len() as u64) {
+    // SAFETY: the seed is no longer than a run, and lives until it is laid.
+    unsafe { copy::queue(target, End::Host(seed.base()), End::Device(address, None), &[laid])? };
+    for part in doublings(footprint, seed.len_bytes() as u64) {
         // SAFETY: parts copy runs of the footprint to other runs of it, as the caller may; stream order keeps one behind the other.
         unsafe { copy::queue(target, End::Device(address, None), End::Device(address, None), &[part])? };
     }

@@ -74,14 +74,18 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
         Ok(depends) => depends,
         Err(root) => return Ok(skip(core, &mut line, &root, loss)),
     };
+    let mut seeds: SmallVec<[Arc<dyn HostMemory>; 2]> = SmallVec::new();
     for part in &parts {
         // SAFETY: the context is current; the memory lives until a free behind this work, and is not touched meanwhile: the order of work, which the layers
-        // above keep (`backend`, contract).
-        core.note_locked(settled(core, unsafe { fill::queue(target(core), address.0, part, &pattern) }))?;
+        // above keep (`backend`, contract). The seeds are kept until it is over, and until the stream is through where it is refused (`settled`).
+        let (seed, outcome) = unsafe { fill::queue(target(core), address.0, part, &pattern) };
+        seeds.extend(seed);
+        core.note_locked(settled(core, outcome))?;
     }
     let position = core.draw(&mut line);
     line.ledger.name(position, Name::of_label(&label));
-    line.push(Flight { position, depends, after: After::Nothing, loss });
+    let after = if seeds.is_empty() { After::Nothing } else { After::LetGo { held: seeds } };
+    line.push(Flight { position, depends, after, loss });
     core.mark_the_way(&mut line);
     Ok(position)
 }
