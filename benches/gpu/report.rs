@@ -1,0 +1,245 @@
+//! What comes out: lines that compare two medians, and facts; as a Markdown table and as JSON.
+
+use std::fmt::Write as _;
+
+use crate::fault::Outcome;
+use crate::measure::Figure;
+
+/// What a comparison is to show.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    /// Reported, and no more.
+    None,
+    /// At most so many times theirs.
+    Ratio(f64),
+    /// At most so many times theirs, or so many seconds more.
+    RatioOrMore(f64, f64),
+    /// At most so many seconds more.
+    More(f64),
+    /// At least so much of their speed.
+    Speed(f64),
+    /// Faster than theirs.
+    Faster,
+}
+
+/// Ours beside theirs.
+pub struct Line {
+    pub work: String,
+    pub against: String,
+    /// What one run moves, where speed is what matters.
+    pub len_bytes: Option<u64>,
+    pub ours: Outcome<Figure>,
+    pub theirs: Outcome<Figure>,
+    pub target: Target,
+}
+
+/// Something that is not compared.
+pub struct Fact {
+    pub work: String,
+    pub value: String,
+    /// Whether it is as it must be, of what must be something.
+    pub holds: Option<bool>,
+}
+
+/// What one row of the plan came to.
+#[derive(Default)]
+pub struct Report {
+    pub lines: Vec<Line>,
+    pub facts: Vec<Fact>,
+}
+
+impl Target {
+    fn text(self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Ratio(most) => format!("≤ {most:.2}×"),
+            Self::RatioOrMore(most, more_s) => format!("≤ {most:.2}× or + {}", seconds(more_s)),
+            Self::More(more_s) => format!("≤ + {}", seconds(more_s)),
+            Self::Speed(least) => format!("≥ {least:.2} of the speed"),
+            Self::Faster => "faster".to_owned(),
+        }
+    }
+
+    fn is_met(self, ours_s: f64, theirs_s: f64) -> Option<bool> {
+        match self {
+            Self::None => None,
+            Self::Ratio(most) => Some(ours_s <= most * theirs_s),
+            Self::RatioOrMore(most, more_s) => Some(ours_s <= most * theirs_s || ours_s <= theirs_s + more_s),
+            Self::More(more_s) => Some(ours_s <= theirs_s + more_s),
+            Self::Speed(least) => Some(theirs_s / ours_s >= least),
+            Self::Faster => Some(ours_s < theirs_s),
+        }
+    }
+}
+
+impl Line {
+    fn ratio(&self) -> Option<f64> {
+        let (ours, theirs) = (self.ours.as_ref().ok()?, self.theirs.as_ref().ok()?);
+        Some(ours.median_s / theirs.median_s)
+    }
+
+    fn is_met(&self) -> Option<bool> {
+        let (ours, theirs) = (self.ours.as_ref().ok()?, self.theirs.as_ref().ok()?);
+        self.target.is_met(ours.median_s, theirs.median_s)
+    }
+
+    fn markdown(&self) -> String {
+        let figure = |figure: &Outcome<Figure>| match figure {
+            Ok(figure) => format!("{}{}", seconds(figure.median_s), self.speed(figure.median_s)),
+            Err(fault) => format!("not measured: {}", cell(fault)),
+        };
+        let ratio = self.ratio().map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
+        let cells = [cell(&self.work), cell(&self.against), figure(&self.ours), figure(&self.theirs), ratio];
+        format!("| {} | {} | {} |", cells.join(" | "), self.target.text(), met(self.is_met()))
+    }
+
+    fn speed(&self, median_s: f64) -> String {
+        self.len_bytes.map(|len_bytes| format!(", {:.2} GB/s", len_bytes as f64 / median_s / 1e9)).unwrap_or_default()
+    }
+
+    fn json(&self) -> String {
+        let mut object = Object::default();
+        object.text("work", &self.work);
+        object.text("against", &self.against);
+        object.raw("bytes", &self.len_bytes.map_or("null".to_owned(), |len_bytes| len_bytes.to_string()));
+        object.raw("ours", &figure_json(&self.ours));
+        object.raw("theirs", &figure_json(&self.theirs));
+        object.raw("ratio", &self.ratio().map_or("null".to_owned(), |ratio| format!("{ratio:.5}")));
+        object.text("target", &self.target.text());
+        object.raw("met", &self.is_met().map_or("null".to_owned(), |met| met.to_string()));
+        object.end()
+    }
+}
+
+impl Report {
+    /// Two figures side by side.
+    pub fn compare(&mut self, work: impl Into<String>, against: impl Into<String>, figures: [Outcome<Figure>; 2], target: Target) {
+        let [ours, theirs] = figures;
+        self.lines.push(Line { work: work.into(), against: against.into(), len_bytes: None, ours, theirs, target });
+    }
+
+    /// As [`compare`](Self::compare), of work that moves so many bytes.
+    pub fn compare_bytes(
+        &mut self,
+        (work, len_bytes): (impl Into<String>, u64),
+        against: impl Into<String>,
+        figures: [Outcome<Figure>; 2],
+        target: Target,
+    ) {
+        self.compare(work, against, figures, target);
+        if let Some(line) = self.lines.last_mut() {
+            line.len_bytes = Some(len_bytes);
+        }
+    }
+
+    pub fn tell(&mut self, work: impl Into<String>, value: impl Into<String>, holds: Option<bool>) {
+        self.facts.push(Fact { work: work.into(), value: value.into(), holds });
+    }
+
+    /// Whether something that is ours could not be measured, or is not as it must be. A target that is missed is no failure.
+    pub fn has_failed(&self) -> bool {
+        self.lines.iter().any(|line| line.ours.is_err()) || self.facts.iter().any(|fact| fact.holds == Some(false))
+    }
+
+    pub fn markdown(&self, name: &str, about: &str) -> String {
+        let mut text = format!("### {name}\n\n{about}\n\n");
+        if !self.lines.is_empty() {
+            text += "| work | against | ours | theirs | ours / theirs | target | met |\n|---|---|---|---|---|---|---|\n";
+            self.lines.iter().for_each(|line| text = format!("{text}{}\n", line.markdown()));
+            text.push('\n');
+        }
+        if !self.facts.is_empty() {
+            text += "| what else was seen | | as it must be |\n|---|---|---|\n";
+            for fact in &self.facts {
+                // Writing to a text cannot fail.
+                let _ = writeln!(text, "| {} | {} | {} |", cell(&fact.work), cell(&fact.value), met(fact.holds));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    pub fn json(&self, name: &str) -> String {
+        let fact = |fact: &Fact| {
+            let mut object = Object::default();
+            object.text("work", &fact.work);
+            object.text("value", &fact.value);
+            object.raw("holds", &fact.holds.map_or("null".to_owned(), |holds| holds.to_string()));
+            object.end()
+        };
+        let mut object = Object::default();
+        object.text("row", name);
+        object.raw("lines", &list(self.lines.iter().map(Line::json)));
+        object.raw("facts", &list(self.facts.iter().map(fact)));
+        object.end()
+    }
+}
+
+/// Seconds as a person reads them.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-6 => format!("{:.0} ns", s * 1e9),
+        s if s < 1e-3 => format!("{:.2} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.3} ms", s * 1e3),
+        s => format!("{s:.3} s"),
+    }
+}
+
+fn met(met: Option<bool>) -> &'static str {
+    match met {
+        Some(true) => "yes",
+        Some(false) => "**no**",
+        None => "",
+    }
+}
+
+fn cell(text: impl ToString) -> String {
+    text.to_string().replace('|', "\\|")
+}
+
+fn figure_json(figure: &Outcome<Figure>) -> String {
+    let mut object = Object::default();
+    match figure {
+        Ok(Figure { median_s, quartiles_s: [lower_s, upper_s], runs }) => {
+            object.raw("median_s", &format!("{median_s:e}"));
+            object.raw("quartiles_s", &format!("[{lower_s:e},{upper_s:e}]"));
+            object.raw("runs", &runs.to_string());
+        }
+        Err(fault) => object.text("not_measured", &fault.to_string()),
+    }
+    object.end()
+}
+
+/// A JSON list.
+pub fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+/// A JSON object, written field by field.
+#[derive(Default)]
+pub struct Object(String);
+
+impl Object {
+    pub fn text(&mut self, name: &str, value: &str) {
+        let mut quoted = String::from("\"");
+        for character in value.chars() {
+            match character {
+                '"' | '\\' => quoted.extend(['\\', character]),
+                character if character.is_control() => quoted.push(' '),
+                character => quoted.push(character),
+            }
+        }
+        quoted.push('"');
+        self.raw(name, &quoted);
+    }
+
+    pub fn raw(&mut self, name: &str, value: &str) {
+        let comma = if self.0.is_empty() { "" } else { "," };
+        // Writing to a text cannot fail.
+        let _ = write!(self.0, "{comma}\"{name}\":{value}");
+    }
+
+    pub fn end(self) -> String {
+        format!("{{{}}}", self.0)
+    }
+}

@@ -1,0 +1,175 @@
+//! One row of a sheet, and one face of a cube, changed on the host between launches that read the whole: what has to move is the part.
+
+use std::sync::Arc;
+
+use resident::cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
+use resident::ndarray::{Array, ArrayViewMut, Axis, Dimension, Ix2, Ix3, RemoveAxis};
+use resident::{SmartArray, Stream};
+
+use crate::fault::{Fault, Outcome};
+use crate::measure::{Contender, Run, Took, timed};
+use crate::ours::{PARTS, partial_sum, parts};
+use crate::report::{Report, Target};
+use crate::rows::launches::Floats;
+use crate::session::Session;
+use crate::twin::{self, HostMemory, Twin, bare};
+
+/// An array, and across which of its axes a part lies.
+#[derive(Clone)]
+struct Case<D> {
+    what: String,
+    shape: D,
+    axis: usize,
+}
+
+pub fn measure(session: &Session, report: &mut Report) -> Outcome {
+    let (side, edge) = (session.size(4096, 64), session.size(512, 16));
+    session.expect(4);
+    let what = format!("one row of {side} x {side}");
+    case(session, report, &Case { what, shape: Ix2(side, side), axis: 0 });
+    for axis in 0..3 {
+        let what = format!("one face of {edge} x {edge} x {edge}, across axis {axis}");
+        case(session, report, &Case { what, shape: Ix3(edge, edge, edge), axis });
+    }
+    Ok(())
+}
+
+fn case<D: Dimension + RemoveAxis + 'static>(session: &Session, report: &mut Report, case: &Case<D>) {
+    let measured = session.measure(vec![
+        Contender::new("ours", || ours(session, case)),
+        Contender::new("whole", || whole(case)),
+        Contender::new("managed", || managed(case)),
+    ]);
+    for (theirs, against) in [(1, "the whole array, page-locked"), (2, "managed memory")] {
+        let figures = [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
+        report.compare(case.what.clone(), against, figures, Target::Faster);
+    }
+    let (holds, value) = match bytes_moved(session, case) {
+        Ok((moved, part)) => (moved == part, format!("{moved} bytes went up; the part has {part}")),
+        Err(fault) => (false, fault.to_string()),
+    };
+    report.tell(format!("{}: bytes moved", case.what), value, Some(holds));
+}
+
+/// An array that is on the GPU, and what a launch makes of it.
+struct Summed<D: Dimension> {
+    array: SmartArray<f32, D>,
+    sums: Floats,
+    kernel: crate::ours::PartialSum,
+    stream: Stream,
+    axis: usize,
+}
+
+impl<D: Dimension + RemoveAxis> Summed<D> {
+    fn new(session: &Session, case: &Case<D>) -> Outcome<Self> {
+        let array = SmartArray::from(Array::<f32, D>::zeros(case.shape.clone()));
+        let stream = session.gpu.new_stream()?;
+        array.prefetch(&stream)?;
+        stream.synchronize()?;
+        Ok(Self { array, sums: Floats::uninit(PARTS), kernel: partial_sum(), stream, axis: case.axis })
+    }
+
+    /// The host changes the part, a launch reads all.
+    fn turn(&mut self, value: f32) -> Outcome {
+        let (axis, extent) = (self.axis, self.array.shape()[self.axis]);
+        part_mut(&mut self.array, axis, extent / 2, value)?;
+        self.kernel.launch_on(&self.stream, parts(), (&self.array, &mut self.sums, self.array.len() as u64))?;
+        Ok(())
+    }
+}
+
+/// The part at `index` of an axis is overwritten on the host.
+fn part_mut<D: Dimension + RemoveAxis>(array: &mut SmartArray<f32, D>, axis: usize, index: usize, value: f32) -> Outcome {
+    let (_before, rest) = array.split_at_mut(Axis(axis), index);
+    let (mut part, _behind) = rest.split_at(Axis(axis), 1);
+    part.host_overwrite()?.fill(value);
+    Ok(())
+}
+
+fn ours<D: Dimension + RemoveAxis + 'static>(session: &Session, case: &Case<D>) -> Outcome<Run<'static>> {
+    let mut summed = Summed::new(session, case)?;
+    let mut value = 0.0;
+    Ok(Box::new(move || {
+        value += 1.0;
+        let stream = summed.stream.clone();
+        timed(|| summed.turn(value), || Ok(stream.synchronize()?))
+    }))
+}
+
+/// What a turn brings to the device, and what the part has.
+fn bytes_moved<D: Dimension + RemoveAxis + 'static>(session: &Session, case: &Case<D>) -> Outcome<(u64, u64)> {
+    let mut summed = Summed::new(session, case)?;
+    let before = summed.array.traffic();
+    summed.turn(1.0)?;
+    summed.stream.synchronize()?;
+    let after = summed.array.traffic();
+    if after.to_host.bytes != before.to_host.bytes {
+        return Err(Fault::new(format_args!("{} bytes came down", after.to_host.bytes - before.to_host.bytes)));
+    }
+    let part_len = summed.array.len() / summed.array.shape()[case.axis];
+    Ok((after.to_device.bytes - before.to_device.bytes, 4 * part_len as u64))
+}
+
+/// What the two others have: memory of the host, and what a launch makes of what lies at an address.
+struct Theirs {
+    host: HostMemory<f32>,
+    stream: Arc<CudaStream>,
+    kernel: CudaFunction,
+    sums: CudaSlice<f32>,
+}
+
+impl Theirs {
+    fn new(twin: &Twin, host: HostMemory<f32>) -> Outcome<Self> {
+        let stream = twin.stream()?;
+        Ok(Self { host, kernel: twin.function("partial_sum")?, sums: twin::zeros(&stream, PARTS)?, stream })
+    }
+
+    fn change<D: Dimension + RemoveAxis>(&mut self, case: &Case<D>, value: f32) -> Outcome {
+        let mut all = ArrayViewMut::from_shape(case.shape.clone(), self.host.host()).map_err(Fault::new)?;
+        let index = all.len_of(Axis(case.axis)) / 2;
+        all.index_axis_mut(Axis(case.axis), index).fill(value);
+        Ok(())
+    }
+
+    fn launch(&mut self, address: u64, len: usize) -> Outcome {
+        twin::partial_sum(&self.stream, &self.kernel, address, &mut self.sums, len)
+    }
+}
+
+/// The whole array goes up each time.
+fn whole<D: Dimension + RemoveAxis + 'static>(case: &Case<D>) -> Outcome<Run<'static>> {
+    let (twin, case) = (Twin::untracked()?, case.clone());
+    let len = case.shape.size();
+    let host = HostMemory::page_locked(&twin.context, len)?;
+    let mut theirs = Theirs::new(&twin, host)?;
+    let memory: CudaSlice<f32> = twin::zeros(&theirs.stream, len)?;
+    let mut value = 0.0;
+    Ok(Box::new(move || {
+        value += 1.0;
+        let (stream, address) = (theirs.stream.clone(), twin::address(&memory, &theirs.stream));
+        let queue = || {
+            theirs.change(&case, value)?;
+            bare::up(&theirs.stream, address, theirs.host.host())?;
+            theirs.launch(address, len)
+        };
+        timed(queue, || Ok(stream.synchronize()?))
+    }))
+}
+
+/// The driver moves what is touched, page by page.
+fn managed<D: Dimension + RemoveAxis + 'static>(case: &Case<D>) -> Outcome<Run<'static>> {
+    let (twin, case) = (Twin::untracked()?, case.clone());
+    let len = case.shape.size();
+    let host = HostMemory::managed(&twin.context, len)?;
+    let mut theirs = Theirs::new(&twin, host)?;
+    let mut value = 0.0;
+    Ok(Box::new(move || {
+        value += 1.0;
+        let stream = theirs.stream.clone();
+        let queue = || {
+            theirs.change(&case, value)?;
+            theirs.launch(theirs.host.address(), len)
+        };
+        timed(queue, || Ok(stream.synchronize()?))
+    }))
+}

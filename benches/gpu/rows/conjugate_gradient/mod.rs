@@ -1,0 +1,85 @@
+//! Conjugate gradient to a fixed residual: one program by this library, one by hand, of the same kernels and the same steps.
+
+mod by_hand;
+mod by_resident;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::fault::{Fault, Outcome};
+use crate::measure::{Contender, Run, timed};
+use crate::report::{Report, Target};
+use crate::session::Session;
+
+/// The residual is looked at after so many steps.
+pub const STEPS_PER_LOOK: usize = 10;
+/// By how much it has to become smaller.
+pub const REDUCTION: f64 = 1e-6;
+/// Nobody needs as many steps on these squares.
+const STEPS_MAX: usize = 20_000;
+
+/// What the solver came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Solved {
+    pub steps: usize,
+    pub residual: f64,
+}
+
+/// Steps until the squared residual is small enough: `advance` takes one step, `look` brings the squared residual to the host.
+pub fn iterate<S>(state: &mut S, start: f64, advance: impl Fn(&mut S) -> Outcome, look: impl Fn(&S) -> Outcome<f64>) -> Outcome<Solved> {
+    for steps in 1..=STEPS_MAX {
+        advance(state)?;
+        if steps % STEPS_PER_LOOK == 0 {
+            let squared = look(state)?;
+            if squared <= REDUCTION * REDUCTION * start {
+                return Ok(Solved { steps, residual: squared.sqrt() });
+            }
+        }
+    }
+    Err(Fault::new(format_args!("{STEPS_MAX} steps were not enough")))
+}
+
+pub fn measure(session: &Session, report: &mut Report) -> Outcome {
+    let side = session.size(1024, 24);
+    let seen = [Rc::new(Cell::new(None)), Rc::new(Cell::new(None))];
+    session.expect(1);
+    let (by_resident_seen, by_hand_seen) = (Rc::clone(&seen[0]), Rc::clone(&seen[1]));
+    let measured = session.measure(vec![
+        Contender::new("ours", || {
+            let mut solver = by_resident::Solver::new(&session.gpu, side)?;
+            Ok(solving(by_resident_seen, move || solver.solve()))
+        }),
+        Contender::new("by hand", || {
+            let mut solver = by_hand::Solver::new(side)?;
+            Ok(solving(by_hand_seen, move || solver.solve()))
+        }),
+    ]);
+    let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
+    report.compare(format!("{side} x {side} unknowns"), "cudarc, by hand", figures, Target::Ratio(1.05));
+    let [ours, theirs] = seen.map(|seen| seen.get());
+    let text = |solved: Option<Solved>| {
+        solved.map_or("nothing".to_owned(), |solved| format!("{} steps, residual {:.3e}", solved.steps, solved.residual))
+    };
+    report.tell(
+        "both come to the same, to the last digit",
+        format!("{}; {}", text(ours), text(theirs)),
+        Some(ours.is_some() && ours == theirs),
+    );
+    let lines = [include_str!("by_resident.rs"), include_str!("by_hand.rs")].map(lines_of_code);
+    report.tell("lines of code, comments left out", format!("{}; by hand {}", lines[0], lines[1]), None);
+    Ok(())
+}
+
+fn solving(seen: Rc<Cell<Option<Solved>>>, mut solve: impl FnMut() -> Outcome<Solved> + 'static) -> Run<'static> {
+    Box::new(move || {
+        let work = || {
+            seen.set(Some(solve()?));
+            Ok(())
+        };
+        timed(work, || Ok(()))
+    })
+}
+
+fn lines_of_code(text: &str) -> usize {
+    text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//")).count()
+}

@@ -1,0 +1,55 @@
+//! What the host pays to look at one number.
+
+use crate::fault::{Fault, Outcome};
+use crate::measure::{Contender, Run, timed_each};
+use crate::ours::{self, one_block};
+use crate::report::{Report, Target};
+use crate::rows::launches::{LEN, arrays};
+use crate::session::Session;
+use crate::twin::{self, Twin, bare};
+
+pub fn measure(session: &Session, report: &mut Report) -> Outcome {
+    session.expect(1);
+    let measured = session.measure(vec![Contender::new("ours", || ours_run(session)), Contender::new("cuMemcpyDtoH", || by_hand(session))]);
+    let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
+    report.compare("a launch and 4 bytes", "a launch on the legacy stream and `cuMemcpyDtoH`", figures, Target::More(1e-6));
+    Ok(())
+}
+
+fn ours_run(session: &Session) -> Outcome<Run<'static>> {
+    let (kernel, stream, turns) = (ours::touch1(), session.gpu.stream(), session.size(100, 5));
+    let mut array = arrays(session, 1)?.pop().ok_or_else(|| Fault::new("there is no array"))?;
+    let mut before = 0.0;
+    Ok(Box::new(move || {
+        let look = || {
+            kernel.launch_on(&stream, one_block(), (&mut array,))?;
+            let seen = array.get(0)?;
+            check_rise(&mut before, seen)
+        };
+        timed_each(turns, look, || Ok(()))
+    }))
+}
+
+fn by_hand(session: &Session) -> Outcome<Run<'static>> {
+    let twin = Twin::untracked()?;
+    // The stream that the synchronous copy waits for.
+    let (stream, function, turns) = (twin.context.default_stream(), twin.function("touch1")?, session.size(100, 5));
+    let mut memory = twin::zeros(&stream, LEN)?;
+    let address = twin::address(&memory, &stream);
+    let mut before = 0.0;
+    Ok(Box::new(move || {
+        let look = || {
+            twin::touch(&stream, &function, &[], &mut memory)?;
+            let mut seen = [0.0_f32];
+            bare::down_now(&mut seen, address)?;
+            check_rise(&mut before, seen[0])
+        };
+        timed_each(turns, look, || Ok(()))
+    }))
+}
+
+/// Each launch adds one.
+fn check_rise(before: &mut f32, seen: f32) -> Outcome {
+    *before += 1.0;
+    if seen == *before { Ok(()) } else { Err(Fault::new(format_args!("{seen} after {before} launches that add one each"))) }
+}

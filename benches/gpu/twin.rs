@@ -1,0 +1,259 @@
+//! What the programs written by hand share: cudarc's own objects, its tracking off unless that is what is measured, and the driver's bare copies.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use resident::bytemuck::{Pod, Zeroable};
+use resident::cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
+    result, sys,
+};
+use resident::cudarc::nvrtc::{Ptx, result as nvrtc, sys as nvrtc_sys};
+
+use crate::fault::{Fault, Outcome};
+use crate::ours::{PARTS, SOURCE, THREADS};
+
+/// A context object of its own, with the kernels loaded.
+pub struct Twin {
+    pub context: Arc<CudaContext>,
+    module: Arc<CudaModule>,
+}
+
+/// As many threads as there are elements.
+pub fn cover(len: usize) -> LaunchConfig {
+    blocks(len.div_ceil(THREADS as usize))
+}
+
+pub fn one_block() -> LaunchConfig {
+    blocks(1)
+}
+
+pub fn parts() -> LaunchConfig {
+    blocks(PARTS)
+}
+
+fn blocks(count: usize) -> LaunchConfig {
+    LaunchConfig { grid_dim: (count as u32, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 }
+}
+
+impl Twin {
+    /// Without cudarc's tracking: who writes by hand places the order by hand.
+    pub fn untracked() -> Outcome<Self> {
+        let context = CudaContext::new(0)?;
+        // SAFETY: the programs order their streams by events of their own, and wait before memory goes.
+        unsafe { context.disable_event_tracking() };
+        Self::of(context)
+    }
+
+    /// As cudarc is by default.
+    pub fn tracked() -> Outcome<Self> {
+        Self::of(CudaContext::new(0)?)
+    }
+
+    fn of(context: Arc<CudaContext>) -> Outcome<Self> {
+        let (major, minor) = context.compute_capability()?;
+        let module = context.load_module(Ptx::from_binary(machine_code(&format!("sm_{major}{minor}"))?))?;
+        Ok(Self { context, module })
+    }
+
+    pub fn function(&self, name: &str) -> Outcome<CudaFunction> {
+        Ok(self.module.load_function(name)?)
+    }
+
+    pub fn stream(&self) -> Outcome<Arc<CudaStream>> {
+        Ok(self.context.new_stream()?)
+    }
+}
+
+/// The kernels compiled as this library compiles them: by NVRTC, to machine code for the architecture of the GPU.
+fn machine_code(architecture: &str) -> Outcome<Vec<u8>> {
+    let text = CString::new(SOURCE).map_err(Fault::new)?;
+    let program = nvrtc::create_program(&text, None)?;
+    // SAFETY: the program was just made, and is not yet gone.
+    let compiled = unsafe { nvrtc::compile_program(program, &[format!("--gpu-architecture={architecture}")]) };
+    let code = compiled.map_err(Fault::from).and_then(|()| machine_code_of(program));
+    // SAFETY: nobody uses the program any more.
+    unsafe { nvrtc::destroy_program(program) }?;
+    code
+}
+
+fn machine_code_of(program: nvrtc_sys::nvrtcProgram) -> Outcome<Vec<u8>> {
+    let mut len_bytes = 0;
+    // SAFETY: the program was compiled and is not gone (`machine_code`); one size is written.
+    unsafe { nvrtc_sys::nvrtcGetCUBINSize(program, &raw mut len_bytes) }.result()?;
+    let mut code = vec![0_u8; len_bytes];
+    // SAFETY: as above, and there is room for as many bytes as it has just said.
+    unsafe { nvrtc_sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) }.result()?;
+    Ok(code)
+}
+
+/// Device memory with zeros in it.
+pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(stream: &Arc<CudaStream>, len: usize) -> Outcome<CudaSlice<T>> {
+    Ok(stream.alloc_zeros(len)?)
+}
+
+/// Launches a kernel of inputs and one output.
+pub fn touch(stream: &Arc<CudaStream>, function: &CudaFunction, inputs: &[&CudaSlice<f32>], output: &mut CudaSlice<f32>) -> Outcome {
+    let mut launch = stream.launch_builder(function);
+    inputs.iter().for_each(|input| {
+        launch.arg(*input);
+    });
+    launch.arg(output);
+    // SAFETY: the function takes so many pointers to floats, and touches one element of each for each of 256 threads, which there are.
+    unsafe { launch.launch(one_block()) }?;
+    Ok(())
+}
+
+/// `y = factor * x + offset`, by addresses: of slices, and of managed memory.
+pub fn affine(stream: &Arc<CudaStream>, function: &CudaFunction, numbers: (f32, f32), (x, y): (u64, u64), len: usize) -> Outcome {
+    let len_passed = len as u64;
+    let mut launch = stream.launch_builder(function);
+    launch.arg(&numbers.0).arg(&numbers.1).arg(&x).arg(&y).arg(&len_passed);
+    // SAFETY: these are the parameters of the function, and both addresses have room for `len` floats.
+    unsafe { launch.launch(cover(len)) }?;
+    Ok(())
+}
+
+/// Sums of `len` floats at an address, a part for each block.
+pub fn partial_sum(stream: &Arc<CudaStream>, function: &CudaFunction, x: u64, sums: &mut CudaSlice<f32>, len: usize) -> Outcome {
+    let len_passed = len as u64;
+    let mut launch = stream.launch_builder(function);
+    launch.arg(&x).arg(sums).arg(&len_passed);
+    // SAFETY: these are the parameters of the function, there are `len` floats, and a sum for each block.
+    unsafe { launch.launch(parts()) }?;
+    Ok(())
+}
+
+/// Where a slice lies, for calls of the driver on that stream.
+pub fn address<T>(slice: &CudaSlice<T>, stream: &CudaStream) -> u64 {
+    slice.device_ptr(stream).0
+}
+
+/// The bare calls, from and to any memory of the host.
+pub mod bare {
+    use super::{CudaStream, Outcome, Pod, result};
+
+    /// `cuMemcpyHtoDAsync`. Whoever calls it waits for the stream before `from` goes or is written, and has room for it at `to`.
+    pub fn up<T: Pod>(stream: &CudaStream, to: u64, from: &[T]) -> Outcome {
+        // SAFETY: the callers in these benchmarks wait for the stream within the same run, and copy between buffers of one length.
+        Ok(unsafe { result::memcpy_htod_async(to, from, stream.cu_stream()) }?)
+    }
+
+    /// `cuMemcpyDtoHAsync`, as above.
+    pub fn down<T: Pod>(stream: &CudaStream, to: &mut [T], from: u64) -> Outcome {
+        // SAFETY: as above.
+        Ok(unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }?)
+    }
+
+    /// `cuMemcpyHtoD`.
+    pub fn up_now<T: Pod>(to: u64, from: &[T]) -> Outcome {
+        // SAFETY: the callers copy between buffers of one length.
+        Ok(unsafe { result::memcpy_htod_sync(to, from) }?)
+    }
+
+    /// `cuMemcpyDtoH`.
+    pub fn down_now<T: Pod>(to: &mut [T], from: u64) -> Outcome {
+        // SAFETY: the callers copy between buffers of one length.
+        Ok(unsafe { result::memcpy_dtoh_sync(to, from) }?)
+    }
+}
+
+/// How the memory was made.
+enum Kind {
+    PageLocked,
+    Registered,
+    Managed,
+}
+
+/// Memory that the host reaches and that CUDA knows. It belongs to the primary context.
+pub struct HostMemory<T> {
+    start: *mut T,
+    len: usize,
+    kind: Kind,
+    context: Arc<CudaContext>,
+}
+
+impl<T: Pod + Zeroable> HostMemory<T> {
+    /// `cuMemHostAlloc`, cached, with zeros in it.
+    pub fn page_locked(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
+        context.bind_to_thread()?;
+        // SAFETY: a context is current.
+        let start = unsafe { result::malloc_host(len * size_of::<T>(), 0) }?;
+        Ok(Self::zeroed(start.cast(), len, Kind::PageLocked, context))
+    }
+
+    /// Ordinary memory after `cuMemHostRegister`, with zeros in it.
+    pub fn registered(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
+        context.bind_to_thread()?;
+        let memory = Box::into_raw(vec![T::zeroed(); len].into_boxed_slice());
+        let registered = Self::zeroed(memory.cast(), len, Kind::Registered, context);
+        // SAFETY: the memory lives until `drop`, which undoes this.
+        unsafe { sys::cuMemHostRegister_v2(memory.cast(), len * size_of::<T>(), 0) }.result()?;
+        Ok(registered)
+    }
+
+    /// `cuMemAllocManaged`, with zeros in it. Never more than is free on the GPU: there is a machine on which that hangs.
+    pub fn managed(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
+        context.bind_to_thread()?;
+        let (len_bytes, free_bytes) = (len * size_of::<T>(), context.mem_get_info()?.0);
+        if len_bytes > free_bytes / 2 {
+            return Err(Fault::new(format_args!("{len_bytes} bytes of managed memory, and {free_bytes} are free on the GPU")));
+        }
+        // SAFETY: a context is current.
+        let address = unsafe { result::malloc_managed(len_bytes, sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL) }?;
+        Ok(Self::zeroed(std::ptr::with_exposed_provenance_mut(address as usize), len, Kind::Managed, context))
+    }
+
+    fn zeroed(start: *mut T, len: usize, kind: Kind, context: &Arc<CudaContext>) -> Self {
+        // SAFETY: there is room for `len` elements, as the driver has just said, and nobody else knows of it yet.
+        unsafe { start.write_bytes(0, len) };
+        Self { start, len, kind, context: Arc::clone(context) }
+    }
+
+    /// Its address on the device.
+    pub fn address(&self) -> u64 {
+        self.start.expose_provenance() as u64
+    }
+
+    /// As the host sees it. The device may not be at work on it: the callers wait before they look.
+    pub fn host(&mut self) -> &mut [T] {
+        // SAFETY: all elements are initialised (`zeroed`), any bits are an element (`Pod`), and the callers wait for the device before they look.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+
+    /// `cuMemPrefetchAsync`, of managed memory: to the GPU, or to the host.
+    pub fn prefetch(&self, stream: &CudaStream, to_gpu: bool) -> Outcome {
+        type Prefetch = unsafe extern "C" fn(u64, usize, i32, sys::CUstream) -> sys::CUresult;
+        const HOST: i32 = -1;
+        // SAFETY: the driver is there, since it made the memory.
+        let driver = unsafe { sys::culib() };
+        // The first version of the function: its later form takes a structure that differs from one version of CUDA to another.
+        // SAFETY: this is its type.
+        let prefetch = unsafe { driver.get::<Prefetch>(b"cuMemPrefetchAsync\0") }.map_err(Fault::new)?;
+        let target = if to_gpu { self.context.cu_device() } else { HOST };
+        // SAFETY: the memory is managed and has so many bytes.
+        Ok(unsafe { prefetch(self.address(), self.len * size_of::<T>(), target, stream.cu_stream()) }.result()?)
+    }
+}
+
+impl<T> Drop for HostMemory<T> {
+    fn drop(&mut self) {
+        // A context that is lost has freed it.
+        if self.context.bind_to_thread().is_err() {
+            return;
+        }
+        let _freed = match self.kind {
+            // SAFETY: it was made by `cuMemHostAlloc`, and nobody has it any more.
+            Kind::PageLocked => unsafe { result::free_host(self.start.cast()) },
+            Kind::Registered => {
+                // SAFETY: it was registered, if `registered` got so far; else the driver refuses.
+                let undone = unsafe { sys::cuMemHostUnregister(self.start.cast()) };
+                // SAFETY: it came from a box of a slice of this length (`registered`), and nobody has it any more.
+                drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.len)) });
+                undone.result()
+            }
+            // SAFETY: it was made by `cuMemAllocManaged`, and nobody has it any more.
+            Kind::Managed => unsafe { result::free_sync(self.start.expose_provenance() as u64) },
+        };
+    }
+}
