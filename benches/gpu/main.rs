@@ -159,10 +159,16 @@ fn measure_row(session: &Session, row: &Row, limit: Option<Duration>) -> Report 
     if let Err(fault) = (row.measure)(session, &mut report) {
         report.tell("the row ended early", fault.to_string(), Some(false));
     }
-    if session.is_stand_in {
-        let hazards = stand_in::take_hazards();
-        let text = hazards.first().cloned().unwrap_or_else(|| "nothing".to_owned());
-        report.tell("unordered, as the stand-in driver sees it", text, Some(hazards.is_empty()));
+    session.look_for_hazards("ours, besides");
+    for (name, count) in session.take_unordered() {
+        let is_ours = name.starts_with("ours");
+        if is_ours || count > 0 {
+            report.tell(
+                format!("pairs of unordered work, as the stand-in driver sees it: {name}"),
+                count.to_string(),
+                is_ours.then_some(count == 0),
+            );
+        }
     }
     report
 }

@@ -64,7 +64,8 @@ impl Measured {
 }
 
 /// Runs the contenders in turn, each round beginning with another, until there are enough runs or `time` is over. One that fails is out.
-pub fn in_turn(contenders: Vec<Contender<'_>>, is_smoke: bool, time: Duration) -> Vec<Measured> {
+/// `look` is called after each run.
+pub fn in_turn(contenders: Vec<Contender<'_>>, is_smoke: bool, time: Duration, mut look: impl FnMut(&str)) -> Vec<Measured> {
     let (started, wanted) = (Instant::now(), if is_smoke { RUNS_OF_SMOKE } else { RUNS });
     let mut contenders = contenders;
     let mut runs: Vec<Vec<Took>> = contenders.iter().map(|_| Vec::with_capacity(wanted)).collect();
@@ -80,7 +81,9 @@ pub fn in_turn(contenders: Vec<Contender<'_>>, is_smoke: bool, time: Duration) -
         for turn in 0..contenders.len() {
             let index = (turn + round) % contenders.len();
             let Ok(run) = &mut contenders[index].run else { continue };
-            match run() {
+            let outcome = run();
+            look(contenders[index].name);
+            match outcome {
                 Ok(took) if round >= WARM_UP => runs[index].push(took),
                 Ok(_) => {}
                 Err(fault) => contenders[index].run = Err(fault),

@@ -1,12 +1,14 @@
 //! What all rows have in common: the GPU, how much may be measured, and what is left of a row's time.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use resident::{Device, Stream};
 
 use crate::fault::Outcome;
 use crate::measure::{self, Contender, Measured};
+use crate::stand_in;
 
 pub struct Session {
     pub gpu: Device,
@@ -15,11 +17,14 @@ pub struct Session {
     pub is_stand_in: bool,
     deadline: Cell<Instant>,
     cases_left: Cell<u32>,
+    /// By contender: how much was unordered, as the stand-in driver sees it.
+    unordered: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Session {
     pub fn new(gpu: Device, is_smoke: bool, is_stand_in: bool) -> Self {
-        Self { gpu, is_smoke, is_stand_in, deadline: Cell::new(Instant::now()), cases_left: Cell::new(1) }
+        let (deadline, cases_left) = (Cell::new(Instant::now()), Cell::new(1));
+        Self { gpu, is_smoke, is_stand_in, deadline, cases_left, unordered: RefCell::default() }
     }
 
     /// A row begins, which may take so long.
@@ -38,7 +43,19 @@ impl Session {
         let cases = self.cases_left.get().max(1);
         self.cases_left.set(cases - 1);
         let left = self.deadline.get().saturating_duration_since(Instant::now());
-        measure::in_turn(contenders, self.is_smoke, left / cases)
+        measure::in_turn(contenders, self.is_smoke, left / cases, |name| self.look_for_hazards(name))
+    }
+
+    /// What was unordered since the last look is told of this contender.
+    pub fn look_for_hazards(&self, name: &str) {
+        if self.is_stand_in {
+            *self.unordered.borrow_mut().entry(name.to_owned()).or_default() += stand_in::take_hazards();
+        }
+    }
+
+    /// What was unordered in the row, by contender. Nothing is known of a GPU.
+    pub fn take_unordered(&self) -> BTreeMap<String, usize> {
+        self.unordered.take()
     }
 
     /// One of two sizes.

@@ -32,10 +32,10 @@ pub fn load() -> Result<(), String> {
     Ok(())
 }
 
-/// What was unordered since the last look.
-pub fn take_hazards() -> Vec<String> {
+/// How much was unordered since the last look. The record of calls would only grow.
+pub fn take_hazards() -> usize {
     driver::take_calls();
-    driver::take_hazards()
+    driver::take_hazards().len()
 }
 
 fn read<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a [T] {
