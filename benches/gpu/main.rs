@@ -154,7 +154,7 @@ fn measure(session: &Session, arguments: &Arguments) -> ExitCode {
 }
 
 fn measure_row(session: &Session, row: &Row, limit: Option<Duration>) -> Report {
-    let mut report = Report::default();
+    let mut report = Report { is_smoke: session.is_smoke, ..Report::default() };
     session.begin(limit.unwrap_or(Duration::from_secs(row.limit_s)));
     if let Err(fault) = (row.measure)(session, &mut report) {
         report.tell("the row ended early", fault.to_string(), Some(false));

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::fault::Outcome;
 use crate::measure::Figure;
 
+/// A median of fewer runs is told with their number.
+const RUNS_TOLD: usize = 20;
+
 /// What a comparison is to show.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
@@ -44,6 +47,8 @@ pub struct Fact {
 /// What one row of the plan came to.
 #[derive(Default)]
 pub struct Report {
+    /// Tiny sizes and few runs: the table says what ran, and no figures.
+    pub is_smoke: bool,
     pub lines: Vec<Line>,
     pub facts: Vec<Fact>,
 }
@@ -83,14 +88,15 @@ impl Line {
         self.target.is_met(ours.median_s, theirs.median_s)
     }
 
-    fn markdown(&self) -> String {
+    fn markdown(&self, is_smoke: bool) -> String {
         let figure = |figure: &Outcome<Figure>| match figure {
-            Ok(figure) => format!("{}{}", seconds(figure.median_s), self.speed(figure.median_s)),
+            Ok(figure) if is_smoke => format!("ran {} times", figure.runs),
+            Ok(figure) => format!("{}{}{}", seconds(figure.median_s), self.speed(figure.median_s), few(figure.runs)),
             Err(fault) => format!("not measured: {}", cell(fault)),
         };
-        let ratio = self.ratio().map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
+        let ratio = self.ratio().filter(|_| !is_smoke).map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
         let cells = [cell(&self.work), cell(&self.against), figure(&self.ours), figure(&self.theirs), ratio];
-        format!("| {} | {} | {} |", cells.join(" | "), self.target.text(), met(self.is_met()))
+        format!("| {} | {} | {} |", cells.join(" | "), self.target.text(), met(self.is_met().filter(|_| !is_smoke)))
     }
 
     fn speed(&self, median_s: f64) -> String {
@@ -145,7 +151,7 @@ impl Report {
         let mut text = format!("### {name}\n\n{about}\n\n");
         if !self.lines.is_empty() {
             text += "| work | against | ours | theirs | ours / theirs | target | met |\n|---|---|---|---|---|---|---|\n";
-            self.lines.iter().for_each(|line| text = format!("{text}{}\n", line.markdown()));
+            self.lines.iter().for_each(|line| text = format!("{text}{}\n", line.markdown(self.is_smoke)));
             text.push('\n');
         }
         if !self.facts.is_empty() {
@@ -173,6 +179,11 @@ impl Report {
         object.raw("facts", &list(self.facts.iter().map(fact)));
         object.end()
     }
+}
+
+/// Medians of fewer runs than were planned, since the time was over, say so.
+fn few(runs: usize) -> String {
+    if runs < RUNS_TOLD { format!(" ({runs} runs)") } else { String::new() }
 }
 
 /// Seconds as a person reads them.
