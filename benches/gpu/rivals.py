@@ -19,6 +19,18 @@ import statistics
 import sys
 import time
 
+try:
+    import numpy
+except ImportError:
+    numpy = None  # nothing of the rivals is there either: both need it
+
+try:
+    from numba import cuda
+
+    NUMBA_MISSING = None
+except ImportError as fault:
+    NUMBA_MISSING = fault
+
 KERNELS = 50
 THREADS = 256
 PARTS = 256
@@ -51,7 +63,6 @@ def cupy_kernels():
     try:
         import cupy
         import cupyx
-        import numpy
     except ImportError as fault:
         raise Skipped(f"not installed: {fault}") from fault
     try:
@@ -60,11 +71,11 @@ def cupy_kernels():
     except cupy.cuda.runtime.CUDARuntimeError as fault:
         raise Skipped(f"no GPU: {fault}") from fault
     text = pathlib.Path(__file__).with_name("kernels.cu").read_text(encoding="utf-8")
-    return cupy, cupyx, numpy, lambda name: cupy.RawKernel(text, name, backend="nvrtc")
+    return cupy, cupyx, lambda name: cupy.RawKernel(text, name, backend="nvrtc")
 
 
 def cupy_pipeline(length):
-    cupy, cupyx, numpy, kernel = cupy_kernels()
+    cupy, cupyx, kernel = cupy_kernels()
     affine, stream = kernel("affine"), cupy.cuda.Stream(non_blocking=True)
     half, count = numpy.float32(0.5), numpy.uint64(length)
     host = cupyx.empty_pinned(length, dtype=numpy.float32)
@@ -87,7 +98,7 @@ def cupy_pipeline(length):
 
 
 def cupy_conjugate_gradient(side):
-    cupy, _, numpy, kernel = cupy_kernels()
+    cupy, _, kernel = cupy_kernels()
     laplace, partial_dot, finish_dot = kernel("laplace"), kernel("partial_dot"), kernel("finish_dot")
     advance, redirect, stream = kernel("advance"), kernel("redirect"), cupy.cuda.Stream(non_blocking=True)
     length = side * side
@@ -122,25 +133,22 @@ def cupy_conjugate_gradient(side):
 
 
 def numba_kernel():
-    try:
-        import numba.cuda
-        import numpy
-    except ImportError as fault:
-        raise Skipped(f"not installed: {fault}") from fault
-    if not numba.cuda.is_available():
+    if NUMBA_MISSING:
+        raise Skipped(f"not installed: {NUMBA_MISSING}")
+    if not cuda.is_available():
         raise Skipped("no GPU, or no driver that Numba takes")
 
-    @numba.cuda.jit("void(float32, float32, float32[::1], float32[::1])")
+    @cuda.jit("void(float32, float32, float32[::1], float32[::1])")
     def affine(factor, offset, x, y):
-        i = numba.cuda.grid(1)
+        i = cuda.grid(1)
         if i < x.size:
             y[i] = factor * x[i] + offset
 
-    return numba.cuda, numpy, affine
+    return affine
 
 
 def numba_device_arrays(length):
-    cuda, numpy, affine = numba_kernel()
+    affine = numba_kernel()
     stream, host = cuda.stream(), cuda.pinned_array(length, dtype=numpy.float32)
     host.fill(1)
     x, y = cuda.device_array(length, numpy.float32), cuda.device_array(length, numpy.float32)
@@ -160,7 +168,7 @@ def numba_device_arrays(length):
 
 
 def numba_host_arrays(length):
-    _, numpy, affine = numba_kernel()
+    affine = numba_kernel()
     x, y = numpy.ones(length, numpy.float32), numpy.empty(length, numpy.float32)
     launch = affine[blocks(length), THREADS]
 

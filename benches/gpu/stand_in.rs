@@ -2,8 +2,8 @@
 //!
 //! It shows that a row runs and that its results are right. It measures nothing.
 
-use resident::ndarray::{ArrayD, Dimension, Ix2, Ix3, IxDyn};
-use resident_stand_in::{self as driver, Access, Fault, Launch, Length, Parameter, Settings, View, register};
+use resident::ndarray::{Array, ArrayD, ArrayView2, ArrayViewMut2, Dimension, Ix2, Ix3, IxDyn};
+use resident_stand_in::{self as driver, Access, Launch, Length, Parameter, Settings, View, register};
 
 use crate::bodies;
 
@@ -43,6 +43,7 @@ fn read<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a [T] {
     unsafe { launch.slice(index) }
 }
 
+#[expect(clippy::mut_from_ref, reason = "each function takes each of its parameters once")]
 fn written<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a mut [T] {
     // SAFETY: as for `read`; each function takes each of its parameters once, and they are different memory.
     unsafe { launch.slice_mut(index) }
@@ -54,8 +55,8 @@ fn register_touches() {
         parameters[arrays - 1] = BOTH;
         register(&format!("touch{arrays}"), &parameters, move |launch| {
             let output = written::<f32>(launch, arrays - 1);
-            for index in 0..launch.block()[0] as usize {
-                output[index] += 1.0 + (0..arrays - 1).map(|input| read::<f32>(launch, input)[index]).sum::<f32>();
+            for (index, output) in output.iter_mut().enumerate().take(launch.block()[0] as usize) {
+                *output += 1.0 + (0..arrays - 1).map(|input| read::<f32>(launch, input)[index]).sum::<f32>();
             }
             Ok(())
         });
@@ -128,13 +129,13 @@ fn laplace(p: &[f64], ap: &mut [f64], side: usize) {
 }
 
 /// A view as an array of its own.
-fn array<T: Copy, D: Dimension>(view: &View) -> resident::ndarray::Array<T, D> {
+fn array<T: Copy, D: Dimension>(view: &View) -> Array<T, D> {
     let shape: Vec<usize> = view.shape.iter().map(|extent| *extent as usize).collect();
     let all = ArrayD::from_shape_vec(IxDyn(&shape), (0..view.len()).map(|index| view.get(index)).collect());
     all.ok().and_then(|all| all.into_dimensionality().ok()).expect("a view of as many elements and dimensions as its shape says")
 }
 
-fn put<T: Copy, D: Dimension>(view: &View, array: &resident::ndarray::Array<T, D>) {
+fn put<T: Copy, D: Dimension>(view: &View, array: &Array<T, D>) {
     array.iter().enumerate().for_each(|(index, value)| view.set(index, *value));
 }
 
@@ -145,40 +146,45 @@ const fn picture(dimensions: u32, element_bytes: u32, access: Access) -> Paramet
 /// The kernels of the examples, by their own host bodies.
 fn register_pictures() {
     use Access::{Read, ReadWrite, Write};
-    let done = |()| -> Result<(), Fault> { Ok(()) };
-    register("grey", &[picture(3, 1, Read), picture(2, 4, Write)], move |launch| {
+    register("grey", &[picture(3, 1, Read), picture(2, 4, Write)], |launch| {
         let mut grey = array::<f32, Ix2>(&launch.view(1));
         bodies::grey(array::<u8, Ix3>(&launch.view(0)).view(), grey.view_mut());
-        done(put(&launch.view(1), &grey))
+        put(&launch.view(1), &grey);
+        Ok(())
     });
-    type Blur = fn(f32, resident::ndarray::ArrayView2<'_, f32>, resident::ndarray::ArrayViewMut2<'_, f32>);
+    type Blur = fn(f32, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
     for (name, body) in [("blur_rows", bodies::blur_rows as Blur), ("blur_columns", bodies::blur_columns as Blur)] {
         register(name, &[FLOAT, picture(2, 4, Read), picture(2, 4, Write)], move |launch| {
             let mut target = array::<f32, Ix2>(&launch.view(2));
             body(launch.scalar(0), array::<f32, Ix2>(&launch.view(1)).view(), target.view_mut());
-            done(put(&launch.view(2), &target))
+            put(&launch.view(2), &target);
+            Ok(())
         });
     }
     register("sobel", &[picture(2, 4, Read), picture(2, 4, Write), picture(2, 1, Write)], move |launch| {
         let (mut strength, mut direction) = (array::<f32, Ix2>(&launch.view(1)), array::<u8, Ix2>(&launch.view(2)));
         bodies::sobel(array::<f32, Ix2>(&launch.view(0)).view(), strength.view_mut(), direction.view_mut());
         put(&launch.view(1), &strength);
-        done(put(&launch.view(2), &direction))
+        put(&launch.view(2), &direction);
+        Ok(())
     });
     register("thin", &[picture(2, 4, Read), picture(2, 1, Read), picture(2, 4, Write)], move |launch| {
         let mut ridges = array::<f32, Ix2>(&launch.view(2));
         bodies::thin(array::<f32, Ix2>(&launch.view(0)).view(), array::<u8, Ix2>(&launch.view(1)).view(), ridges.view_mut());
-        done(put(&launch.view(2), &ridges))
+        put(&launch.view(2), &ridges);
+        Ok(())
     });
     register("candidates", &[FLOAT, picture(2, 4, Read), picture(2, 4, Write)], move |launch| {
         let mut labels = array::<u32, Ix2>(&launch.view(2));
         bodies::candidates(launch.scalar(0), array::<f32, Ix2>(&launch.view(1)).view(), labels.view_mut());
-        done(put(&launch.view(2), &labels))
+        put(&launch.view(2), &labels);
+        Ok(())
     });
     register("unite", &[picture(2, 4, ReadWrite)], move |launch| {
         let mut labels = array::<u32, Ix2>(&launch.view(0));
         bodies::unite(labels.view_mut());
-        done(put(&launch.view(0), &labels))
+        put(&launch.view(0), &labels);
+        Ok(())
     });
     register_ends_of_pictures();
 }
