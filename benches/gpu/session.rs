@@ -67,10 +67,10 @@ impl Session {
         (0..count).map(|_| Ok(self.gpu.new_stream()?)).collect()
     }
 
-    /// How many bytes a case may take on the device and page-locked on the host, so that it disturbs nobody: a quarter of what is free there and an
-    /// eighth of what is free here.
+    /// How many bytes a case may take on the device and page-locked on the host, so that it disturbs nobody: an eighth of what is free there, and
+    /// here.
     pub fn room_bytes(&self) -> Outcome<u64> {
-        let free = self.gpu.capacity()?.free / 4;
+        let free = self.gpu.capacity()?.free / 8;
         Ok(free.min(host_free_bytes().unwrap_or(8 << 30) / 8))
     }
 }

@@ -1,5 +1,6 @@
 //! What the programs written by hand share: cudarc's own objects, its tracking off unless that is what is measured, and the driver's bare copies.
 
+use std::alloc::{self, Layout};
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -161,7 +162,7 @@ pub mod bare {
 /// How the memory was made.
 enum Kind {
     PageLocked,
-    Registered,
+    Registered(Layout),
     Managed,
 }
 
@@ -182,13 +183,18 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         Ok(Self::zeroed(start.cast(), len, Kind::PageLocked, context))
     }
 
-    /// Ordinary memory after `cuMemHostRegister`, with zeros in it.
+    /// Ordinary memory, whole pages of it, after `cuMemHostRegister`, with zeros in it.
     pub fn registered(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
         context.bind_to_thread()?;
-        let memory = Box::into_raw(vec![T::zeroed(); len].into_boxed_slice());
-        let registered = Self::zeroed(memory.cast(), len, Kind::Registered, context);
+        let layout = pages::<T>(len)?;
+        // SAFETY: the layout has at least one page.
+        let memory = unsafe { alloc::alloc_zeroed(layout) };
+        if memory.is_null() {
+            return Err(Fault::new(format_args!("the host has no {} bytes", layout.size())));
+        }
+        let registered = Self::zeroed(memory.cast(), len, Kind::Registered(layout), context);
         // SAFETY: the memory lives until `drop`, which undoes this.
-        unsafe { sys::cuMemHostRegister_v2(memory.cast(), len * size_of::<T>(), 0) }.result()?;
+        unsafe { sys::cuMemHostRegister_v2(memory.cast(), layout.size(), 0) }.result()?;
         Ok(registered)
     }
 
@@ -236,6 +242,12 @@ impl<T: Pod + Zeroable> HostMemory<T> {
     }
 }
 
+/// Memory of its own pages: two registrations may not share one.
+fn pages<T>(len: usize) -> Outcome<Layout> {
+    const PAGE_BYTES: usize = 4096;
+    Layout::from_size_align((len * size_of::<T>()).max(1).next_multiple_of(PAGE_BYTES), PAGE_BYTES).map_err(Fault::new)
+}
+
 impl<T> Drop for HostMemory<T> {
     fn drop(&mut self) {
         // A context that is lost has freed it.
@@ -245,11 +257,11 @@ impl<T> Drop for HostMemory<T> {
         let _freed = match self.kind {
             // SAFETY: it was made by `cuMemHostAlloc`, and nobody has it any more.
             Kind::PageLocked => unsafe { result::free_host(self.start.cast()) },
-            Kind::Registered => {
+            Kind::Registered(layout) => {
                 // SAFETY: it was registered, if `registered` got so far; else the driver refuses.
                 let undone = unsafe { sys::cuMemHostUnregister(self.start.cast()) };
-                // SAFETY: it came from a box of a slice of this length (`registered`), and nobody has it any more.
-                drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.len)) });
+                // SAFETY: it was allocated with this layout, and nobody has it any more.
+                unsafe { alloc::dealloc(self.start.cast(), layout) };
                 undone.result()
             }
             // SAFETY: it was made by `cuMemAllocManaged`, and nobody has it any more.
