@@ -1,5 +1,8 @@
 //! Arrays on two devices.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use resident::ndarray::{Ix2, Ix4, SliceInfo, SliceInfoElem, s};
 use resident::{Result, SmartArray, Validity};
 
@@ -124,9 +127,14 @@ pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Res
     gated(lab).launch_on(&visitor, over(LEN), (gate.number(), &mut held, LEN as u64))?;
     make_newest(&mut array, &one.stream())?;
     array.prefetch(&visitor)?;
+    let (tell, told) = mpsc::channel();
+    let waiting = std::thread::spawn(move || tell.send(one.synchronize()));
+    // While the visitor is held up nothing can be told; if the thread is late, the test only shows less.
+    let early = told.recv_timeout(Duration::from_millis(50));
+    assert!(early.is_err(), "the visitor has yet to read the memory of the device that is synchronised");
     gate.open();
-    one.synchronize()?;
-    assert!(visitor.is_idle()?, "it read the memory of the device that was synchronised");
+    told.recv().expect("told once the visitor has read")?;
+    waiting.join().expect("no panic").expect("somebody listens");
     assert_eq!(*array.host()?, counting(LEN));
     Ok(())
 }
