@@ -20,14 +20,14 @@ impl Cublas {
         if stream.device().kind() != DeviceKind::Cuda || !unsafe { sys::is_culib_present() } {
             return Ok(None);
         }
-        let handle = CudaBlas::new(stream.cudarc()?)?;
+        let handle = CudaBlas::new(stream.cudarc())?;
         // Factors and products stay on the device.
         handle.set_pointer_mode(cublasPointerMode_t::CUBLAS_POINTER_MODE_DEVICE)?;
         Ok(Some(Self { handle, stream: stream.clone() }))
     }
 
     pub(crate) fn dot(&self, x: &Vector, y: &Vector, product: &mut Number) -> Outcome<()> {
-        let cudarc = self.stream.cudarc()?;
+        let cudarc = self.stream.cudarc();
         let (x, y, mut product) = (x.gpu_on(&self.stream)?, y.gpu_on(&self.stream)?, product.gpu_overwrite_on(&self.stream)?);
         let len = i32::try_from(x.len().min(y.len()))?;
         let ((x, _x), (y, _y)) = (x.as_cuda_slice()?.device_ptr(&cudarc), y.as_cuda_slice()?.device_ptr(&cudarc));
@@ -38,7 +38,7 @@ impl Cublas {
     }
 
     pub(crate) fn add(&self, factor: &Factor<'_>, x: &Vector, y: &mut Vector) -> Outcome<()> {
-        let cudarc = self.stream.cudarc()?;
+        let cudarc = self.stream.cudarc();
         let (factor, x, mut y) = (factor.gpu_on(&self.stream)?, x.gpu_on(&self.stream)?, y.gpu_mut_on(&self.stream)?);
         let len = i32::try_from(x.len().min(y.len()))?;
         let ((factor, _factor), (x, _x)) = (factor.as_cuda_slice()?.device_ptr(&cudarc), x.as_cuda_slice()?.device_ptr(&cudarc));

@@ -76,7 +76,7 @@ fn refused(stream: &CudaStream, reason: CUresult) -> (CUdeviceptr, SyncOnDrop<'_
 /// The stream of a guard that is not of a GPU: there is none, and any will do, since such a guard gives no pointer and no bytes.
 fn some_stream() -> &'static Arc<CudaStream> {
     static STREAM: std::sync::OnceLock<Arc<CudaStream>> = std::sync::OnceLock::new();
-    let first = || Device::all().into_iter().find_map(|device| device.stream().cudarc().ok());
+    let first = || Device::all().into_iter().find_map(|device| device.stream().try_cudarc().ok());
     STREAM.get_or_init(|| first().unwrap_or_else(|| panic!("resident: no GPU is there whose stream cudarc could be given")))
 }
 
@@ -129,7 +129,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     /// let stream = Device::cuda(0)?.stream();
     /// let table = SmartArray::<f32, _>::ones((100, 100));
     /// let (row, column) = (table.slice(s![7, ..]), table.slice(s![.., 7]));
-    /// let copied = stream.cudarc()?.clone_dtoh(row.gpu_on(&stream)?.as_cuda_slice()?).expect("cudarc");
+    /// let copied = stream.cudarc().clone_dtoh(row.gpu_on(&stream)?.as_cuda_slice()?).expect("cudarc");
     /// assert_eq!(copied.len(), 100);
     /// assert!(column.gpu_on(&stream)?.as_cuda_slice().is_err());
     /// # Ok::<(), resident::Error>(())

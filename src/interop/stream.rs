@@ -23,15 +23,26 @@ impl Stream {
     /// let gpu = Device::cuda(0)?;
     /// let stream = gpu.new_stream()?;
     /// let mut array = SmartArray::<f32, _>::uninit(1000);
-    /// stream.cudarc()?.memset_zeros(&mut array.gpu_overwrite_on(&stream)?).expect("cudarc");
+    /// stream.cudarc().memset_zeros(&mut array.gpu_overwrite_on(&stream)?).expect("cudarc");
     /// assert_eq!(array.host()?.sum(), 0.0);
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
+    /// # Panics
+    ///
+    /// If the stream is not of an NVIDIA GPU: there is nothing to give then. Where that may be, use [`try_cudarc`](Self::try_cudarc).
+    #[must_use]
+    #[track_caller]
+    pub fn cudarc(&self) -> Arc<CudaStream> {
+        self.try_cudarc().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// As [`cudarc`](Self::cudarc), for streams of any device.
+    ///
     /// # Errors
     ///
     /// [`Error::NoDevice`] if the stream is not of an NVIDIA GPU.
-    pub fn cudarc(&self) -> Result<Arc<CudaStream>> {
+    pub fn try_cudarc(&self) -> Result<Arc<CudaStream>> {
         self.cuda_queue().map(|queue| Arc::clone(queue.stream())).ok_or_else(|| no_gpu("a CUDA stream", self.device_ref()))
     }
 

@@ -12,7 +12,7 @@ const LEN: usize = 1000;
 fn on_its_own_stream_a_guard_asks_nothing_of_the_driver() {
     let bench = Bench::new();
     let stream = bench.gpu.new_stream().unwrap();
-    let cudarc = stream.cudarc().unwrap();
+    let cudarc = stream.cudarc();
     let mut array = SmartArray::<f32, _>::full(LEN, 7.0);
     let mut guard = array.gpu_mut_on(&stream).unwrap();
     bench.calls();
@@ -34,7 +34,7 @@ fn a_launch_takes_guards_as_arguments() {
     let double = doubling(&bench.gpu, "double_of_guard", &gate);
     let mut array = SmartArray::from(vec![1.5_f32; LEN]);
     let mut guard = array.gpu_mut_on(&stream).unwrap();
-    let cudarc = stream.cudarc().unwrap();
+    let cudarc = stream.cudarc();
     bench.calls();
     launch_with(&cudarc, &double, &mut guard);
     assert_eq!(bench.calls(), ["cuCtxGetCurrent", "cuLaunchKernel"]);
@@ -56,7 +56,7 @@ fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
             array.prefetch(&stream).unwrap();
             stream.synchronize().unwrap();
             let mut guard = array.gpu_mut_on(&stream).unwrap();
-            launch_with(&stream.cudarc().unwrap(), &double, &mut guard);
+            launch_with(&stream.cudarc(), &double, &mut guard);
             if forgets {
                 std::mem::forget(guard);
             } else {
@@ -72,7 +72,7 @@ fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
                 let copy = {
                     let guard = array.gpu_on(&other).unwrap();
                     gate.open();
-                    other.cudarc().unwrap().clone_dtoh(&guard).unwrap()
+                    other.cudarc().clone_dtoh(&guard).unwrap()
                 };
                 copy[LEN - 1]
             };
@@ -90,7 +90,7 @@ fn an_array_is_given_back_behind_what_others_queued_on_its_guards_stream() {
     let mut array = SmartArray::from(vec![1.0_f32; LEN]);
     let mut guard = array.gpu_mut_on(&stream).unwrap();
     stream.synchronize().unwrap();
-    launch_with(&stream.cudarc().unwrap(), &double, &mut guard);
+    launch_with(&stream.cudarc(), &double, &mut guard);
     drop(guard);
     drop(array);
     let mut fresh = SmartArray::<f32, _>::full(LEN, 1.0);
@@ -110,14 +110,14 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     foreign.synchronize().unwrap();
 
     let mut array = SmartArray::from(vec![21.0_f32; LEN]).named("read abroad");
-    launch_with(&stream.cudarc().unwrap(), &double, &mut array.gpu_mut_on(&stream).unwrap());
+    launch_with(&stream.cudarc(), &double, &mut array.gpu_mut_on(&stream).unwrap());
     launch(&foreign, &wait);
     // The copy is held up twice: by what makes the contents, and by what the foreign stream does before. It is over when it returns all the same.
     bench.calls();
     let opening = [before.open_after("cuMemcpyDtoDAsync_v2"), after.open_after("cuMemcpyDtoDAsync_v2")];
     let ((), report) = audit::capture(|| foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap());
     let calls = bench.calls_so_far();
-    stream.cudarc().unwrap().memset_zeros(&mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();
+    stream.cudarc().memset_zeros(&mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();
     opening.into_iter().for_each(|thread| thread.join().unwrap());
 
     assert_eq!(foreign.clone_dtoh(&theirs).unwrap(), vec![42.0; LEN]);
@@ -140,7 +140,7 @@ fn an_array_may_be_read_right_after_a_foreign_stream_wrote_it() {
     bench.calls();
     let opening = gate.open_after("cuMemcpyDtoDAsync_v2");
     foreign.memcpy_dtod(&theirs, &mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();
-    assert_eq!(stream.cudarc().unwrap().clone_dtoh(&array.gpu_on(&stream).unwrap()).unwrap(), vec![3.0; LEN]);
+    assert_eq!(stream.cudarc().clone_dtoh(&array.gpu_on(&stream).unwrap()).unwrap(), vec![3.0; LEN]);
     opening.join().unwrap();
     bench.finish();
 }
@@ -153,7 +153,7 @@ fn where_no_event_can_be_had_the_host_waits() {
     let foreign = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
     let mut array = SmartArray::from(vec![1.0_f32; LEN]);
     let mut guard = array.gpu_mut_on(&stream).unwrap();
-    launch_with(&stream.cudarc().unwrap(), &double, &mut guard);
+    launch_with(&stream.cudarc(), &double, &mut guard);
     bench.calls();
     resident_stand_in::fail_nth("cuStreamWaitEvent", 1, 2);
     let opening = gate.open_after("cuStreamWaitEvent");
@@ -171,7 +171,7 @@ fn where_no_event_can_be_had_the_host_waits() {
 fn parts_without_gaps_are_slices_and_others_are_refused() {
     let bench = Bench::new();
     let stream = bench.gpu.new_stream().unwrap();
-    let cudarc = stream.cudarc().unwrap();
+    let cudarc = stream.cudarc();
     let mut table = SmartArray::from(Array2::from_shape_fn((4, 5), |(row, column)| (10 * row + column) as f32)).named("table");
     let row = table.slice(s![2, 1..4]).gpu_on(&stream).unwrap();
     assert_eq!(cudarc.clone_dtoh(row.as_cuda_slice().unwrap()).unwrap(), [21.0, 22.0, 23.0]);
@@ -201,7 +201,7 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
 #[test]
 fn guards_of_no_gpu_and_without_a_byte_are_no_danger() {
     let bench = Bench::new();
-    let cudarc = bench.gpu.stream().cudarc().unwrap();
+    let cudarc = bench.gpu.stream().cudarc();
     let here = SmartArray::from(vec![1.0_f32; 10]);
     let guard = here.gpu_on(&Device::cpu().stream()).unwrap();
     assert!(matches!(guard.as_cuda_slice(), Err(Error::NoDevice { .. })));

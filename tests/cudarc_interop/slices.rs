@@ -32,7 +32,7 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
         let stream = bench.gpu.new_stream().unwrap();
         let mut guard = array.gpu_mut_on(&stream).unwrap();
         assert_eq!(guard.address(), address);
-        launch_with(&stream.cudarc().unwrap(), &double, &mut guard);
+        launch_with(&stream.cudarc(), &double, &mut guard);
         drop(guard);
         let back = array.into_cuda_slice().unwrap();
         assert_eq!(copies(&bench.calls()), Vec::<&String>::new());
@@ -59,7 +59,7 @@ fn a_slice_is_freed_by_cudarc_behind_the_arrays_uses() {
     let slice = theirs.clone_htod(&[1_f32; LEN]).unwrap();
     let mut array = SmartArray::from_cuda_slice(slice).unwrap();
     let stream = bench.gpu.new_stream().unwrap();
-    launch_with(&stream.cudarc().unwrap(), &double, &mut array.gpu_mut_on(&stream).unwrap());
+    launch_with(&stream.cudarc(), &double, &mut array.gpu_mut_on(&stream).unwrap());
     bench.calls();
     drop(array);
     let calls = bench.calls();
@@ -81,7 +81,7 @@ fn an_array_becomes_a_slice_over_its_own_memory() {
     let mut array = SmartArray::from(vec![5.0_f32; LEN]);
     let address = {
         let mut guard = array.gpu_mut_on(&stream).unwrap();
-        launch_with(&stream.cudarc().unwrap(), &double, &mut guard);
+        launch_with(&stream.cudarc(), &double, &mut guard);
         guard.address()
     };
     bench.calls();
@@ -106,7 +106,7 @@ fn what_is_only_on_the_host_goes_up_in_memory_order() {
     assert_eq!(slice.stream().clone_dtoh(&slice).unwrap(), [0, 10, 1, 11, 2, 12]);
     let stream = bench.gpu.new_stream().unwrap();
     let zeros = SmartArray::<u8, _>::zeros(7).into_cuda_slice_on(&stream).unwrap();
-    assert_eq!((zeros.stream(), zeros.stream().clone_dtoh(&zeros).unwrap()), (&stream.cudarc().unwrap(), vec![0; 7]));
+    assert_eq!((zeros.stream(), zeros.stream().clone_dtoh(&zeros).unwrap()), (&stream.cudarc(), vec![0; 7]));
     bench.finish();
 }
 

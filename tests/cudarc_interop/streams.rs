@@ -18,7 +18,7 @@ fn the_context_is_the_primary_one_and_tracks() {
     assert_eq!(*context, *CudaContext::new(0).unwrap());
     assert!(context.is_event_tracking() && context.is_managing_stream_synchronization());
     assert!(matches!(Device::cpu().cuda_context(), Err(Error::NoDevice { .. })));
-    assert!(matches!(Device::cpu().stream().cudarc(), Err(Error::NoDevice { .. })));
+    assert!(matches!(Device::cpu().stream().try_cudarc(), Err(Error::NoDevice { .. })));
     assert!(matches!(Stream::legacy(&Device::cpu()), Err(Error::NoDevice { .. })));
     bench.finish();
 }
@@ -29,7 +29,7 @@ fn a_stream_that_is_adopted_twice_is_one() {
     let theirs = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
     let (first, second) = (Stream::adopt(theirs.clone()).unwrap(), Stream::adopt(theirs.clone()).unwrap());
     assert_eq!((&first, first.device()), (&second, bench.gpu.clone()));
-    assert!(Arc::ptr_eq(&first.cudarc().unwrap(), &theirs));
+    assert!(Arc::ptr_eq(&first.cudarc(), &theirs));
     // By another object of the same stream, in another object of the same context, too.
     let other = CudaContext::new(0).unwrap();
     // SAFETY: the stream is of the same primary context, and `theirs` keeps it for longer.
@@ -38,8 +38,8 @@ fn a_stream_that_is_adopted_twice_is_one() {
     assert_ne!(Stream::adopt(other.new_stream().unwrap()).unwrap(), first);
 
     let (ours, default) = (bench.gpu.new_stream().unwrap(), bench.gpu.stream());
-    assert_eq!(Stream::adopt(ours.cudarc().unwrap()).unwrap(), ours);
-    assert_eq!(Stream::adopt(default.cudarc().unwrap()).unwrap(), default);
+    assert_eq!(Stream::adopt(ours.cudarc()).unwrap(), ours);
+    assert_eq!(Stream::adopt(default.cudarc()).unwrap(), default);
     assert_eq!(Stream::legacy(&bench.gpu).unwrap(), Stream::legacy(&bench.gpu).unwrap());
     assert_ne!(Stream::legacy(&bench.gpu).unwrap(), default);
     bench.finish();
@@ -90,9 +90,9 @@ fn the_legacy_stream_is_a_stream() {
     let bench = Bench::new();
     let legacy = Stream::legacy(&bench.gpu).unwrap();
     let mut array = SmartArray::from(vec![2.0_f32; LEN]);
-    legacy.cudarc().unwrap().memset_zeros(&mut array.gpu_mut_on(&legacy).unwrap()).unwrap();
+    legacy.cudarc().memset_zeros(&mut array.gpu_mut_on(&legacy).unwrap()).unwrap();
     let other = bench.gpu.new_stream().unwrap();
-    assert_eq!(other.cudarc().unwrap().clone_dtoh(&array.gpu_on(&other).unwrap()).unwrap(), [0.0; LEN]);
+    assert_eq!(other.cudarc().clone_dtoh(&array.gpu_on(&other).unwrap()).unwrap(), [0.0; LEN]);
     bench.finish();
 }
 
@@ -110,7 +110,7 @@ fn a_program_of_cudarcs_on_two_streams_runs_unharmed_beside_ours() {
     for round in 1..=10_i32 {
         let mut slice = one.clone_htod(&vec![round as f32; LEN]).unwrap();
         launch_with(&one, &double, &mut slice);
-        launch_with(&stream.cudarc().unwrap(), &double, &mut array.gpu_mut_on(&stream).unwrap());
+        launch_with(&stream.cudarc(), &double, &mut array.gpu_mut_on(&stream).unwrap());
         launch_with(&two, &double, &mut slice);
         let copy = two.clone_dtod(&slice).unwrap();
         launch_with(&one, &double, &mut slice);
@@ -126,7 +126,7 @@ fn a_program_of_cudarcs_on_two_streams_runs_unharmed_beside_ours() {
 fn a_stream_outlives_its_handles_of_either_side() {
     let bench = Bench::new();
     let stream = bench.gpu.new_stream().unwrap();
-    let theirs = stream.cudarc().unwrap();
+    let theirs = stream.cudarc();
     drop(stream);
     bench.gpu.synchronize().unwrap();
     assert_eq!(theirs.clone_dtoh(&theirs.clone_htod(&[1, 2, 3]).unwrap()).unwrap(), [1, 2, 3]);

@@ -113,7 +113,7 @@ fn ours_untouched(session: &Session, len_bytes: u64, way: Way) -> Outcome<Run<'s
             return timed(|| Ok(array.prefetch(&stream)?), || Ok(stream.synchronize()?));
         }
         let mut array = Floats::uninit(len);
-        stream.cudarc()?.memset_zeros(&mut array.gpu_overwrite_on(&stream)?)?;
+        stream.cudarc().memset_zeros(&mut array.gpu_overwrite_on(&stream)?)?;
         stream.synchronize()?;
         timed(|| array.host().map(|host| drop(black_box(host))).map_err(Fault::from), || Ok(()))
     }))
