@@ -12,7 +12,7 @@ use std::ptr::{null, null_mut};
 use cudarc::nvrtc::sys;
 
 /// What stands in front of sources with sized parameters.
-const PRELUDE: &str = include_str!("../src/backend/cuda/prelude.cuh");
+const PRELUDE: &str = include_str!("../src/backend/cuda/code/prelude.cuh");
 
 /// Compute capabilities of the GPUs that we promise to run on.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];

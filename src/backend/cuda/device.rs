@@ -9,11 +9,11 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaStream};
 
 use super::call::{check, checked};
+use super::code::{self, Programs};
 use super::context::Context;
 use super::event::EventStore;
 use super::memory::{self, DeviceMemory};
 use super::pinned::PinnedStore;
-use super::programs::{self, Programs};
 use super::queue::{self, CudaQueue, QueueCore};
 use super::registered::Registered;
 use crate::backend::{
@@ -227,7 +227,7 @@ impl Backend for CudaDevice {
     }
 
     fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
-        programs::load(&self.0.context, &self.0.programs, program)
+        code::load(&self.0.context, &self.0.programs, program)
     }
 
     fn as_any(&self) -> &dyn Any {

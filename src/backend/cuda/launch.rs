@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 use smallvec::SmallVec;
 
 use super::call::{check, invalid};
-use super::kernel::CudaKernel;
+use super::code::CudaKernel;
 use crate::backend::{Arguments, BackendError, ParameterLayout};
 use crate::grid::Grid;
 

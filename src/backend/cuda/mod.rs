@@ -14,11 +14,7 @@
 //! | `memory`, `pinned`, `registered` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through; the user's memory, page-locked |
 //! | `lent` | slices of cudarc's in which arrays live |
 //! | `watch` | wakes tasks that wait for a stream |
-//! | `programs`, `once` | from a program to a loaded kernel, each step once for all who need it |
-//! | `source`, `prelude`, `compile`, `cache` | CUDA C with its options; what stands before it; NVRTC; what earlier runs compiled |
-//! | `image`, `module` | machine code of a user's; loaded code |
-//! | `ptx`, `signature` | what PTX says of its kernels; compiled parameters against the signature |
-//! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
+//! | `code` | from CUDA C to a kernel that can be launched: see there |
 //!
 //! A position is drawn under the stream's lock together with the driver's calls. A chain of launches asks nothing of the driver but the launches: what is
 //! over is found out when somebody waits or looks. Failures of queued work are the context's death, which takes all with it that is in flight.
@@ -28,36 +24,23 @@
 //!
 //! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, programs).
 
-mod cache;
 mod call;
-mod compile;
+mod code;
 mod context;
 mod copy;
 mod device;
 mod event;
 mod fill;
 mod flight;
-mod image;
-mod kernel;
 mod launch;
 mod lent;
 mod library;
-mod limits;
 mod memory;
-mod module;
 mod near;
-mod once;
 mod pinned;
-mod prelude;
-mod programs;
-mod ptx;
 mod queue;
-#[cfg(test)]
-mod real_nvrtc;
 mod registered;
 mod shape;
-mod signature;
-mod source;
 mod submit;
 mod watch;
 

@@ -6,10 +6,10 @@ use cudarc::driver::sys;
 use smallvec::SmallVec;
 
 use super::call::invalid;
+use super::code::CudaKernel;
 use super::copy::{self, End, Target};
 use super::device::CudaDevice;
 use super::flight::{After, Descent, Flight, Landing, Name, descent};
-use super::kernel::CudaKernel;
 use super::pinned::Plain;
 use super::queue::{Line, QueueCore};
 use super::{fill, launch, shape};

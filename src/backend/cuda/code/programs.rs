@@ -7,13 +7,13 @@ use cudarc::driver::sys::CUfunction;
 
 use super::cache::Disk;
 use super::compile::{Compiled, Compiler, Target};
-use super::context::Context;
 use super::kernel::CudaKernel;
 use super::limits::Limits;
 use super::module::Module;
 use super::once::OncePerKey;
 use super::source::Source;
 use super::{image, ptx, signature};
+use crate::backend::cuda::context::Context;
 use crate::backend::program::CudaCode;
 use crate::backend::prototype::is_identifier;
 use crate::backend::{BackendError, CudaSource, LoadError, Loaded, Program};
@@ -23,7 +23,7 @@ static COMPILED: OncePerKey<Vec<u8>, Compiled> = OncePerKey::new();
 
 /// One device's modules: one for each source, and one more for each name expression. They stay for the device's life.
 #[derive(Debug)]
-pub(super) struct Programs {
+pub(in crate::backend::cuda) struct Programs {
     modules: OncePerKey<Vec<u8>, Module>,
     limits: OnceLock<Limits>,
     disk: Disk,
@@ -36,7 +36,7 @@ impl Default for Programs {
 }
 
 /// Compiles if need be, loads, and checks against the signature.
-pub(super) fn load(context: &Arc<Context>, programs: &Programs, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+pub(in crate::backend::cuda) fn load(context: &Arc<Context>, programs: &Programs, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
     context.enter()?;
     let limits = programs.limits(context)?;
     let Found { module, function, name } = find(context, programs, program)?;

@@ -2,8 +2,8 @@
 
 use cudarc::driver::sys::CUdevice_attribute;
 
-use super::context::Context;
 use crate::backend::BackendError;
+use crate::backend::cuda::context::Context;
 use crate::grid::{Extent3, Grid};
 
 /// A device's limits on grids.

@@ -2,8 +2,8 @@
 
 use cudarc::driver::sys::{CUfunction, CUresult};
 
-use super::call::refusal;
-use super::library::DRIVER;
+use crate::backend::cuda::call::refusal;
+use crate::backend::cuda::library::DRIVER;
 use crate::backend::prototype::{declaration, parameter_bytes, view_bytes};
 use crate::backend::{BackendError, ParameterLayout};
 

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 
-use super::call::check;
 use super::limits::Limits;
 use super::module::Module;
+use crate::backend::cuda::call::check;
 use crate::backend::{BackendError, KernelAttributes, Loaded, ParameterLayout};
 use crate::grid::Grid;
 
 /// A loaded kernel.
 #[derive(Debug)]
-pub(super) struct CudaKernel {
+pub(in crate::backend::cuda) struct CudaKernel {
     name: Arc<str>,
     function: CUfunction,
     module: Arc<Module>,
@@ -67,13 +67,13 @@ impl CudaKernel {
 
     /// What `cuLaunchKernel` takes.
     #[inline]
-    pub(super) fn function(&self) -> CUfunction {
+    pub(in crate::backend::cuda) fn function(&self) -> CUfunction {
         self.function
     }
 
     /// As the function has them: views of a number of dimensions that the signature leaves open have the compiled one.
     #[inline]
-    pub(super) fn parameters(&self) -> &[ParameterLayout] {
+    pub(in crate::backend::cuda) fn parameters(&self) -> &[ParameterLayout] {
         &self.parameters
     }
 

@@ -6,8 +6,8 @@ use std::ptr::{null, null_mut};
 use cudarc::nvrtc::result::NvrtcError;
 use cudarc::nvrtc::sys;
 
-use super::library::NVRTC;
 use super::ptx;
+use crate::backend::cuda::library::NVRTC;
 
 /// What came out: code for the driver, and what is known of it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUfunction, CUjit_option, CUmodule, CUresult};
 
-use super::call::{check, describe, refusal, version_text};
 use super::compile::Compiled;
-use super::context::Context;
+use crate::backend::cuda::call::{check, describe, refusal, version_text};
+use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, LoadError};
 
 /// Room for what the driver says of PTX that it cannot compile.

@@ -1,0 +1,27 @@
+//! Device code: from CUDA C, PTX or a cubin to a kernel that can be launched.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `programs`, `once` | from a program to a loaded kernel, each step once for all who need it |
+//! | `source`, `prelude`, `compile`, `cache` | CUDA C with its options; what stands before it; NVRTC; what earlier runs compiled |
+//! | `image`, `module` | machine code of a user's; loaded code |
+//! | `ptx`, `signature` | what PTX says of its kernels; compiled parameters against the signature |
+//! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
+
+mod cache;
+mod compile;
+mod image;
+mod kernel;
+mod limits;
+mod module;
+mod once;
+mod prelude;
+mod programs;
+mod ptx;
+#[cfg(test)]
+mod real_nvrtc;
+mod signature;
+mod source;
+
+pub(super) use kernel::CudaKernel;
+pub(super) use programs::{Programs, load};
