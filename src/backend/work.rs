@@ -38,10 +38,12 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
         false
     }
     /// Whether somebody may want the memory for himself once work is over, rather than it being spare memory of a backend's own.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
     fn is_wanted(&self) -> bool {
         true
     }
     /// The device died in the midst of work with it, and the backend never lets go of it again.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as above"))]
     fn abandon(&self) {}
 }
 
