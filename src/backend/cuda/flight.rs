@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::panic::Location;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::lent::Lent;
-use super::queue::QueueCore;
-use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, crew, extent};
+use crate::backend::{Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, QueueId, crew, extent};
 
 /// The operations remembered by name, to say what a dead device was doing.
 const NAMES_KEPT: usize = 64;
@@ -38,7 +37,7 @@ pub(super) enum After {
     Free(Address),
     /// What remains to be done on another stream, which this one waited for, comes first: the device kept the order, and so must the host.
     Behind {
-        other: Weak<QueueCore>,
+        queue: QueueId,
         position: Position,
     },
     /// Memory of somebody else's is given back, where that cannot be queued.
@@ -168,16 +167,6 @@ impl Ledger {
         self.flights.iter().any(|flight| flight.after.writes_host_memory())
     }
 
-    /// Other streams, and what remains to be done there before the flights up to `upto`.
-    pub(super) fn behind(&self, upto: Position) -> Vec<(Weak<QueueCore>, Position)> {
-        let flights = self.flights.iter().take_while(|flight| flight.position <= upto);
-        let behind = flights.filter_map(|flight| match &flight.after {
-            After::Behind { other, position } => Some((Weak::clone(other), *position)),
-            _ => None,
-        });
-        behind.collect()
-    }
-
     /// How much is remembered.
     pub(super) fn len(&self) -> usize {
         self.flights.len()
@@ -186,6 +175,27 @@ impl Ledger {
     /// Whether the work at `position` may still turn out as failed because of other work.
     pub(super) fn may_inherit(&self, position: Position) -> bool {
         self.flights.iter().any(|flight| flight.position == position && !flight.depends.is_empty())
+    }
+
+    /// The first work behind `behind` and up to `upto` that others come before, and which: those that may spoil it, and those whose rest the host has to do
+    /// first.
+    pub(super) fn prerequisites_behind(&self, behind: Position, upto: Position) -> Option<(Position, Dependencies)> {
+        let start = self.flights.partition_point(|flight| flight.position <= behind);
+        let flights = self.flights.range(start..).take_while(|flight| flight.position <= upto);
+        let prerequisites = |flight: &Flight| {
+            let mut prerequisites = flight.depends.clone();
+            if let After::Behind { queue, position } = flight.after {
+                prerequisites.push((queue, position));
+            }
+            (flight.position, prerequisites)
+        };
+        { flights }.map(prerequisites).find(|(_, prerequisites)| !prerequisites.is_empty())
+    }
+
+    /// All work up to `upto` that other work may spoil, with what that would mean.
+    pub(super) fn inheriting(&self, upto: Position) -> SmallVec<[(Position, Dependencies, FailureKind); 1]> {
+        let flights = self.flights.iter().take_while(|flight| flight.position <= upto);
+        flights.filter(|flight| !flight.depends.is_empty()).map(|flight| (flight.position, flight.depends.clone(), flight.loss)).collect()
     }
 
     /// Takes out what is over at `upto`.

@@ -131,7 +131,7 @@ impl QueueCore {
             return Err(BackendError { kind: BackendErrorKind::InsideKernel, call: "synchronize", detail: String::new() });
         }
         match self.wait_on_device(position) {
-            Ok(upto) => self.clear_upto(upto),
+            Ok(upto) => self.clear_upto(upto, true),
             // The device is gone, and with it what was in flight: that is over, though not well.
             Err(_) if self.completed() >= position => {}
             Err(refusal) => return Err(refusal),
@@ -195,7 +195,7 @@ impl QueueCore {
 
     fn over_if(&self, past: Result<bool, BackendError>, upto: Position) -> Result<(), BackendError> {
         match self.note(past) {
-            Ok(true) => self.try_clear_upto(upto),
+            Ok(true) => self.clear_upto(upto, false),
             Ok(false) => {}
             Err(_) if self.completed() >= upto => {}
             Err(refusal) => return Err(refusal),
@@ -203,65 +203,88 @@ impl QueueCore {
         Ok(())
     }
 
-    /// Does what remains to be done of work that the device is through with, then says that it is over.
-    fn clear_upto(&self, upto: Position) {
-        // Before the turn is taken: nobody waits for one stream's with another's in hand.
-        for (other, position) in self.behind(upto) {
-            other.clear_as_waited_for(position, &self.device);
+    /// Does what remains to be done of work that the device is through with, then says that it is over: once what it depends on is, since that may turn out
+    /// as failed, and once the host has done what it waited for. If another thread is at it, `waits` says whether to wait for that; it is not over yet if not.
+    fn clear_upto(&self, upto: Position, waits: bool) {
+        if self.settle_dependencies(upto, waits) {
+            self.take_turn(upto, waits);
         }
-        let _turn = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.clear(upto);
     }
 
-    /// The same, unless another thread is at it: then it is not over yet.
-    fn try_clear_upto(&self, upto: Position) {
-        for (other, position) in self.behind(upto) {
-            other.try_clear_as_waited_for(position, &self.device);
-            if other.completed() < position {
-                return;
+    /// Clears up on other streams as far as what is over here depends on them; says whether that is done. No turn is held meanwhile, and no stack is used
+    /// for the way from stream to stream, which may be long.
+    fn settle_dependencies(&self, upto: Position, waits: bool) -> bool {
+        let mut way: Vec<(Arc<Self>, Position, Position)> = Vec::new();
+        let mut met = Position::START;
+        loop {
+            let (queue, upto, met) = match way.last_mut() {
+                Some((queue, upto, met)) => (&**queue, *upto, met),
+                None => (self, upto, &mut met),
+            };
+            match queue.next_dependency(met, upto) {
+                Some((other, position)) => {
+                    if !Arc::ptr_eq(&other.device, &self.device) {
+                        other.look_for_death();
+                    }
+                    way.push((other, position, Position::START));
+                }
+                None => {
+                    let Some((queue, upto, _)) = way.pop() else { return true };
+                    if !queue.take_turn(upto, waits) {
+                        return false;
+                    }
+                }
             }
         }
-        match self.clearing.try_lock() {
-            Ok(_turn) => self.clear(upto),
-            Err(TryLockError::Poisoned(_turn)) => self.clear(upto),
-            Err(TryLockError::WouldBlock) => {}
+    }
+
+    /// Work on another stream that is not cleared up, on which work up to `upto` here depends; `met` is as far as there is none.
+    fn next_dependency(&self, met: &mut Position, upto: Position) -> Option<(Arc<Self>, Position)> {
+        loop {
+            let (position, depends) = self.line().ledger.prerequisites_behind(*met, upto)?;
+            let others = depends.into_iter().filter(|(queue, _)| *queue != self.id);
+            // A stream that is gone has nothing left to be cleared up.
+            let unsettled =
+                |(queue, at): (QueueId, Position)| find(queue).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at);
+            let found = { others }.find_map(unsettled);
+            if found.is_some() {
+                return found;
+            }
+            *met = position;
         }
     }
 
-    /// Other streams that this one has waited for, and what remains to be done there first.
-    fn behind(&self, upto: Position) -> Vec<(Arc<Self>, Position)> {
-        let behind = self.line().ledger.behind(upto);
-        let alive = behind.into_iter().filter_map(|(other, position)| Some((other.upgrade()?, position)));
-        alive.filter(|(other, position)| other.completed() < *position).collect()
-    }
-
-    /// Clears up to where a stream has waited for this one, and is past that wait: the device is through with it, unless it is dead.
-    fn clear_as_waited_for(&self, position: Position, by: &Arc<DeviceCore>) {
-        if self.is_found_dead(by) { self.give_up() } else { self.clear_upto(position) }
-    }
-
-    /// The same, unless another thread is at it.
-    fn try_clear_as_waited_for(&self, position: Position, by: &Arc<DeviceCore>) {
-        if self.is_found_dead(by) { self.give_up() } else { self.try_clear_upto(position) }
-    }
-
-    /// Whether the context died. A stream of the same one found out by itself.
-    fn is_found_dead(&self, by: &Arc<DeviceCore>) -> bool {
-        if Arc::ptr_eq(&self.device, by) { self.device.context().death().is_some() } else { self.death_notice().is_some() }
+    fn take_turn(&self, upto: Position, waits: bool) -> bool {
+        let turn = match self.clearing.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) if waits => self.clearing.lock().unwrap_or_else(PoisonError::into_inner),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        self.clear(upto);
+        drop(turn);
+        true
     }
 
     /// What a stream remembers that waits for `position` of this one, if anything is to be done there that is of matter elsewhere.
-    fn to_be_done_first(self: &Arc<Self>, position: Position) -> After {
+    fn to_be_done_first(&self, position: Position) -> After {
         let matters = self.completed() < position && self.line().ledger.matters_elsewhere(position);
-        if matters { After::Behind { other: Arc::downgrade(self), position } } else { After::Nothing }
+        if matters { After::Behind { queue: self.id, position } } else { After::Nothing }
     }
 
     fn clear(&self, upto: Position) {
+        // Failures are entered before the work is taken out: whoever queues meanwhile finds one or the other.
+        let inheriting = self.line().ledger.inheriting(upto);
+        for (position, depends, loss) in inheriting {
+            if let Some(root) = depends.iter().find_map(|(queue, position)| failure::of(*queue, *position)) {
+                let record = FailureRecord { kind: root.kind.max(loss), inherited: true, ..root.as_ref().clone() };
+                failure::enter(self.id, position, Arc::new(record));
+            }
+        }
         let over = self.line().ledger.take_upto(upto);
         for flight in over {
-            match self.failure_of(&flight) {
-                Some(record) => failure::enter(self.id, flight.position, record),
-                None => self.finish(flight.after),
+            if failure::of(self.id, flight.position).is_none() {
+                self.finish(flight.after);
             }
         }
         self.completed.fetch_max(upto.0, Ordering::AcqRel);
@@ -302,23 +325,6 @@ impl QueueCore {
                 self.device.memory().release(address, is_current);
             }
         }
-    }
-
-    /// The failure that spoilt what this work read.
-    fn failure_of(&self, flight: &Flight) -> Option<Arc<FailureRecord>> {
-        let root = flight.depends.iter().find_map(|(queue, position)| self.settled_failure(*queue, *position))?;
-        Some(Arc::new(FailureRecord { kind: root.kind.max(flight.loss), inherited: true, ..root.as_ref().clone() }))
-    }
-
-    /// The failure of work on another stream that ours waited for. That stream's device may have died without anybody having asked it since; one of our
-    /// own device is alive, or we would not have come here.
-    fn settled_failure(&self, queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
-        if let Some(known) = failure::of(queue, position) {
-            return Some(known);
-        }
-        let other = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).get(&queue)?.upgrade()?;
-        let is_elsewhere = !Arc::ptr_eq(&other.device, &self.device);
-        if is_elsewhere && other.completed() < position { other.death_notice().map(Arc::new) } else { None }
     }
 
     /// The context died: what is not known to be over failed with it.
@@ -451,6 +457,11 @@ impl Line {
         }
         self.events.push_back((position, event));
     }
+}
+
+/// The stream of that number, while it is alive.
+fn find(queue: QueueId) -> Option<Arc<QueueCore>> {
+    QUEUES.lock().unwrap_or_else(PoisonError::into_inner).get(&queue)?.upgrade()
 }
 
 /// Clears up on all streams of a device. Nothing is locked.
@@ -594,17 +605,17 @@ impl Queue for CudaQueue {
 }
 
 impl QueueCore {
-    /// The failure of what is in flight here, if the context is found dead. Takes no turn at clearing up: the caller may hold another stream's.
-    fn death_notice(&self) -> Option<FailureRecord> {
-        let context = self.device.context();
-        let _noted = context.enter().and_then(|()| {
+    /// Asks whether the context lives. Work of others that waited for this stream tells nothing of that: whoever waits for a dead device is let go.
+    fn look_for_death(&self) {
+        let asked = self.device.context().enter().and_then(|()| {
             // SAFETY: the stream lives as long as `self`.
             match unsafe { sys::cuStreamQuery(self.raw_stream()) } {
                 CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_NOT_READY => Ok(()),
-                other => context.note(check(other, "cuStreamQuery")),
+                other => check(other, "cuStreamQuery"),
             }
         });
-        context.death().map(|death| self.line().ledger.last_words(self.completed(), death.to_string()))
+        // One that cannot be asked, and is not dead, is taken to be well: what waited for it is through.
+        let _noted = self.note(asked);
     }
 
     /// For the thread that watches.

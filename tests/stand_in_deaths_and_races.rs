@@ -1,0 +1,70 @@
+//! What a device's death takes with it, and what threads do to each other: programs of processes of their own, on the stand-in driver.
+#![cfg(all(target_os = "linux", feature = "cuda"))]
+
+#[path = "common/driver.rs"]
+mod driver_kernels;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use driver_kernels::{assert_success, code, in_a_process};
+use resident::ndarray::{Array2, Ix2};
+use resident::{Error, Grid, In, InOut, Kernel, Out, SmartArray};
+use resident_stand_in::{self as driver, Settings};
+
+const ILLEGAL_ADDRESS: u32 = 700;
+const ALONE: &str = "RESIDENT_TEST_ALONE";
+
+/// Runs a program in a process of its own, and says if it does not end.
+fn alone(test: &str, program: impl FnOnce() + Send + 'static) {
+    if std::env::var_os(ALONE).is_none() {
+        return assert_success(&in_a_process(test, &[(ALONE, "1")]), test);
+    }
+    let (ended, end) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        program();
+        ended.send(()).expect("somebody waits");
+    });
+    if matches!(end.recv_timeout(Duration::from_secs(60)), Err(mpsc::RecvTimeoutError::Timeout)) {
+        println!("the program does not end");
+        std::process::exit(1);
+    }
+    thread.join().expect("the program went well");
+}
+
+fn matrix(value: u32) -> SmartArray<u32, Ix2> {
+    SmartArray::from(Array2::from_elem((8, 8), value))
+}
+
+/// From one matrix to another, with a number.
+type Plus = Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)>;
+
+/// What `Kernel::cuda` is told: the stand-in's functions keep to these signatures.
+fn plus() -> Plus {
+    // SAFETY: the function that stands for it reads all of one matrix and writes all of the other.
+    unsafe { Kernel::new("plus").cuda(code("plus")) }
+}
+
+fn broken() -> Kernel<(u32, InOut<u32, Ix2>)> {
+    // SAFETY: the function that stands for it touches nothing.
+    unsafe { Kernel::new("broken").cuda(code("broken")) }
+}
+
+#[test]
+fn what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another() {
+    alone("what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another", || {
+        let devices = driver_kernels::open(Settings::new().devices(2).seed(7), 2);
+        let (first, second) = (devices[1].stream(), devices[1].new_stream().expect("a stream"));
+        let mut root = matrix(1);
+        broken().launch_on(&devices[0].stream(), Grid::cover(64), (1, &mut root)).expect("queued");
+        let (mut copy, mut made) = (SmartArray::<u32, Ix2>::uninit((8, 8)), SmartArray::<u32, Ix2>::uninit((8, 8)));
+        copy.assign_on(&first, &root).expect("queued");
+        plus().launch_on(&second, Grid::cover(64), (1, &copy, &mut made)).expect("queued");
+        // Only the end of the chain is waited for.
+        let _told = second.synchronize();
+        let seen = made.host().map(|host| host.sum());
+        assert!(matches!(seen, Err(Error::Lost { .. } | Error::DeviceLost { .. })), "{seen:?}");
+        let seen = copy.host().map(|host| host.sum());
+        assert!(matches!(seen, Err(Error::Lost { .. } | Error::DeviceLost { .. })), "{seen:?}");
+    });
+}
