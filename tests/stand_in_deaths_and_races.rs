@@ -68,3 +68,16 @@ fn what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another() {
         assert!(matches!(seen, Err(Error::Lost { .. } | Error::DeviceLost { .. })), "{seen:?}");
     });
 }
+
+#[test]
+fn an_array_that_a_dead_device_was_reading_leaves_the_library_all_the_same() {
+    alone("an_array_that_a_dead_device_was_reading_leaves_the_library_all_the_same", || {
+        let device = driver_kernels::open(Settings::new().seed(7), 1).remove(0);
+        let _here = device.enter();
+        let array = matrix(3);
+        array.page_lock().expect("locked");
+        driver::fail_late(1, ILLEGAL_ADDRESS);
+        array.prefetch(&device.stream()).expect("queued");
+        assert_eq!(array.into_array().expect("the host has it").sum(), 3 * 64);
+    });
+}
