@@ -81,3 +81,26 @@ fn an_array_that_a_dead_device_was_reading_leaves_the_library_all_the_same() {
         assert_eq!(array.into_array().expect("the host has it").sum(), 3 * 64);
     });
 }
+
+#[test]
+fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
+    alone("memory_is_taken_on_the_right_device_after_others_were_looked_at", || {
+        const LEN: usize = 1 << 12;
+        let settings = Settings::new().devices(2).without_pools().memory(LEN as u64 * 3 / 2).seed(7);
+        let devices = driver_kernels::open(settings, 2);
+        let (main, side) = (devices[1].stream(), devices[1].new_stream().expect("a stream"));
+        let locked = SmartArray::<u8, _>::from(vec![1; LEN]);
+        {
+            let _here = devices[0].enter();
+            locked.page_lock().expect("locked by the first device");
+        }
+        // The second device reads the memory that the first one locked; the array's last use is on another stream, where its memory is freed.
+        locked.prefetch(&side).expect("queued");
+        let mut locked = locked;
+        drop(locked.gpu_mut_on(&main).expect("queued"));
+        drop(locked);
+        let mut next = SmartArray::<u8, _>::uninit(LEN);
+        drop(next.gpu_overwrite_on(&main).expect("there is room once the other is gone"));
+        assert_eq!((driver::memory_in_use(0), driver::memory_in_use(1)), (0, LEN as u64));
+    });
+}

@@ -118,6 +118,8 @@ impl DeviceCore {
         // SAFETY: the context is current.
         self.context.note(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
         queue::look_around_on(self);
+        // What was let go of there may have made another device's context current.
+        self.context.enter()?;
         self.memory.trim()
     }
 
