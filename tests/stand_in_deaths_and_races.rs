@@ -104,3 +104,25 @@ fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
         assert_eq!((driver::memory_in_use(0), driver::memory_in_use(1)), (0, LEN as u64));
     });
 }
+
+#[test]
+fn threads_that_take_and_free_memory_at_once_leave_none_behind() {
+    alone("threads_that_take_and_free_memory_at_once_leave_none_behind", || {
+        let device = driver_kernels::open(Settings::new(), 1).remove(0);
+        std::thread::scope(|scope| {
+            for thread in 0..4_usize {
+                let device = &device;
+                scope.spawn(move || {
+                    let stream = device.new_stream().expect("a stream");
+                    for turn in 0..300 {
+                        let mut array = SmartArray::<u8, _>::uninit(64 + (thread + turn) % 3);
+                        drop(array.gpu_overwrite_on(&stream).expect("there is room"));
+                    }
+                });
+            }
+        });
+        device.synchronize().expect("nothing fails");
+        device.trim().expect("nothing fails");
+        assert_eq!((device.memory().in_use, driver::memory_in_use(0)), (0, 0));
+    });
+}

@@ -145,10 +145,14 @@ impl DeviceMemory {
     /// Gives memory back behind what is queued on `stream`; of devices with pools.
     pub(super) fn free(&self, Address(address): Address, stream: sys::CUstream) -> Result<(), BackendError> {
         self.known(address)?;
+        // Before the driver has it: it may give the address out again at once, to another thread, whose entry this must not be.
+        let len_bytes = self.forget(address);
         // SAFETY: the address came from `allocate` and was not freed since (`known`); whoever frees it ordered the stream behind all uses.
-        check(unsafe { sys::cuMemFreeAsync(address, stream) }, "cuMemFreeAsync")?;
-        self.forget(address);
-        Ok(())
+        check(unsafe { sys::cuMemFreeAsync(address, stream) }, "cuMemFreeAsync").inspect_err(|_| {
+            let mut held = self.held();
+            held.live.insert(address, len_bytes);
+            held.in_use_bytes += len_bytes;
+        })
     }
 
     /// Memory is freed, and drains until its last use is over: `release`. Of devices without pools.
