@@ -4,6 +4,7 @@
 #[path = "common/driver.rs"]
 mod driver_kernels;
 
+use std::sync::Barrier;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -124,5 +125,27 @@ fn threads_that_take_and_free_memory_at_once_leave_none_behind() {
         device.synchronize().expect("nothing fails");
         device.trim().expect("nothing fails");
         assert_eq!((device.memory().in_use, driver::memory_in_use(0)), (0, 0));
+    });
+}
+
+#[test]
+fn an_array_that_threads_lock_at_once_is_locked() {
+    alone("an_array_that_threads_lock_at_once_is_locked", || {
+        let device = driver_kernels::open(Settings::new(), 1).remove(0);
+        for _ in 0..2_000 {
+            let (array, start) = (matrix(1), Barrier::new(4));
+            driver::take_calls();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let _here = device.enter();
+                        start.wait();
+                        array.page_lock().expect("locked");
+                    });
+                }
+            });
+            let calls = driver::take_calls();
+            assert!(!calls.iter().any(|call| call.name == "cuMemHostUnregister"), "{calls:?}");
+        }
     });
 }

@@ -2,8 +2,8 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::backend::{DeviceKind, HostMemory, PageLock};
 use crate::element::Element;
@@ -24,6 +24,8 @@ pub(crate) struct HostBuffer {
     release: unsafe fn(NonNull<u8>, usize, usize),
     /// Set once, by `page_lock`. It goes before the memory does.
     locked: OnceLock<Locked>,
+    /// Held while pages are being locked.
+    locking: Mutex<()>,
     /// A device died in the midst of work with it: somebody holds it for good.
     is_abandoned: AtomicBool,
 }
@@ -67,9 +69,18 @@ impl HostBuffer {
         self.locked.get().is_some()
     }
 
-    /// Keeps its pages locked for as long as it lives. One that is locked already stays as it is.
-    pub(crate) fn keep_locked(&self, kind: DeviceKind, lock: Box<dyn PageLock>) {
-        let _superfluous = self.locked.set(Locked { kind, _lock: lock });
+    /// Locks its pages for as long as it lives. One that is locked already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// That of `lock`.
+    pub(crate) fn lock_pages<E>(&self, kind: DeviceKind, lock: impl FnOnce() -> Result<Box<dyn PageLock>, E>) -> Result<(), E> {
+        // One thread at a time: a second one would find the pages locked, and take them for somebody else's to unlock.
+        let _alone = self.locking.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.locked.get().is_none() {
+            let _first = self.locked.set(Locked { kind, _lock: lock()? });
+        }
+        Ok(())
     }
 
     /// Takes over the memory of a vector, of which the array is `len` elements from `offset`.
@@ -85,6 +96,7 @@ impl HostBuffer {
             len_bytes: len * size_of::<T>(),
             release: release::<T>,
             locked: OnceLock::new(),
+            locking: Mutex::new(()),
             is_abandoned: AtomicBool::new(false),
         }
     }

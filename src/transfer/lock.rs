@@ -16,7 +16,6 @@ pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
         state.host.clone()
     };
     let Some(host) = host.filter(|host| !host.is_locked()) else { return Ok(()) };
-    let locked = device.backend().page_lock(host.base(), host.len_bytes());
-    host.keep_locked(device.kind(), locked.map_err(|refusal| request.refused(device, "page-locking", &refusal))?);
-    Ok(())
+    let locked = host.lock_pages(device.kind(), || device.backend().page_lock(host.base(), host.len_bytes()));
+    locked.map_err(|refusal| request.refused(device, "page-locking", &refusal))
 }
