@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use driver_kernels::{assert_success, code, in_a_process};
 use resident::ndarray::{Array2, Ix2};
-use resident::{Error, Grid, In, InOut, Kernel, Out, SmartArray};
+use resident::{Device, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 use resident_stand_in::{self as driver, Settings};
 
 const ILLEGAL_ADDRESS: u32 = 700;
@@ -147,5 +147,35 @@ fn an_array_that_threads_lock_at_once_is_locked() {
             let calls = driver::take_calls();
             assert!(!calls.iter().any(|call| call.name == "cuMemHostUnregister"), "{calls:?}");
         }
+    });
+}
+
+#[test]
+fn a_child_of_a_fork_is_refused_and_does_not_crash() {
+    use std::os::unix::process::CommandExt;
+
+    alone("a_child_of_a_fork_is_refused_and_does_not_crash", || {
+        let device = driver_kernels::open(Settings::new(), 1).remove(0);
+        let upload = |device: &Device| -> Result<()> {
+            let array = SmartArray::<u8, _>::from(vec![1; 2 << 20]);
+            array.prefetch(&device.stream())
+        };
+        let mut there = SmartArray::<u8, _>::from(vec![1; 2 << 20]);
+        there.prefetch(&device.stream()).expect("queued");
+        device.synchronize().expect("nothing fails");
+        upload(&device).expect("in the parent");
+        device.synchronize().expect("nothing fails");
+        there.host_mut().expect("it is there").fill(2);
+        let stream = device.stream();
+        let in_child = move || match there.prefetch(&stream) {
+            Err(_refused) => Ok(()),
+            Ok(()) => Err(std::io::Error::other("a child of a fork used the GPU")),
+        };
+        let mut command = std::process::Command::new("true");
+        // A child that hangs keeps no pipe of the test open.
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this process holds the allocator's lock, since none runs anything now.
+        unsafe { command.pre_exec(in_child) };
+        assert!(command.status().expect("the child was refused").success());
     });
 }

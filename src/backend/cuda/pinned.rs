@@ -26,6 +26,8 @@ pub(super) struct PinnedStore {
     context: Arc<Context>,
     near: Near,
     limit_bytes: u64,
+    /// The process that made it. In the child of a fork neither the blocks are there, nor the threads that help to pack into them.
+    process: u32,
     state: Mutex<State>,
 }
 
@@ -46,11 +48,16 @@ unsafe impl Send for Start {}
 
 impl PinnedStore {
     pub(super) fn new(context: Arc<Context>) -> Self {
-        Self { near: Near::to(&context), context, limit_bytes: limit_bytes(), state: Mutex::default() }
+        let process = std::process::id();
+        Self { near: Near::to(&context), context, limit_bytes: limit_bytes(), process, state: Mutex::default() }
     }
 
-    /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where the bound or the system leaves no room.
+    /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where the bound or the system leaves no room, and in the child
+    /// of a fork.
     pub(super) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<Pinned> {
+        if std::process::id() != self.process {
+            return None;
+        }
         let block_bytes = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two()?;
         let start = match self.reserve(block_bytes)? {
             Some(start) => start,
