@@ -36,6 +36,7 @@ pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
 pub(super) fn is_sticky(failed: CUresult) -> bool {
     const ECC_UNCORRECTABLE: i64 = 214;
     const NVLINK_UNCORRECTABLE: i64 = 220;
+    const CONTAINED: i64 = 226;
     const ILLEGAL_ADDRESS: i64 = 700;
     const LAUNCH_TIMEOUT: i64 = 702;
     const CONTEXT_IS_DESTROYED: i64 = 709;
@@ -44,10 +45,17 @@ pub(super) fn is_sticky(failed: CUresult) -> bool {
     const LAUNCH_FAILED: i64 = 719;
     const TENSOR_MEMORY_LEAK: i64 = 721;
     const MPS_CLIENT_TERMINATED: i64 = 810;
+    const EXTERNAL_DEVICE: i64 = 911;
     matches!(
         failed as i64,
-        ECC_UNCORRECTABLE | NVLINK_UNCORRECTABLE | ILLEGAL_ADDRESS | LAUNCH_TIMEOUT | CONTEXT_IS_DESTROYED | ASSERT | HARDWARE_STACK_ERROR
-            ..=LAUNCH_FAILED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED
+        ECC_UNCORRECTABLE
+            | NVLINK_UNCORRECTABLE
+            | CONTAINED
+            | ILLEGAL_ADDRESS
+            | LAUNCH_TIMEOUT
+            | CONTEXT_IS_DESTROYED
+            | ASSERT
+            | HARDWARE_STACK_ERROR..=LAUNCH_FAILED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED | EXTERNAL_DEVICE
     )
 }
 
