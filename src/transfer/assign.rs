@@ -14,6 +14,7 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Touch};
 use crate::storage::{Ranges, Selection, State, Storage, Strided, copies_between};
+use crate::sync::ShortGuard;
 
 /// Where the destination is to be newest afterwards.
 #[derive(Clone, Copy, Debug)]
@@ -266,19 +267,16 @@ fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyPart;
 
 fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
     let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let neighbour = neighbour(from, stream)?;
-    let is_neighbour = neighbour.is_some();
     let mut own = None;
-    let (place, depends) = match neighbour {
-        Some(found) => found,
+    let (mut state, place, depends, is_neighbour) = match neighbour(from, stream)? {
+        Some((state, place, depends)) => (state, place, depends, true),
         None => {
             let mut depends = Dependencies::new();
             let acquired = own.insert(acquire_on(from, stream, Access::Read, &mut depends)?);
-            (acquired.place, depends)
+            (from.storage.lock(), acquired.place, depends, false)
         }
     };
     let position = {
-        let mut state = from.storage.lock();
         let source = state.slot(place).device.clone();
         let work = CopyWork {
             may_read_between: false,
@@ -296,6 +294,7 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
         if is_neighbour {
             source.visited_by(stream.core(), position);
         }
+        drop(state);
         position
     };
     if is_neighbour {
@@ -311,9 +310,9 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
     Ok(())
 }
 
-/// The device that the contents are copied from directly, if `stream`'s own does not hold them, and the work there that may still fail. One look:
-/// between two a failure could be taken in.
-fn neighbour(from: &Request<'_>, stream: &Stream) -> Result<Option<(Place, Dependencies)>> {
+/// The device that the contents are copied from directly, if `stream`'s own does not hold them, and the work there that may still fail. One look, with the
+/// lock held until the copy is queued: between two a failure could be taken in, or the copy give way to others.
+fn neighbour<'a>(from: &Request<'a>, stream: &Stream) -> Result<Option<(ShortGuard<'a, State>, Place, Dependencies)>> {
     let mut state = from.storage.lock();
     state.reconcile(from.storage.space());
     if state.find_place(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
@@ -321,7 +320,9 @@ fn neighbour(from: &Request<'_>, stream: &Stream) -> Result<Option<(Place, Depen
     }
     let reaches = |device: &Device| stream.device_ref().backend().reaches(&**device.backend());
     let found = state.devices().find(|(place, device)| from.is_valid(&state, *place) && reaches(device)).map(|(place, _)| place);
-    found.map(|place| Ok((place, read_selection_behind(from, &state, stream, place)?))).transpose()
+    let Some(place) = found else { return Ok(None) };
+    let depends = read_selection_behind(from, &state, stream, place)?;
+    Ok(Some((state, place, depends)))
 }
 
 fn read_selection_behind(from: &Request<'_>, state: &State, stream: &Stream, place: Place) -> Result<Dependencies> {

@@ -70,15 +70,6 @@ impl Request<'_> {
         }
     }
 
-    /// The copy that was to be read was withdrawn while its reading was prepared; the contents are elsewhere.
-    pub(super) fn source_failed(&self, device: &Device) -> Error {
-        Error::Backend {
-            device: Text::new(device.name()),
-            operation: Text::new(format!("{} of {} at {}", self.operation, self.storage.named(), self.site)),
-            cause: Text::new("its copy failed to arrive; nothing was queued"),
-        }
-    }
-
     pub(super) fn inside_kernel(&self, waits_for: &str) -> Error {
         Error::InsideKernel {
             operation: Text::new(format!("{} of {}", self.operation, self.storage.named())),

@@ -154,8 +154,11 @@ impl Snapshot {
     fn take_device(&mut self, request: &Request<'_>, stream: Option<&Stream>, place: Place, regions: &Regions, parts: Parts) -> Result<()> {
         let mut state = request.storage.lock();
         if !state.holds(place, regions) {
+            // It gave way to others, or failed to arrive: what another place has comes by way of the host.
             request.plan(&state, Place::HOST, Access::Read)?;
-            return Err(request.source_failed(&state.slot(place).device));
+            drop(state);
+            let selected = crate::storage::Selection::Boxes(regions.clone());
+            return self.take_host(&Request { selection: &selected, ..*request }, &parts);
         }
         let own = stream.filter(|stream| *stream.device_ref() == state.slot(place).device).cloned();
         let stream = own.unwrap_or_else(|| request.download_stream(&state, place, regions));

@@ -181,3 +181,62 @@ fn arguments_in_opposite_orders_on_two_threads_do_not_wait_for_each_other() {
         in_order(&devices);
     });
 }
+
+/// Two devices, the first with room for one array and a half.
+fn devices_with_little_room() -> [Device; 2] {
+    let seeded = || Emulation::new().seed(thread_rng().r#gen());
+    [Device::emulated(seeded().memory(LEN as u64 * 6)), Device::emulated(seeded())]
+}
+
+/// Wants room on the first device, where others have to give way. It may have to do without.
+fn crowd(devices: &[Device; 2]) {
+    let more = SmartArray::from(vec![1_u32; LEN]);
+    let refused = more.prefetch(&devices[0].stream()).err();
+    assert!(matches!(refused, None | Some(Error::OutOfMemory { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_copy_that_is_about_to_be_read_on_another_device_does_not_give_way() {
+    explore::interleavings(INTERLEAVINGS, || {
+        let devices = devices_with_little_room();
+        let source = Arc::new(SmartArray::from((0..LEN as u32).collect::<Vec<_>>()));
+        source.prefetch(&devices[0].stream()).unwrap();
+        let crowding = devices.clone();
+        let threads = [thread::spawn(move || crowd(&crowding)), {
+            let (source, devices) = (Arc::clone(&source), devices.clone());
+            thread::spawn(move || {
+                let mut copy = SmartArray::uninit(LEN);
+                copy.assign_on(&devices[1].stream(), &*source).unwrap();
+                assert_eq!(copy.host().unwrap().to_vec(), (0..LEN as u32).collect::<Vec<_>>());
+            })
+        }];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        drop(source);
+        in_order(&devices);
+    });
+}
+
+#[test]
+fn a_snapshot_of_a_copy_that_gives_way_meanwhile_is_taken_from_another() {
+    explore::interleavings(INTERLEAVINGS, || {
+        let devices = devices_with_little_room();
+        let array = Arc::new(half_and_half(&devices[0].stream()));
+        array.prefetch_host().unwrap();
+        let threads = [
+            {
+                let (array, devices) = (Arc::clone(&array), devices.clone());
+                thread::spawn(move || {
+                    look(&array, &devices);
+                    crowd(&devices);
+                })
+            },
+            {
+                let (array, devices) = (Arc::clone(&array), devices.clone());
+                thread::spawn(move || snapshot(&array, &devices))
+            },
+        ];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        drop(array);
+        in_order(&devices);
+    });
+}
