@@ -179,3 +179,21 @@ fn a_child_of_a_fork_is_refused_and_does_not_crash() {
         assert!(command.status().expect("the child was refused").success());
     });
 }
+
+#[test]
+fn a_device_that_waits_for_a_dead_one_lives() {
+    alone("a_device_that_waits_for_a_dead_one_lives", || {
+        let devices = driver_kernels::open(Settings::new().devices(2).seed(7), 2);
+        let (dying, living) = (devices[0].stream(), devices[1].stream());
+        let mut root = matrix(1);
+        broken().launch_on(&dying, Grid::cover(64), (1, &mut root)).expect("queued");
+        let event = dying.record().expect("recorded");
+        let (source, mut made) = (matrix(1), SmartArray::<u32, Ix2>::uninit((8, 8)));
+        assert!(matches!(dying.synchronize(), Err(Error::DeviceLost { .. })));
+        // A driver may tell the death of either device where a call concerns both.
+        driver::fail_nth("cuStreamWaitEvent", 1, ILLEGAL_ADDRESS);
+        assert!(matches!(living.wait(&event), Err(Error::Backend { .. })));
+        plus().launch_on(&living, Grid::cover(64), (1, &source, &mut made)).expect("the other device lives");
+        assert_eq!(made.host().expect("the other device lives").sum(), 2 * 64);
+    });
+}

@@ -13,6 +13,11 @@ pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendE
     }
 }
 
+/// The same for calls that concern two contexts, of which the driver may tell either's death. That of the stream's own shows at the next call.
+pub(super) fn check_between(result: CUresult, call: &'static str) -> Result<(), BackendError> {
+    check(result, call).map_err(|refusal| BackendError { kind: BackendErrorKind::Driver { code: result as i64 }, ..refusal })
+}
+
 /// The same for cudarc's own wrappers.
 pub(super) fn checked<T>(result: Result<T, DriverError>, call: &'static str) -> Result<T, BackendError> {
     result.map_err(|DriverError(failed)| refusal(failed, call))

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemorytype};
 
-use super::call::check;
+use super::call::{check, check_between};
 use super::shape::{self, Shape};
 use crate::backend::{BackendError, CopyPart};
 
@@ -86,7 +86,7 @@ unsafe fn line(target: Target, source: End, destination: End, shape: Shape) -> R
             let (peer, own) = (peer.unwrap_or(target.context), own.unwrap_or(target.context));
             // SAFETY: as above; both contexts are retained by their devices.
             let result = unsafe { sys::cuMemcpyPeerAsync(to + shape.destination, own, from + shape.source, peer, len, stream) };
-            check(result, "cuMemcpyPeerAsync")
+            check_between(result, "cuMemcpyPeerAsync")
         }
         (End::Host(_), End::Host(_)) => Err(super::call::invalid("copy", "both ends are on the host".to_owned())),
     }
@@ -190,7 +190,7 @@ unsafe fn between(target: Target, source: End, destination: End, shape: Shape) -
         Depth: shape.depth as usize,
     };
     // SAFETY: as in `plane`.
-    check(unsafe { sys::cuMemcpy3DPeerAsync(&raw const copy, target.stream) }, "cuMemcpy3DPeerAsync")
+    check_between(unsafe { sys::cuMemcpy3DPeerAsync(&raw const copy, target.stream) }, "cuMemcpy3DPeerAsync")
 }
 
 /// An end as the driver's descriptions name it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUresult};
 
-use super::call::{check, checked};
+use super::call::{check, check_between, checked};
 use super::context::Context;
 use super::queue::QueueCore;
 use crate::backend::{BackendError, BackendErrorKind, Position, QueueId, RawEvent};
@@ -92,10 +92,12 @@ impl DriverEvent {
         self.store.context.note(check(unsafe { sys::cuEventRecord(self.handle.0, stream) }, "cuEventRecord"))
     }
 
-    /// Lets `stream` wait for it; the stream's context is current.
-    pub(super) fn hold_up(&self, stream: sys::CUstream) -> Result<(), BackendError> {
+    /// Lets `stream` wait for it; the stream's context is current, which may be another than the event's.
+    pub(super) fn hold_up(&self, stream: sys::CUstream, context: sys::CUcontext) -> Result<(), BackendError> {
         // SAFETY: as in `record`; a wait may be for an event of another context.
-        check(unsafe { sys::cuStreamWaitEvent(stream, self.handle.0, 0) }, "cuStreamWaitEvent")
+        let outcome = unsafe { sys::cuStreamWaitEvent(stream, self.handle.0, 0) };
+        let is_own = self.store.context.cudarc().cu_ctx() == context;
+        if is_own { check(outcome, "cuStreamWaitEvent") } else { check_between(outcome, "cuStreamWaitEvent") }
     }
 
     /// Whether it is past. An error is one of the context.

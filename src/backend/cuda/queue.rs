@@ -423,7 +423,7 @@ impl QueueCore {
     fn hold_up(self: &Arc<Self>, other: &CudaStream) -> Result<(), BackendError> {
         let event = self.note(self.record(false))?;
         enter_of(other.context())?;
-        event.driver_event().hold_up(other.cu_stream())
+        event.driver_event().hold_up(other.cu_stream(), other.context().cu_ctx())
     }
 }
 
@@ -567,7 +567,8 @@ impl Queue for CudaQueue {
         let other = event.queue_core();
         let after = if Arc::ptr_eq(other, &self.0) { After::Nothing } else { other.to_be_done_first(event.position()) };
         let mut line = self.0.line();
-        self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream()))?;
+        let own = self.0.device.context().cudarc().cu_ctx();
+        self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream(), own))?;
         // Whoever waits for this stream waits for that too.
         let position = self.0.draw(&mut line);
         line.push(Flight { position, depends: Dependencies::new(), after, loss: FailureKind::Copy });
