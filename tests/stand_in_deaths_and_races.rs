@@ -197,3 +197,26 @@ fn a_device_that_waits_for_a_dead_one_lives() {
         assert_eq!(made.host().expect("the other device lives").sum(), 2 * 64);
     });
 }
+
+#[test]
+fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
+    alone("memory_of_which_others_locked_a_part_is_not_taken_for_locked", || {
+        const LEN: usize = 1 << 16;
+        let device = driver_kernels::open(Settings::new(), 1).remove(0);
+        let _here = device.enter();
+        device.cuda_context().expect("a GPU").bind_to_thread().expect("its context");
+        for locked_bytes in [LEN / 2, LEN] {
+            let array = SmartArray::<u8, _>::from(vec![5; LEN]);
+            let start = array.host().expect("it is there").as_ptr().cast_mut();
+            // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+            let outcome = unsafe { cudarc::driver::sys::cuMemHostRegister_v2(start.cast(), locked_bytes, 1) };
+            assert_eq!(outcome, cudarc::driver::sys::CUresult::CUDA_SUCCESS);
+            assert_eq!(array.page_lock().is_ok(), locked_bytes == LEN);
+            array.prefetch(&device.stream()).expect("staged, or read where it is");
+            device.synchronize().expect("nothing fails");
+            // SAFETY: registered above, and nothing uses it any more.
+            let outcome = unsafe { cudarc::driver::sys::cuMemHostUnregister(start.cast()) };
+            assert_eq!(outcome, cudarc::driver::sys::CUresult::CUDA_SUCCESS);
+        }
+    });
+}

@@ -22,7 +22,8 @@ unsafe impl Send for Registered {}
 unsafe impl Sync for Registered {}
 
 impl Registered {
-    /// Locks the pages of some memory, for all devices. What others locked already is used as it is, and left to them.
+    /// Locks the pages of some memory, for all devices. What others locked already is used as it is, and left to them; all of it must be then, since the
+    /// driver copies nothing that lies half in locked memory.
     pub(super) fn lock(context: &Arc<Context>, start: *mut u8, len_bytes: usize) -> Result<Self, BackendError> {
         const PORTABLE: u32 = 1;
         context.enter()?;
@@ -30,11 +31,23 @@ impl Registered {
         let outcome = unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) };
         let start = match outcome {
             CUresult::CUDA_SUCCESS => start,
-            CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED => std::ptr::null_mut(),
+            CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED if is_locked(start) && is_locked(start.wrapping_add(len_bytes - 1)) => {
+                std::ptr::null_mut()
+            }
             other => return context.note(Err(refusal(other, "cuMemHostRegister"))),
         };
         Ok(Self { context: Arc::clone(context), start })
     }
+}
+
+/// Whether the driver knows the page at this address. The context is current.
+fn is_locked(address: *const u8) -> bool {
+    const HOST: u32 = 1;
+    let mut kind = 0_u32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    // SAFETY: the driver writes one 32-bit number; the address is a name to it, which it does not follow.
+    let asked = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address as sys::CUdeviceptr) };
+    asked == CUresult::CUDA_SUCCESS && kind == HOST
 }
 
 impl PageLock for Registered {}
