@@ -7,6 +7,9 @@ impl Device {
     /// The NVIDIA GPU with this number, as the driver counts (`CUDA_VISIBLE_DEVICES` renumbers them). It is opened at the first call and kept; its
     /// primary context is the one that the CUDA runtime, cuBLAS and PyTorch use too.
     ///
+    /// Calls of this library leave that context current on the thread, as cudarc's do: code on the CUDA runtime that works on another GPU sets its device
+    /// again.
+    ///
     /// ```
     /// use resident::Device;
     ///

@@ -242,8 +242,14 @@ impl StreamCore {
             return false;
         }
         let log = self.log.lock();
-        let untold = failure::first_between(self.id(), log.told_upto, tail);
-        untold.is_none_or(|(position, record)| record.inherited || log.told.contains(&position))
+        let mut after = log.told_upto;
+        while let Some((position, record)) = failure::first_between(self.id(), after, tail) {
+            if !record.inherited && !log.told.contains(&position) {
+                return false;
+            }
+            after = position;
+        }
+        true
     }
 
     /// A failure that some other call has just returned is not returned again by `synchronize`.

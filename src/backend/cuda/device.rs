@@ -14,8 +14,9 @@ use super::context::Context;
 use super::event::EventStore;
 use super::memory::{self, DeviceMemory};
 use super::pinned::PinnedStore;
-use super::queue::{self, CudaQueue, QueueCore};
+use super::queue::CudaQueue;
 use super::registered::Registered;
+use super::stream::{self, QueueCore};
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded, MemoryUsage, PageLock,
     Program, Queue, scope,
@@ -117,7 +118,7 @@ impl DeviceCore {
         self.context.enter()?;
         // SAFETY: the context is current.
         self.context.note(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
-        queue::look_around_on(self);
+        stream::look_around_on(self);
         // What was let go of there may have made another device's context current.
         self.context.enter()?;
         self.memory.trim()
@@ -180,7 +181,7 @@ impl Backend for CudaDevice {
 
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
         // Streams that nobody has any more can go once they are known to be done.
-        queue::look_around_on(&self.0);
+        stream::look_around_on(&self.0);
         self.default_queue()
     }
 
@@ -211,7 +212,7 @@ impl Backend for CudaDevice {
     fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         if !self.0.pinned.keeps(len_bytes) {
             // What is over gives some back: locking more pages takes far longer than to look.
-            queue::look_around_on(&self.0);
+            stream::look_around_on(&self.0);
         }
         self.0.pinned.take(len_bytes).map(|pinned| Arc::new(pinned) as Arc<dyn HostMemory>)
     }

@@ -10,7 +10,7 @@ use cudarc::driver::sys::{self, CUresult};
 
 use super::call::{check, check_between, checked};
 use super::context::Context;
-use super::queue::QueueCore;
+use super::stream::QueueCore;
 use crate::backend::{BackendError, BackendErrorKind, Position, QueueId, RawEvent};
 
 /// Events of one device that nobody uses.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `library`, `call`, `context` | the driver's libraries, its results, one GPU's primary context |
 //! | `device`, `queue`, `event` | the three traits of [`super`] |
+//! | `stream`, `clearing` | what a stream's handles share: positions and what is in flight; what of it is over |
 //! | `submit` | work as it reaches a stream: checked, queued, entered |
 //! | `flight` | what is remembered of work in flight; plain data |
 //! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
@@ -25,6 +26,7 @@
 //! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, programs).
 
 mod call;
+mod clearing;
 mod code;
 mod context;
 mod copy;
@@ -41,6 +43,7 @@ mod pinned;
 mod queue;
 mod registered;
 mod shape;
+mod stream;
 mod submit;
 mod watch;
 

@@ -11,7 +11,7 @@ use super::copy::{self, End, Target};
 use super::device::CudaDevice;
 use super::flight::{After, Descent, Flight, Landing, Name, descent};
 use super::pinned::Plain;
-use super::queue::{Line, QueueCore};
+use super::stream::{Line, QueueCore};
 use super::{fill, launch, shape};
 use crate::backend::{
     BackendError, BackendErrorKind, Code, CopyPart, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork,

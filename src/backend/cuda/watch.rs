@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use super::queue::QueueCore;
+use super::stream::QueueCore;
 use crate::backend::{BackendError, BackendErrorKind, Position};
 
 /// The first pause between two looks; it doubles while nothing happens.
