@@ -119,6 +119,8 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn trim(&self) -> Result<(), BackendError>;
     /// Allocations that would bring the bytes in use above this are refused from now on. What is in use stays.
     fn set_memory_limit(&self, len_bytes: u64);
+    /// What allocations are bounded by, where they are.
+    fn memory_limit(&self) -> Option<u64>;
     /// What the device calls itself, as in `NVIDIA H200`.
     fn model(&self) -> String;
     /// The byte pattern with which the layers above fill copies that became stale, if this device wants that.
@@ -146,7 +148,7 @@ pub(crate) trait PageLock: Debug + Send + Sync + 'static {}
 pub(crate) trait Queue: Debug + Send + Sync + 'static {
     fn id(&self) -> QueueId;
     /// Takes memory, usable by work submitted to this queue from now on, and by other queues that wait for an event recorded here
-    /// afterwards. `len_bytes` is above zero. Its contents are initialised (zeros or the poison pattern) but unspecified.
+    /// afterwards. `len_bytes` is above zero. Its contents are unspecified: zeros, poison, or what stood there before, of this process. They are plain bytes to any code on the host.
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
     /// Gives memory back behind everything queued here so far.
     fn free(&self, address: Address) -> Result<Position, BackendError>;

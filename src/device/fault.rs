@@ -12,7 +12,7 @@ pub(crate) fn call_error(device: &Device, object: &str, operation: &str, refusal
         BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
             array: Text::new(object),
             device: Text::new(device.name()),
-            shortage: Arc::new(Shortage { requested, free, in_use: device.memory().in_use }),
+            shortage: Arc::new(Shortage { requested, free, in_use: device.memory().in_use, limit: device.backend().memory_limit() }),
         },
         _ => backend_error(&device.name(), operation, refusal),
     }

@@ -20,6 +20,16 @@ pub struct Shortage {
     pub free: u64,
     /// Held by live arrays of this library.
     pub in_use: u64,
+    /// The most that may be held there, by this library or at all, where that is bounded: `free` counts up to it then.
+    pub limit: Option<u64>,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { free, in_use, limit, .. } = *self;
+        write!(f, "{free} are free and {in_use} are held by live arrays")?;
+        limit.map_or(Ok(()), |limit| write!(f, ", of {limit} that may be held there"))
+    }
 }
 
 /// Why an operation was not done.
@@ -200,9 +210,8 @@ impl fmt::Display for Error {
             Self::NoDevice { wanted, reason } => write!(f, "no device for {wanted}: {reason}"),
             Self::OutOfMemory { array, device, shortage } => write!(
                 f,
-                "out of memory: {array} needs {} bytes on {device}, where {} are free and {} are held by live arrays; \
-                 drop arrays that are not needed there, or work on parts",
-                shortage.requested, shortage.free, shortage.in_use
+                "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are not needed there, or work on parts",
+                shortage.requested
             ),
             Self::Uninitialised { array, operation, part } => write!(
                 f,

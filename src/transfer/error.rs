@@ -91,7 +91,7 @@ pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
     Error::OutOfMemory {
         array: Text::new(array),
         device: Text::new("the host"),
-        shortage: Arc::new(Shortage { requested, free: 0, in_use: 0 }),
+        shortage: Arc::new(Shortage { requested, ..Shortage::default() }),
     }
 }
 

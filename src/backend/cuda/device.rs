@@ -197,6 +197,10 @@ impl Backend for CudaDevice {
         self.0.memory.set_limit(len_bytes);
     }
 
+    fn memory_limit(&self) -> Option<u64> {
+        self.0.memory.limit_bytes()
+    }
+
     fn model(&self) -> String {
         checked(self.0.context.cudarc().name(), "cuDeviceGetName").unwrap_or_else(|_| "a GPU that does not tell its name".to_owned())
     }

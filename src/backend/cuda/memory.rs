@@ -236,6 +236,10 @@ impl DeviceMemory {
         MemoryUsage { in_use: own + lent, pooled }
     }
 
+    pub(super) fn limit_bytes(&self) -> Option<u64> {
+        self.held().limit_bytes
+    }
+
     /// From now on no more than so much may be in use. What is, stays.
     pub(super) fn set_limit(&self, limit_bytes: u64) {
         self.held().limit_bytes = Some(limit_bytes);

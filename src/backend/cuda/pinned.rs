@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
@@ -17,7 +18,7 @@ use crate::backend::{BackendError, DeviceKind, HostMemory};
 /// The smallest block.
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
 
-/// Bounds what is page-locked, in bytes.
+/// Bounds what is page-locked for all devices together, in bytes.
 const VARIABLE: &str = "RESIDENT_PINNED_MAX";
 
 /// Page-locked memory of one device.
@@ -36,7 +37,15 @@ struct State {
     /// Blocks that nobody uses, by length.
     kept: BTreeMap<u64, Vec<Start>>,
     kept_bytes: u64,
-    locked_bytes: u64,
+}
+
+/// What is page-locked for staging in this process, for all devices together.
+static LOCKED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts so many bytes more as locked, unless that is above the bound.
+fn count(block_bytes: u64, limit_bytes: u64) -> bool {
+    let within = |locked: u64| locked.checked_add(block_bytes).filter(|locked| *locked <= limit_bytes);
+    LOCKED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
 }
 
 /// Where a block starts.
@@ -81,14 +90,15 @@ impl PinnedStore {
             state.kept_bytes -= block_bytes;
             return Some(Some(start));
         }
-        while state.locked_bytes + block_bytes > self.limit_bytes {
-            let Some(start) = state.take_any() else { break };
-            given_back.push(start);
-        }
-        let has_room = state.locked_bytes + block_bytes <= self.limit_bytes;
-        if has_room {
-            state.locked_bytes += block_bytes;
-        }
+        let has_room = loop {
+            if count(block_bytes, self.limit_bytes) {
+                break true;
+            }
+            match state.take_any() {
+                Some(start) => given_back.push(start),
+                None => break false,
+            }
+        };
         drop(state);
         self.free_all(given_back);
         has_room.then_some(None)
@@ -107,7 +117,7 @@ impl PinnedStore {
             check(unsafe { sys::cuMemHostAlloc(&raw mut start, block_bytes as usize, PORTABLE) }, "cuMemHostAlloc")
         });
         if outcome.is_err() || start.is_null() {
-            self.state().locked_bytes -= block_bytes;
+            LOCKED_BYTES.fetch_sub(block_bytes, Ordering::Relaxed);
             return None;
         }
         // SAFETY: so many bytes were just allocated and nobody else knows of them.
@@ -152,7 +162,7 @@ impl State {
         let block_bytes = *largest.key();
         let start = largest.get_mut().pop()?;
         self.kept_bytes -= block_bytes;
-        self.locked_bytes -= block_bytes;
+        LOCKED_BYTES.fetch_sub(block_bytes, Ordering::Relaxed);
         Some(start)
     }
 }

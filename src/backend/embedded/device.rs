@@ -200,6 +200,10 @@ impl Backend for EmbeddedDevice {
         self.core.memory.set_limit(len_bytes);
     }
 
+    fn memory_limit(&self) -> Option<u64> {
+        self.core.memory.limit().map(|(limit_bytes, _)| limit_bytes)
+    }
+
     fn model(&self) -> String {
         "embedded device".to_owned()
     }

@@ -78,7 +78,20 @@ fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     const WRITABLE_BY_OTHERS: u32 = 0o022;
-    fs::metadata(folder).is_ok_and(|folder| folder.is_dir() && folder.permissions().mode() & WRITABLE_BY_OTHERS == 0)
+    let is_private = |folder: &fs::Metadata| folder.is_dir() && is_own(folder) && folder.permissions().mode() & WRITABLE_BY_OTHERS == 0;
+    fs::metadata(folder).is_ok_and(|folder| is_private(&folder))
+}
+
+/// Made by the user that this process runs for: another one's folder holds what another one wrote.
+#[cfg(target_os = "linux")]
+fn is_own(folder: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(folder) == rustix::process::geteuid().as_raw()
+}
+
+/// Who that is is not asked elsewhere.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_own(_folder: &fs::Metadata) -> bool {
+    true
 }
 
 #[cfg(not(unix))]

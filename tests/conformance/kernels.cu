@@ -1,0 +1,47 @@
+// The kernels of the suite. A gate is time: a tenth of a second, since the host cannot hold a kernel back.
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+__device__ u64 index() { return blockIdx.x * (u64)blockDim.x + threadIdx.x; }
+
+__device__ void pass_time() {
+    long long start = clock64();
+    while (clock64() - start < 150000000) { }
+}
+
+extern "C" __global__ void add(u32 k, u32 *x, u64 len) {
+    u64 i = index();
+    if (i < len) x[i] += k;
+}
+
+extern "C" __global__ void plus(u32 k, const u32 *x, u32 *y, u64 len) {
+    u64 i = index();
+    if (i < len) y[i] = x[i] + k;
+}
+
+extern "C" __global__ void accumulate(const u32 *x, u32 *y, u64 len) {
+    u64 i = index();
+    if (i < len) y[i] += x[i];
+}
+
+extern "C" __global__ void gated(u64 gate, u32 *x, u64 len) {
+    u64 i = index();
+    pass_time();
+    if (i < len) x[i] += 1;
+}
+
+extern "C" __global__ void gated_copy(u64 gate, const u32 *x, u32 *y, u64 len) {
+    u64 i = index();
+    pass_time();
+    if (i < len) y[i] = x[i];
+}
+
+extern "C" __global__ void add_sized(u32 k, resident::View2<u32> x) {
+    long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y, column = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (x.contains(row, column)) x(row, column) += k;
+}
+
+extern "C" __global__ void copy_sized(resident::View2<const u32> x, resident::View2<u32> y) {
+    long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y, column = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (y.contains(row, column)) y(row, column) = x(row, column);
+}
