@@ -81,7 +81,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     acquire(launch, &selections, stream, &mut work, &mut acquired)?;
     let submitted = stream.queue().submit(Work::Launch(work));
     let position = submitted.map_err(|refusal| refused(launch, stream, &refusal))?;
-    mark(launch, &selections, stream, acquired, position);
+    mark(launch, &selections, stream, &mut acquired, position);
     Ok(())
 }
 
@@ -119,7 +119,7 @@ fn acquire<'a>(
 
 /// Enters the launch in its arguments, and takes one event for all of them where others than this stream may have to wait.
 #[inline]
-fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired: SmallVec<[Acquired<'_>; 6]>, position: Position) {
+fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired: &mut [Acquired<'_>], position: Position) {
     let mut avoided = Flow::default();
     let mut is_worth_an_event = false;
     let mut parts = selections.iter();
@@ -127,14 +127,12 @@ fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired:
         let access = array.access;
         let selection = array.selection(&mut parts);
         let spared = spared(selection.len_bytes(array.storage.space()), acquired.copied_bytes);
-        let marked = if array.is_whole {
-            transfer::mark_whole_launched(array.storage, stream, acquired, access, position, spared)
-        } else {
-            Err(acquired)
+        let marked =
+            if array.is_whole { transfer::mark_whole_launched(array.storage, stream, acquired, access, position, spared) } else { None };
+        is_worth_an_event |= match marked {
+            Some(is_worth_an_event) => is_worth_an_event,
+            None => transfer::mark_launched(&launch.request(array, selection), stream, acquired, access, position, spared),
         };
-        is_worth_an_event |= marked.unwrap_or_else(|acquired| {
-            transfer::mark_launched(&launch.request(array, selection), stream, acquired, access, position, spared)
-        });
         avoided += spared;
     }
     stream.device_ref().count_avoided(avoided);

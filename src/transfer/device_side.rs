@@ -49,8 +49,8 @@ impl<'a> Acquired<'a> {
 
     /// Its use is marked, with the lock held.
     #[inline]
-    fn release(self, state: &mut State) {
-        if let Some(pin) = self.pin {
+    fn release(&mut self, state: &mut State) {
+        if let Some(pin) = self.pin.take() {
             state.unpin();
             std::mem::forget(pin);
         }
@@ -246,7 +246,7 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
-    let acquired = match at_hand(request, &state, stream, access, &mut depends) {
+    let mut acquired = match at_hand(request, &state, stream, access, &mut depends) {
         Some(there) => Acquired::pinned(request.storage, &mut state, there, 0),
         None => {
             drop(state);
@@ -312,7 +312,7 @@ fn enter_foreign(
     request: &Request<'_>,
     state: &mut State,
     stream: &Stream,
-    acquired: Acquired<'_>,
+    mut acquired: Acquired<'_>,
     access: Access,
     (at, work): (At, Position),
 ) {
@@ -351,7 +351,7 @@ fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquir
 }
 
 /// Enters a use that was queued at `at`, and its effect.
-pub(crate) fn mark(request: &Request<'_>, stream: &Stream, acquired: Acquired<'_>, access: Access, at: At) {
+pub(crate) fn mark(request: &Request<'_>, stream: &Stream, mut acquired: Acquired<'_>, access: Access, at: At) {
     if request.is_empty() {
         return;
     }
@@ -364,7 +364,7 @@ pub(crate) fn mark(request: &Request<'_>, stream: &Stream, acquired: Acquired<'_
 pub(crate) fn mark_launched(
     request: &Request<'_>,
     stream: &Stream,
-    acquired: Acquired<'_>,
+    acquired: &mut Acquired<'_>,
     access: Access,
     position: Position,
     spared: Flow,
@@ -379,28 +379,26 @@ pub(crate) fn mark_launched(
     state.is_worth_events()
 }
 
-/// As `mark_launched` for a whole array, without a request, where nothing changes but the mark; the use again if there is more to do: nothing was done
-/// then.
+/// As `mark_launched` for a whole array, without a request, where nothing changes but the mark; `None` if there is more to do: nothing was done then.
 #[inline]
-pub(crate) fn mark_whole_launched<'a>(
+pub(crate) fn mark_whole_launched(
     storage: &Storage,
     stream: &Stream,
-    acquired: Acquired<'a>,
+    acquired: &mut Acquired<'_>,
     access: Access,
     position: Position,
     spared: Flow,
-) -> Result<bool, Acquired<'a>> {
+) -> Option<bool> {
     let mut state = storage.lock();
     if !state.mark_whole(stream, acquired.place, access, position) {
-        drop(state);
-        return Err(acquired);
+        return None;
     }
     acquired.release(&mut state);
     state.traffic_mut().avoided += spared;
     if access != Access::Read {
         storage.forget_known();
     }
-    Ok(state.is_worth_events())
+    Some(state.is_worth_events())
 }
 
 pub(super) fn enter(request: &Request<'_>, state: &mut State, stream: &Stream, place: Place, access: Access, at: At) {
