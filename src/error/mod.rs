@@ -88,7 +88,7 @@ pub enum Error {
         /// Why it failed.
         cause: Text,
     },
-    /// A device died.
+    /// A device died. Any call that reaches a device may return this, also where its own list of errors names only `Backend`.
     #[non_exhaustive]
     DeviceLost {
         /// The device.

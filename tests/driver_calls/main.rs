@@ -93,6 +93,8 @@ pairs! {
     four_streams_with_a_shared_input,
     four_bytes_after_a_kernel,
     up_and_down_page_locked,
+    up_and_down_at_once,
+    a_face_of_a_cube_changed_between_launches,
     up_and_down_ordinary,
     one_row_changed_between_launches,
     a_pipeline_of_kernels,

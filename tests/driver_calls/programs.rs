@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use resident::cudarc::driver::{CudaSlice, CudaStream};
-use resident::ndarray::{Array1, Array2, Ix1, s};
+use resident::ndarray::{Array1, Array2, Array3, Ix1, s};
 use resident::{Device, Grid, SmartArray, Stream};
 
 use crate::{Pair, kernels, twin};
@@ -186,6 +186,81 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
             ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slice by events"),
             ("cuCtxGetCurrent", -2, "with those calls"),
         ],
+    }
+}
+
+pub(crate) fn up_and_down_at_once() -> Pair {
+    let device = gpu();
+    let _here = device.enter();
+    let (up, down) = (device.new_stream().expect("a stream"), device.new_stream().expect("a stream"));
+    let (mut rising, mut falling) = (SmartArray::from(vec![1.0_f32; 1 << 21]), SmartArray::from(vec![2.0_f32; 1 << 21]));
+    [&rising, &falling].into_iter().for_each(|array| array.page_lock().expect("locked pages"));
+    let ours = move || {
+        drop(rising.host_mut().expect("the host's"));
+        drop(falling.gpu_mut_on(&down).expect("the device's"));
+        rising.prefetch(&up).expect("an upload");
+        assert!(falling.host().expect("a download")[5] > 0.0);
+        up.synchronize().expect("a wait");
+    };
+    let context = twin::context();
+    let (up, down) = (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
+    let (mut above, below) = (twin::zeros(&up, 1 << 21), twin::zeros(&down, 1 << 21));
+    let pinned = || {
+        // SAFETY: written before it is read.
+        let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
+        pinned.as_mut_slice().expect("idle").fill(1.0);
+        pinned
+    };
+    let (rising, mut falling) = (pinned(), pinned());
+    let by_hand = move || {
+        up.memcpy_htod(&rising, &mut above).expect("a copy");
+        down.memcpy_dtoh(&below, &mut falling).expect("a copy");
+        down.synchronize().expect("a wait");
+        up.synchronize().expect("a wait");
+    };
+    Pair {
+        name: "8 MiB up and 8 MiB down at once, page-locked",
+        ours: Box::new(ours),
+        twin: Box::new(by_hand),
+        extra: &[
+            ("cuEventRecord", 1, "what was asked for ahead of its use takes an event, so that a later user waits for nothing more"),
+            ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slices by events"),
+            ("cuCtxGetCurrent", -1, "with those calls"),
+        ],
+    }
+}
+
+pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
+    const SIDE: usize = 16;
+    let (device, kernel) = (gpu(), kernels::touch1());
+    let mut cube = SmartArray::from(Array3::<f32>::zeros((SIDE, SIDE, SIDE)));
+    let ours = move || {
+        for _ in 0..10 {
+            cube.slice_mut(s![.., 3, ..]).into_host_mut().expect("the face").fill(1.0);
+            kernel.launch_on(&device.stream(), grid(), (&mut cube,)).expect("a launch");
+        }
+        device.stream().synchronize().expect("a wait");
+    };
+    let context = twin::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 1));
+    let mut memory = twin::zeros(&stream, SIDE * SIDE * SIDE);
+    let by_hand = move || {
+        let mut face = vec![0.0_f32; SIDE * SIDE];
+        for _ in 0..10 {
+            // What is on the device is newer: the face comes down before it is changed.
+            twin::face(&stream, &mut memory, &mut face, SIDE, 3, false);
+            stream.synchronize().expect("a wait");
+            face.fill(1.0);
+            twin::face(&stream, &mut memory, &mut face, SIDE, 3, true);
+            twin::launch(&stream, &function, &[], &mut memory);
+        }
+        stream.synchronize().expect("a wait");
+    };
+    Pair {
+        name: "one face of 16 changed on the host between launches, 10 times",
+        ours: Box::new(ours),
+        twin: Box::new(by_hand),
+        extra: &[],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use resident::cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
+use resident::cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, LaunchConfig, PushKernelArg, sys};
 use resident::cudarc::nvrtc::Ptx;
 
 use crate::kernels;
@@ -36,4 +36,33 @@ pub(crate) fn launch(stream: &Arc<CudaStream>, function: &CudaFunction, inputs: 
     launch.arg(output);
     // SAFETY: the entry takes so many pointers to floats.
     unsafe { launch.launch(GRID) }.expect("a launch");
+}
+
+/// Copies the face of a cube across its middle axis, down or up.
+pub(crate) fn face(stream: &Arc<CudaStream>, cube: &mut CudaSlice<f32>, face: &mut [f32], side: usize, index: usize, goes_up: bool) {
+    let (address, _order) = cube.device_ptr_mut(stream);
+    let row = side * size_of::<f32>();
+    let (host, device) = (sys::CUmemorytype::CU_MEMORYTYPE_HOST, sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
+    let start = address + (index * row) as u64;
+    let copy = sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: if goes_up { host } else { device },
+        srcHost: face.as_ptr().cast(),
+        srcDevice: start,
+        srcArray: std::ptr::null_mut(),
+        srcPitch: if goes_up { row } else { side * row },
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: if goes_up { device } else { host },
+        dstHost: face.as_mut_ptr().cast(),
+        dstDevice: start,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: if goes_up { side * row } else { row },
+        WidthInBytes: row,
+        Height: side,
+    };
+    stream.context().bind_to_thread().expect("a context");
+    // SAFETY: the face holds `side` rows, and so does the cube at that distance; ordinary memory is read or written when the call returns.
+    unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }.result().expect("a copy");
 }
