@@ -9,11 +9,15 @@
     reason = "the macros make public modules and constants without documentation, and name things in full"
 )]
 
+#[path = "common/cube.rs"]
+mod cube;
+
 use std::hint::black_box;
 
+use cube::{Cube, cube};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use resident::ndarray::{Array2, Ix2, Ix3, s};
-use resident::{Device, Emulation, Grid, In, InOut, Kernel, Out, SmartArray, SmartViewMut, Stream};
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, SmartViewMut, Stream};
 
 const TURNS: usize = 1_000;
 
@@ -95,19 +99,6 @@ fn launch_bare(kernel: Kernel<(u32,)>) {
         kernel.launch_on(&stream, Grid::cover(256), (1,)).expect("launched");
     }
     stream.synchronize().expect("nothing failed");
-}
-
-type Cube = SmartArray<u8, Ix3>;
-
-/// A cube of 1,024³ bytes whose device copy is the newest, written by a body that touches nothing: the embedded device zeroes pages only when they
-/// are touched.
-fn cube() -> Cube {
-    let mut cube = Cube::uninit((1024, 1024, 1024));
-    let stream = Device::cpu().stream();
-    let write = Kernel::<(Out<u8, Ix3>,)>::new("write").host(|_grid, _cube| ());
-    write.launch_on(&stream, Grid::cover(1), (&mut cube,)).expect("1 GiB of address space");
-    stream.synchronize().expect("nothing failed");
-    cube
 }
 
 #[library_benchmark]

@@ -3,25 +3,20 @@
 //!
 //! That the check does find a missing order is shown where order can be broken: below the safe interface, in the embedded device's own tests.
 
+#[path = "common/pictures.rs"]
+mod pictures;
 #[path = "common/watched.rs"]
 mod watched;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use resident::ndarray::{Array2, ArrayView2, Axis, Ix2, concatenate, s};
-use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Pending, Result, SmartArray, Stream};
+use pictures::{PICTURES, Picture, Transform, cooled, heat, joined, picture, processed, relaxed};
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Pending, Result, SmartArray, Stream};
 
 const SEEDS: u64 = 1_000;
 
-/// Pictures that flow through the pipeline.
-const PICTURES: u32 = 4;
-
-/// Steps of the plate.
-const STEPS: u32 = 3;
-
-type Picture = SmartArray<u32, Ix2>;
-type Transform = (u32, In<u32, Ix2>, Out<u32, Ix2>);
 type Ran = Arc<Mutex<Vec<u32>>>;
 
 /// Kernels that note the tag that they are given, in the order in which they run.
@@ -31,18 +26,6 @@ struct Kernels {
     raise: Kernel<(u32, InOut<u32, Ix2>)>,
     mirror: Kernel<Transform>,
     relax: Kernel<Transform>,
-}
-
-/// Each inner cell becomes a mix of itself and its neighbours above and below; the first and the last row are kept.
-fn relaxed(from: ArrayView2<'_, u32>) -> Array2<u32> {
-    let mut to = from.to_owned();
-    for row in 1..from.nrows() - 1 {
-        for column in 0..from.ncols() {
-            let sum = from[[row - 1, column]].wrapping_add(from[[row, column]].wrapping_mul(3)).wrapping_add(from[[row + 1, column]]);
-            to[[row, column]] = sum.wrapping_add(1);
-        }
-    }
-    to
 }
 
 impl Kernels {
@@ -78,19 +61,6 @@ impl Kernels {
     }
 }
 
-fn picture(number: u32) -> Array2<u32> {
-    Array2::from_shape_fn((6, 5), |(row, column)| number * 1000 + (row * 5 + column) as u32)
-}
-
-/// What the pipeline makes of a picture, without this library.
-fn processed(number: u32) -> Array2<u32> {
-    let scaled = picture(number).mapv(|x| x.wrapping_mul(3).wrapping_add(number));
-    let mut mirrored = scaled.slice(s![.., ..;-1]).to_owned();
-    mirrored.slice_mut(s![..;2, 1..4]).mapv_inplace(|x| x.wrapping_add(7));
-    mirrored.slice_mut(s![1..;2, ..]).mapv_inplace(|x| x.wrapping_mul(3).wrapping_add(100 + number));
-    mirrored
-}
-
 /// Uploads, computing and downloads on a stream each; even rows are changed on the other device meanwhile, by the host for the last picture.
 /// Nothing waits but the host's own access: the answers are on their way.
 fn pipeline(kernels: &Kernels, [up, one, down]: [&Stream; 3], other: &Stream) -> Result<Vec<Pending<Array2<u32>>>> {
@@ -115,38 +85,6 @@ fn pipeline(kernels: &Kernels, [up, one, down]: [&Stream; 3], other: &Stream) ->
     Ok(answers)
 }
 
-fn plate() -> Array2<u32> {
-    Array2::from_shape_fn((12, 4), |(row, column)| (row * row + 3 * column) as u32)
-}
-
-/// What the two devices make of the plate, without this library.
-fn cooled() -> Array2<u32> {
-    (0..STEPS).fold(plate(), |plate, _| relaxed(plate.view()))
-}
-
-/// The plate in two halves that overlap by two rows, each on a device of its own.
-fn heat(kernels: &Kernels, streams: [&Stream; 2]) -> Result<[Picture; 2]> {
-    let whole = plate();
-    let half = |rows: std::ops::Range<usize>| Picture::from(whole.slice(s![rows, ..]).to_owned());
-    let mut now = [half(0..7).named("upper"), half(5..12).named("lower")];
-    let mut next = [Picture::uninit((7, 4)).named("upper next"), Picture::uninit((7, 4)).named("lower next")];
-    for step in 0..STEPS {
-        for side in 0..2 {
-            kernels.relax.launch_on(streams[side], Grid::cover(1), (1000 * (step + 1) + side as u32, &now[side], &mut next[side]))?;
-        }
-        std::mem::swap(&mut now, &mut next);
-        let [upper, lower] = &mut now;
-        upper.slice_mut(s![6, ..]).assign(&lower.slice(s![1, ..]))?;
-        lower.slice_mut(s![0, ..]).assign(&upper.slice(s![5, ..]))?;
-    }
-    Ok(now)
-}
-
-fn joined([upper, lower]: &[Picture; 2]) -> Result<Array2<u32>> {
-    let (upper, lower) = (upper.slice(s![..6, ..]).host()?, lower.slice(s![1.., ..]).host()?);
-    Ok(concatenate(Axis(0), &[upper.view(), lower.view()]).expect("rows of one length"))
-}
-
 /// What a run shows: the results, the order in which bodies ran, the calls of each device in words.
 struct Run {
     pictures: Vec<Array2<u32>>,
@@ -162,7 +100,7 @@ fn run(seed: u64) -> Result<Run> {
     let plates = [devices[0].new_stream()?, devices[1].new_stream()?];
     let ran = Ran::default();
     let kernels = Kernels::new(&ran);
-    let halves = heat(&kernels, [&plates[0], &plates[1]])?;
+    let halves = heat(&kernels.relax, [&plates[0], &plates[1]])?;
     let answers = pipeline(&kernels, [&up, &compute, &down], &aside)?;
     let pictures = answers.into_iter().map(Pending::wait).collect::<Result<Vec<_>>>()?;
     let plate = joined(&halves)?;

@@ -6,6 +6,8 @@
 #![allow(unreachable_pub, unused_qualifications, reason = "a program: `pub` says what a module is for")]
 
 mod coaster_device;
+#[path = "../common/cube.rs"]
+mod cube;
 mod footprint;
 mod gate;
 mod measure;

@@ -9,10 +9,11 @@ use coaster::framework::IFramework;
 use coaster::frameworks::Native;
 use coaster::tensor::SharedTensor;
 use resident::ndarray::{Array2, Ix1, Ix2, Ix3, s};
-use resident::{Device, Grid, In, InOut, Kernel, Out, SmartArray, Stream, audit};
+use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream, audit};
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::coaster_device::Second;
+use crate::cube::{Cube, cube};
 use crate::gate::Gate;
 use crate::measure::{Row, alone, batched, beside, difference, turns};
 
@@ -209,19 +210,6 @@ fn launch_bare() -> Row {
     let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(100));
     let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
     batched(|| gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")))
-}
-
-type Cube = SmartArray<u8, Ix3>;
-
-/// A cube of 1,024³ bytes whose device copy is the newest, written by a body that touches nothing: the embedded device zeroes pages only when they
-/// are touched.
-fn cube() -> Cube {
-    let mut cube = Cube::uninit((1024, 1024, 1024));
-    let stream = Device::cpu().stream();
-    let write = Kernel::<(Out<u8, Ix3>,)>::new("write").host(|_grid, _cube| ());
-    write.launch_on(&stream, Grid::cover(1), (&mut cube,)).expect("1 GiB of address space");
-    stream.synchronize().expect("nothing failed");
-    cube
 }
 
 fn launch_interior() -> Row {

@@ -1,40 +1,22 @@
 //! What is asked for ahead of its use: prefetches, snapshots, awaited or not.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Wake, Waker};
+use std::thread;
 
 use resident::ndarray::{Array1, s};
 use resident::{Pending, Result, SmartArray, Validity};
 
+use super::block_on::block_on;
 use super::gates::Gate;
 use super::kernels::{add, gated, over};
 use super::lab::Lab;
 use super::values::{bytes, counting, make_newest, numbered};
 
 const LEN: usize = 64;
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// The smallest executor there is.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let (waker, mut future) = (Waker::from(Arc::new(Unpark(thread::current()))), pin!(future));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 pub(crate) fn a_prefetch_is_there_already(lab: &Lab<'_>) -> Result<()> {
     let mut array = SmartArray::from(counting(LEN));

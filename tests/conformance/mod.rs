@@ -12,6 +12,8 @@
 
 pub(crate) mod accesses;
 pub(crate) mod assigning;
+#[path = "../common/block_on.rs"]
+pub(crate) mod block_on;
 pub(crate) mod copies;
 pub(crate) mod cuda;
 pub(crate) mod devices;

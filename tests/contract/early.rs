@@ -1,35 +1,11 @@
 //! Section 3: early, asynchronous, and clones.
 
-use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-
 use resident::ndarray::{Array2, s};
 use resident::{Device, Emulation, Error, Result, SmartArray, Validity};
 
+use crate::block_on::block_on;
 use crate::lab::lab;
 use crate::moves::{NOTHING, moves};
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// The smallest executor there is.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let (waker, mut future) = (Waker::from(Arc::new(Unpark(thread::current()))), pin!(future));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 #[test]
 fn a_prefetched_array_is_there_already() -> Result<()> {

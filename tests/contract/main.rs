@@ -3,6 +3,8 @@
 // Every guard must be forgettable, whether or not it does something when it drops.
 #![allow(clippy::forget_non_drop)]
 
+#[path = "../common/block_on.rs"]
+mod block_on;
 #[path = "../common/lab.rs"]
 mod lab;
 #[path = "../common/moves.rs"]

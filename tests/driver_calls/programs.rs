@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use resident::cudarc::driver::{CudaSlice, CudaStream};
 use resident::ndarray::{Array1, Array2, Array3, Ix1, s};
-use resident::{Device, Grid, SmartArray, Stream};
+use resident::{Device, Grid, Result, SmartArray, Stream};
 
 use crate::{Pair, kernels, twin};
 
@@ -44,39 +44,36 @@ fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     })
 }
 
-pub(crate) fn a_chain_with_one_array() -> Pair {
-    let (device, kernel) = (gpu(), kernels::touch1());
-    let mut all = arrays(1, &device);
+/// Launches one after the other on one stream, as `launch` makes them, beside a twin with as many arrays.
+fn chain(name: &'static str, count: usize, launch: impl Fn(&Stream, &mut [Floats]) -> Result<()> + 'static) -> Pair {
+    let device = gpu();
+    let mut all = arrays(count, &device);
     let ours = move || {
-        (0..LAUNCHES).for_each(|_| kernel.launch_on(&device.stream(), grid(), (&mut all[0],)).expect("a launch"));
+        (0..LAUNCHES).for_each(|_| launch(&device.stream(), &mut all).expect("a launch"));
         device.stream().synchronize().expect("a wait");
     };
-    Pair { name: "100 launches with 1 array, one stream", ours: Box::new(ours), twin: twin_chain(1), extra: &[] }
+    Pair { name, ours: Box::new(ours), twin: twin_chain(count), extra: &[] }
+}
+
+pub(crate) fn a_chain_with_one_array() -> Pair {
+    let kernel = kernels::touch1();
+    chain("100 launches with 1 array, one stream", 1, move |stream, all| kernel.launch_on(stream, grid(), (&mut all[0],)))
 }
 
 pub(crate) fn a_chain_with_four_arrays() -> Pair {
-    let (device, kernel) = (gpu(), kernels::touch4());
-    let mut all = arrays(4, &device);
-    let ours = move || {
-        let [a, b, c, d] = &mut all[..] else { unreachable!("four arrays") };
-        (0..LAUNCHES).for_each(|_| kernel.launch_on(&device.stream(), grid(), (&*a, &*b, &*c, &mut *d)).expect("a launch"));
-        device.stream().synchronize().expect("a wait");
-    };
-    Pair { name: "100 launches with 4 arrays, one stream", ours: Box::new(ours), twin: twin_chain(4), extra: &[] }
+    let kernel = kernels::touch4();
+    chain("100 launches with 4 arrays, one stream", 4, move |stream, all| {
+        let [a, b, c, d] = all else { unreachable!("four arrays") };
+        kernel.launch_on(stream, grid(), (&*a, &*b, &*c, d))
+    })
 }
 
 pub(crate) fn a_chain_with_eight_arrays() -> Pair {
-    let (device, kernel) = (gpu(), kernels::touch8());
-    let mut all = arrays(8, &device);
-    let ours = move || {
-        let [a, b, c, d, e, f, g, h] = &mut all[..] else { unreachable!("eight arrays") };
-        for _ in 0..LAUNCHES {
-            let arguments = (&*a, &*b, &*c, &*d, &*e, &*f, &*g, &mut *h);
-            kernel.launch_on(&device.stream(), grid(), arguments).expect("a launch");
-        }
-        device.stream().synchronize().expect("a wait");
-    };
-    Pair { name: "100 launches with 8 arrays, one stream", ours: Box::new(ours), twin: twin_chain(8), extra: &[] }
+    let kernel = kernels::touch8();
+    chain("100 launches with 8 arrays, one stream", 8, move |stream, all| {
+        let [a, b, c, d, e, f, g, h] = all else { unreachable!("eight arrays") };
+        kernel.launch_on(stream, grid(), (&*a, &*b, &*c, &*d, &*e, &*f, &*g, h))
+    })
 }
 
 pub(crate) fn four_streams_with_a_shared_input() -> Pair {
