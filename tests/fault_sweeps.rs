@@ -1,5 +1,7 @@
 //! One scenario over and over, each time with another backend call failing, at once or when its work runs.
 
+#[path = "common/bench.rs"]
+mod bench;
 #[path = "common/bodies.rs"]
 mod bodies;
 #[path = "common/model.rs"]

@@ -1,6 +1,8 @@
 //! One scenario on the CUDA backend over and over, each time with another call of the driver failing, or its context dying.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
+#[path = "common/bench.rs"]
+mod bench;
 #[path = "common/driver.rs"]
 mod driver_kernels;
 #[path = "common/model.rs"]
@@ -15,32 +17,15 @@ use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};
 use resident_stand_in::{self as driver, Settings};
 
-/// The scenario's arrays on two GPUs; the steps know this module.
+/// The scenario on two GPUs; the steps know this module.
 mod scenario {
-    use resident::ndarray::{Array2, Ix2, s};
-    use resident::{Device, Error, Pending, Result, SmartArray, Stream};
+    use resident::ndarray::s;
+    use resident::{Device, Error, Result};
 
+    use crate::bench::Bench;
     pub(crate) use crate::driver_kernels::code;
-    use crate::model::{ARRAYS, COLUMNS, Model, ROWS};
+    use crate::model::{ARRAYS, Model, ROWS};
     use crate::steps::{Step, steps};
-
-    /// The real arrays.
-    pub(crate) struct Bench {
-        pub(crate) devices: [Device; 2],
-        pub(crate) streams: Vec<Stream>,
-        pub(crate) arrays: [SmartArray<u32, Ix2>; ARRAYS],
-        pub(crate) clone: Option<SmartArray<u32, Ix2>>,
-        pub(crate) pending: Option<Pending<Array2<u32>>>,
-        pub(crate) seen: Vec<u32>,
-    }
-
-    impl Bench {
-        /// The array to be read and another to be written.
-        pub(crate) fn pair(&mut self, read: usize, written: usize) -> (&SmartArray<u32, Ix2>, &mut SmartArray<u32, Ix2>) {
-            let [read, written] = self.arrays.get_disjoint_mut([read, written]).expect("two arrays");
-            (read, written)
-        }
-    }
 
     /// One run, and how often a call was refused.
     pub(crate) struct Run {
@@ -78,16 +63,7 @@ mod scenario {
     impl Run {
         pub(crate) fn new(devices: &[Device; 2], looks: bool) -> Self {
             let mut refused = 0;
-            let streams = [0, 0, 1].map(|device: usize| again(&mut refused, || devices[device].new_stream())).to_vec();
-            let start = Model::new();
-            let adopted = |array: usize| SmartArray::from(start.values[array].clone());
-            let arrays = [
-                adopted(0).named("a"),
-                SmartArray::uninit((ROWS, COLUMNS)).named("b"),
-                SmartArray::zeros((ROWS, COLUMNS)).named("c"),
-                adopted(3).named("d"),
-            ];
-            let bench = Bench { devices: devices.clone(), streams, arrays, clone: None, pending: None, seen: Vec::new() };
+            let bench = Bench::new(devices, |device| again(&mut refused, || device.new_stream()));
             Self { bench, model: Model::new(), looks, refused }
         }
 

@@ -1,10 +1,11 @@
 //! A program of every kind of call, over four arrays, two devices and three streams, and how it is run and checked where calls fail.
 
 use resident::emulation::{CallKind, Outcome as CallOutcome};
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{CudaSource, Device, Error, Pending, Result, SmartArray, Stream};
+use resident::ndarray::s;
+use resident::{CudaSource, Device, Error, Result};
 
-use crate::model::{ARRAYS, COLUMNS, Model, ROWS, Row};
+use crate::bench::Bench;
+use crate::model::{ARRAYS, Model, ROWS, Row};
 use crate::steps::{Step, steps};
 
 /// Device code of a kernel: none, since the devices here run host bodies.
@@ -29,17 +30,6 @@ pub(crate) struct Outcome {
     pub(crate) told: usize,
 }
 
-/// The real arrays.
-pub(crate) struct Bench {
-    pub(crate) devices: [Device; 2],
-    pub(crate) streams: Vec<Stream>,
-    pub(crate) arrays: [SmartArray<u32, Ix2>; ARRAYS],
-    pub(crate) clone: Option<SmartArray<u32, Ix2>>,
-    pub(crate) pending: Option<Pending<Array2<u32>>>,
-    /// What a step that looks has seen, to be compared with the model.
-    pub(crate) seen: Vec<u32>,
-}
-
 /// One run.
 struct Run<'a> {
     bench: Bench,
@@ -53,7 +43,7 @@ struct Run<'a> {
 /// Runs the scenario with the given faults, checking on the way.
 pub(crate) fn run(devices: &[Device; 2], faults: &[Failing], looks: bool) -> Outcome {
     let mut outcome = Outcome::default();
-    let bench = Bench::new(devices, &mut outcome);
+    let bench = Bench::new(devices, |device| retry(&mut outcome, || device.new_stream()));
     let mut run = Run { bench, model: Model::new(), faults, looks, outcome };
     for step in steps() {
         run.take(&step);
@@ -61,28 +51,6 @@ pub(crate) fn run(devices: &[Device; 2], faults: &[Failing], looks: bool) -> Out
     run.settle();
     run.verify("at the end");
     run.finish()
-}
-
-impl Bench {
-    fn new(devices: &[Device; 2], outcome: &mut Outcome) -> Self {
-        let of = |device: usize, outcome: &mut Outcome| retry(outcome, || devices[device].new_stream());
-        let streams = vec![of(0, outcome), of(0, outcome), of(1, outcome)];
-        let start = Model::new();
-        let adopted = |array: usize| SmartArray::from(start.values[array].clone());
-        let arrays = [
-            adopted(0).named("a"),
-            SmartArray::uninit((ROWS, COLUMNS)).named("b"),
-            SmartArray::zeros((ROWS, COLUMNS)).named("c"),
-            adopted(3).named("d"),
-        ];
-        Self { devices: devices.clone(), streams, arrays, clone: None, pending: None, seen: Vec::new() }
-    }
-
-    /// The array to be read and another to be written.
-    pub(crate) fn pair(&mut self, read: usize, written: usize) -> (&SmartArray<u32, Ix2>, &mut SmartArray<u32, Ix2>) {
-        let [read, written] = self.arrays.get_disjoint_mut([read, written]).unwrap();
-        (read, written)
-    }
 }
 
 /// Makes a call until it succeeds.

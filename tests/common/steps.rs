@@ -3,8 +3,9 @@
 use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
 use resident::{Grid, In, InOut, Kernel, Out, Result};
 
+use crate::bench::Bench;
 use crate::model::{ARRAYS, Row};
-use crate::scenario::{self, Bench};
+use crate::scenario;
 
 pub(crate) struct Step {
     pub(crate) name: &'static str,
