@@ -274,6 +274,9 @@ fn die(kill: fn(u64)) {
     println!("calls: {}", driver::calls().len());
 }
 
+// A context that died stays dead for its whole process, so each death has one of its own: the tests below start this file's binary again and again, with
+// `--exact`, `--include-ignored` and one of the next two names.
+
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
 fn dies_at_work() {

@@ -71,6 +71,9 @@ fn run(devices: &[Device]) -> Result<(Vec<Array2<u32>>, Array2<u32>)> {
 /// Says to a process which seed is its own.
 const SEED: &str = "RESIDENT_TEST_SEED";
 
+// A process has one driver and the driver one seed, so each seed has a process of its own: the test below starts this file's binary again, with `--exact`,
+// `--include-ignored` and the next name.
+
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
 fn runs_under_a_seed() {
