@@ -72,7 +72,7 @@ fn main() -> ExitCode {
 }
 
 /// Whether the solution is right, and no more has moved than had to.
-fn run() -> Outcome<bool> {
+pub(crate) fn run() -> Outcome<bool> {
     let stream = Device::current()?.new_stream()?;
     let algebra = Algebra::new(&stream)?;
     println!("{} unknowns on {}, vectors by {}", SIDE * SIDE, stream.device(), algebra.name());

@@ -33,8 +33,6 @@ pub(crate) struct State {
     pub(crate) host_stale_since: Option<&'static Location<'static>>,
     /// Uses that were acquired on devices and are not marked yet: no device's copy is taken away meanwhile.
     pins: u32,
-    /// Some access was handed out as a guard, behind which foreign work may be queued.
-    pub(crate) handed_out: bool,
     rare: Option<Box<Rare>>,
 }
 
@@ -79,7 +77,6 @@ impl State {
             traffic: None,
             host_stale_since: None,
             pins: 0,
-            handed_out: false,
             rare: None,
         }
     }
@@ -241,7 +238,6 @@ impl State {
     #[inline]
     pub(crate) fn open_whole(&mut self, at_hand: &WholeAtHand) {
         let WholeAtHand { place, key, writer, .. } = *at_hand;
-        self.handed_out = true;
         if let Some(usage) = self.slot_mut(place).uses.uniform_mut() {
             usage.after(Touch::Write, Mark::foreign(key, At::OPEN, writer.and_then(|writer| writer.work()).unwrap_or(Position::START)));
         }
@@ -373,7 +369,7 @@ impl State {
 
     /// Others than one stream may have to wait for uses of this array: they are worth an event in time.
     pub(crate) fn is_worth_events(&self) -> bool {
-        self.handed_out || self.streams.len() > 1
+        self.streams.len() > 1
     }
 
     /// Whether a use is over, and well: then nobody has to wait for it or to look at it again.

@@ -257,7 +257,6 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
     };
     let there = (acquired.place, acquired.address);
     if access == Access::Read {
-        state.handed_out = true;
         enter(request, &mut state, stream, acquired.place, access, At::OPEN);
         know(request, &state, stream, &acquired);
         acquired.release(&mut state);
@@ -316,7 +315,6 @@ fn enter_foreign(
     access: Access,
     (at, work): (At, Position),
 ) {
-    state.handed_out = true;
     let mark = Mark::foreign(state.key_of(stream), at, work);
     request.enter_mark(state, acquired.place, Touch::Write, mark);
     written(request, state, acquired.place, access);

@@ -1,9 +1,10 @@
 //! What all of these tests work with: one GPU at a time, kernels that wait at a gate, and a look at what was called.
 
+use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use resident::Device;
-use resident::cudarc::driver::{CudaFunction, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg};
+use resident::cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg, sys};
 use resident::cudarc::nvrtc::Ptx;
 use resident_stand_in::{self as stand_in, Access, Length, Parameter, Settings};
 
@@ -39,6 +40,22 @@ impl Bench {
         self.gpu.synchronize().expect("nothing failed");
         assert_eq!(stand_in::take_hazards(), Vec::<String>::new());
     }
+}
+
+/// A context of a GPU beside its primary one, as other libraries may have one. cudarc destroys it with the last handle.
+pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
+    type Create = unsafe extern "C" fn(*mut sys::CUcontext, *mut c_void, c_uint, c_int) -> sys::CUresult;
+    let device = gpu.cuda_context().expect("a GPU").cu_device();
+    // Looked for by name: which versions of it the bindings have depends on the version of CUDA that they are made for.
+    // SAFETY: the driver is loaded, since the GPU is there.
+    let driver = unsafe { sys::culib() };
+    // SAFETY: this is the function's type.
+    let create = unsafe { driver.get::<Create>(b"cuCtxCreate_v4\0") }.expect("the driver has it");
+    let mut context = std::ptr::null_mut();
+    // SAFETY: one handle is written; without parameters.
+    unsafe { create(&raw mut context, std::ptr::null_mut(), 0, device) }.result().expect("a context");
+    // SAFETY: it was just made for this device, and is this object's alone.
+    unsafe { CudaContext::from_raw_context(0, device, context) }.expect("cudarc takes it")
 }
 
 /// A gate at which kernels wait: so that a test knows what is not over yet.

@@ -4,6 +4,8 @@
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 mod bench;
+#[cfg(feature = "cublas")]
+mod cublas;
 mod guards;
 mod slices;
 mod streams;

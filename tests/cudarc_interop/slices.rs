@@ -4,7 +4,7 @@ use resident::cudarc::driver::{CudaContext, DevicePtr};
 use resident::ndarray::{Array2, ShapeBuilder};
 use resident::{Device, Error, SmartArray, Validity};
 
-use super::bench::{Bench, Gate, doubling, launch_with};
+use super::bench::{Bench, Gate, doubling, launch_with, other_context};
 
 const LEN: usize = 300;
 
@@ -127,6 +127,25 @@ fn what_cannot_be_taken_or_given_is_refused() {
     let crooked = unsafe { theirs.upgrade_device_ptr::<u32>(0x1003, 1) };
     assert!(matches!(SmartArray::from_cuda_slice(crooked), Err(Error::Foreign { .. })));
     let _told = context.check_err();
+    bench.finish();
+}
+
+/// It is neither taken nor lost without its memory being given back: it goes where it came from.
+#[test]
+fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
+    let bench = Bench::new();
+    let strange = other_context(&bench.gpu);
+    let (primary, in_use) = (bench.gpu.cuda_context().unwrap(), resident_stand_in::memory_in_use(0));
+    let slice = strange.default_stream().clone_htod(&[1.0_f32; LEN]).unwrap();
+    let Err(refusal @ Error::Foreign { .. }) = SmartArray::from_cuda_slice(slice) else { panic!("it is of another context") };
+    let text = refusal.to_string();
+    assert!(text.contains(&format!("{:p}", strange.cu_ctx())) && text.contains(&format!("{:p}", primary.cu_ctx())), "{text}");
+    assert!(text.contains("the slice to be taken over"), "{text}");
+    strange.synchronize().unwrap();
+    assert_eq!(resident_stand_in::memory_in_use(0), in_use);
+    drop(strange);
+    // The primary context is untouched.
+    assert_eq!(SmartArray::<f32, _>::ones(LEN).gpu_on(&bench.gpu.stream()).map(|guard| guard.len()), Ok(LEN));
     bench.finish();
 }
 

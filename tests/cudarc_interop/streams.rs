@@ -1,12 +1,11 @@
 //! Contexts and streams.
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use resident::cudarc::driver::CudaContext;
 use resident::{Device, Error, SmartArray, Stream};
 
-use super::bench::{Bench, Gate, doubling, gated, launch, launch_with};
+use super::bench::{Bench, Gate, doubling, gated, launch, launch_with, other_context};
 
 const LEN: usize = 512;
 
@@ -49,12 +48,10 @@ fn a_stream_that_is_adopted_twice_is_one() {
 fn streams_of_other_contexts_and_of_each_thread_are_refused() {
     let bench = Bench::new();
     let (context, second) = (bench.gpu.cuda_context().unwrap(), CudaContext::new(1).unwrap());
-    // SAFETY: the context is alive, and is not destroyed by this object, which is never dropped. That it is another device's is the lie to be found out.
-    let strange = unsafe { CudaContext::from_raw_context(0, context.cu_device(), second.cu_ctx()) }.unwrap();
-    let strange = ManuallyDrop::new(strange);
+    let strange = other_context(&bench.gpu);
     let Err(refusal @ Error::Foreign { .. }) = Stream::adopt(strange.default_stream()) else { panic!("it is of another context") };
     let text = refusal.to_string();
-    assert!(text.contains(&format!("{:p}", second.cu_ctx())) && text.contains(&format!("{:p}", context.cu_ctx())), "{text}");
+    assert!(text.contains(&format!("{:p}", strange.cu_ctx())) && text.contains(&format!("{:p}", context.cu_ctx())), "{text}");
     assert!(matches!(Stream::adopt(context.per_thread_stream()), Err(Error::Foreign { .. })));
     assert_eq!(Stream::adopt(second.new_stream().unwrap()).unwrap().device(), Device::cuda(1).unwrap());
     bench.finish();

@@ -178,10 +178,9 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
-            ("cuEventRecord", 1, "an array that was handed out as a guard takes an event behind its upload, which others may wait for"),
             ("cuEventSynchronize", -1, "cudarc waits for its page-locked slice's own event as well"),
             ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slice by events"),
-            ("cuCtxGetCurrent", -2, "with those calls"),
+            ("cuCtxGetCurrent", -3, "with those calls"),
         ],
     }
 }
@@ -286,9 +285,9 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
         extra: &[
             ("cuMemcpyHtoDAsync_v2", 1, "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the driver"),
             ("cuMemcpyDtoHAsync_v2", 1, "the same"),
-            ("cuEventRecord", 3, "one behind each piece of the upload, and one behind the first of the download"),
+            ("cuEventRecord", 2, "one behind the first piece each way, for which later pieces may have to wait"),
             ("cuEventSynchronize", 1, "the first piece of the download is put in its place while the second comes down"),
-            ("cuCtxGetCurrent", 7, "with those calls"),
+            ("cuCtxGetCurrent", 6, "with those calls"),
         ],
     }
 }

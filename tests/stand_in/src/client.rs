@@ -2,12 +2,11 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::launch::{Fault, Launch};
+use crate::launch::{self, Fault, Launch};
 use crate::library::Library;
-use crate::protocol::{self, Parameter, RawCall, RawLaunch, RawText, TextKind, symbol};
+use crate::protocol::{self, Parameter, RawCall, RawText, TextKind, symbol};
 use crate::settings::Settings;
 
 /// The file that cargo builds beside the test.
@@ -86,12 +85,7 @@ pub fn change(settings: Settings) -> Result<(), String> {
 ///
 /// If the driver is not loaded.
 pub fn register(name: &str, parameters: &[Parameter], function: impl Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync + 'static) {
-    let register: protocol::Register = function_of(symbol::REGISTER);
-    // Launches may run at any time to come, so it is never given back.
-    let function: Function = Box::new(function);
-    let function: &'static Function = Box::leak(Box::new(function));
-    // SAFETY: name and parameters live for the call, which copies them; the function lives for ever, and is what `run` takes it for.
-    unsafe { register(RawText::of(name), parameters.as_ptr(), parameters.len(), run, std::ptr::from_ref(function).cast()) };
+    launch::register(function_of(symbol::REGISTER), name, parameters, function);
 }
 
 /// The calls so far, in order.
@@ -234,27 +228,6 @@ unsafe extern "C" fn visit_text(list: *mut c_void, text: RawText) {
     let texts = unsafe { &mut *list.cast::<Vec<String>>() };
     // SAFETY: the driver passes the text of a live string.
     texts.push(unsafe { text.get() }.to_owned());
-}
-
-/// What stands for a kernel.
-type Function = Box<dyn Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync>;
-
-unsafe extern "C" fn run(function: *const c_void, launch: *const RawLaunch) -> u32 {
-    // SAFETY: `register` passed a function of this very type, which lives for ever.
-    let function = unsafe { &*function.cast::<Function>() };
-    // SAFETY: the driver passes the launch that it runs, which lives for the call.
-    let launch = unsafe { &*launch };
-    // SAFETY: as above.
-    let launch = unsafe { Launch::new(launch) };
-    match catch_unwind(AssertUnwindSafe(|| function(&launch))) {
-        Ok(Ok(())) => 0,
-        Ok(Err(fault)) => fault.code(),
-        // The panic hook has told.
-        Err(payload) => {
-            std::mem::forget(payload);
-            Fault::Failed.code()
-        }
-    }
 }
 
 fn function_of<F: Copy>(name: &str) -> F {

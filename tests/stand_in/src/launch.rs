@@ -1,6 +1,9 @@
 //! What a host function gets that stands for a kernel.
 
-use crate::protocol::{RawArgument, RawLaunch};
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::protocol::{self, Parameter, RawArgument, RawLaunch, RawText};
 
 /// How a kernel can fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +40,41 @@ pub struct View {
     pub shape: Vec<i64>,
     /// In elements.
     pub strides: Vec<i64>,
+}
+
+/// What stands for a kernel.
+type Function = Box<dyn Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync>;
+
+/// Lets the driver whose function `register` is run `function` for the kernel of this name.
+pub(crate) fn register(
+    register: protocol::Register,
+    name: &str,
+    parameters: &[Parameter],
+    function: impl Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+) {
+    // Launches may run at any time to come, so it is never given back.
+    let function: Function = Box::new(function);
+    let function: &'static Function = Box::leak(Box::new(function));
+    // SAFETY: name and parameters live for the call, which copies them; the function lives for ever, and is what `run` takes it for.
+    unsafe { register(RawText::of(name), parameters.as_ptr(), parameters.len(), run, std::ptr::from_ref(function).cast()) };
+}
+
+unsafe extern "C" fn run(function: *const c_void, launch: *const RawLaunch) -> u32 {
+    // SAFETY: `register` passed a function of this very type, which lives for ever.
+    let function = unsafe { &*function.cast::<Function>() };
+    // SAFETY: the driver passes the launch that it runs, which lives for the call.
+    let launch = unsafe { &*launch };
+    // SAFETY: as above.
+    let launch = unsafe { Launch::new(launch) };
+    match catch_unwind(AssertUnwindSafe(|| function(&launch))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(fault)) => fault.code(),
+        // The panic hook has told.
+        Err(payload) => {
+            std::mem::forget(payload);
+            Fault::Failed.code()
+        }
+    }
 }
 
 impl<'a> Launch<'a> {

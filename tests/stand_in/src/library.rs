@@ -43,6 +43,16 @@ mod linux {
             found.map_or_else(|| Err(format!("{file} is in none of {folders:?}; cargo builds it with the tests")), |path| Self::open(&path))
         }
 
+        /// The library of this SONAME that is loaded already; if there is none, the one that the loader finds.
+        ///
+        /// # Errors
+        ///
+        /// Says what the loader says.
+        #[allow(dead_code, reason = "the libraries beside the driver look for it")]
+        pub(crate) fn open_named(name: &str) -> Result<Self, String> {
+            Self::open(Path::new(name))
+        }
+
         fn open(path: &Path) -> Result<Self, String> {
             let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|fault| fault.to_string())?;
             // SAFETY: the name is a C string; the library's initialisers are those of Rust's standard library.
@@ -93,6 +103,16 @@ mod elsewhere {
         /// Always.
         pub(crate) fn open_beside_tests(file: &str) -> Result<Self, String> {
             Err(format!("{file} stands in for a CUDA driver on Linux alone"))
+        }
+
+        /// Refuses.
+        ///
+        /// # Errors
+        ///
+        /// Always.
+        #[allow(dead_code, reason = "as on Linux")]
+        pub(crate) fn open_named(name: &str) -> Result<Self, String> {
+            Self::open_beside_tests(name)
         }
 
         /// Cannot be called.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::code::{Code, Outcome};
 use super::context::Context;
-use super::handle::{self, Object};
+use super::handle::{self, Handle, Object};
 use super::ledger::{Ledger, Pool};
 use crate::backend::embedded::{Emulation, EmulationLog, Link};
 use crate::backend::{Backend, embedded::EmbeddedDevice};
@@ -28,6 +28,8 @@ pub(super) struct Device {
 struct State {
     devices: Vec<Arc<Device>>,
     slots: Vec<Slot>,
+    /// Contexts beside the primary ones.
+    beside: Vec<Handle>,
     /// Of all devices there ever were, with the number of hazards that were taken.
     logs: Vec<(EmulationLog, usize)>,
 }
@@ -49,7 +51,7 @@ static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 pub(super) fn configure(settings: Settings, again: bool) -> bool {
     let mut state = state();
     let mut known = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
-    let is_running = state.as_ref().is_some_and(|state| state.slots.iter().any(|slot| slot.context.is_some()));
+    let is_running = state.as_ref().is_some_and(State::has_contexts);
     if is_running || !again && known.is_some() {
         return false;
     }
@@ -145,6 +147,32 @@ pub(super) fn release(device: i32) -> Outcome {
     Ok(())
 }
 
+/// A context beside the primary one.
+pub(super) fn create(device: i32) -> Outcome<Arc<Context>> {
+    let ordinal = ordinal(device)?;
+    let mut state = state();
+    let state = state.get_or_insert_default();
+    state.start();
+    let context = Context::new(Arc::clone(&state.devices[ordinal]))?;
+    handle::insert(context.handle, Object::Context(Arc::clone(&context)));
+    state.beside.push(context.handle);
+    Ok(context)
+}
+
+/// Ends such a context, when its work is done.
+pub(super) fn destroy(context: Handle) -> Outcome {
+    check_initialised()?;
+    let context = handle::context(context).map_err(|_| Code::INVALID_CONTEXT)?;
+    {
+        let mut state = state();
+        let beside = state.as_mut().map(|state| &mut state.beside).ok_or(Code::INVALID_CONTEXT)?;
+        let index = beside.iter().position(|other| *other == context.handle).ok_or(Code::INVALID_CONTEXT)?;
+        beside.remove(index);
+    }
+    end(&context);
+    Ok(())
+}
+
 /// Whether the primary context is there, and its flags.
 pub(super) fn primary_state(device: i32) -> Outcome<(u32, bool)> {
     let ordinal = ordinal(device)?;
@@ -193,8 +221,7 @@ fn end(context: &Arc<Context>) {
     let ended = {
         let mut state = state();
         let Some(state) = state.as_mut() else { return };
-        let is_unused = state.slots.iter().all(|slot| slot.context.is_none());
-        if is_unused { std::mem::take(&mut state.devices) } else { Vec::new() }
+        if !state.has_contexts() { std::mem::take(&mut state.devices) } else { Vec::new() }
     };
     // Dropped with no lock held: the engines' last handles.
     ended.iter().for_each(|device| device.forget_pools());
@@ -202,6 +229,10 @@ fn end(context: &Arc<Context>) {
 }
 
 impl State {
+    fn has_contexts(&self) -> bool {
+        !self.beside.is_empty() || self.slots.iter().any(|slot| slot.context.is_some())
+    }
+
     /// Makes the devices, all at once, so that seeded ones share their world.
     fn start(&mut self) {
         let count = settings().devices as usize;

@@ -1,6 +1,8 @@
-//! Primary contexts, and which context is current.
+//! Primary contexts, others beside them, and which context is current.
 
-use crate::driver::arguments::Out;
+use std::ffi::c_void;
+
+use crate::driver::arguments::{In, Out};
 use crate::driver::call::driver_functions;
 use crate::driver::code::Code;
 use crate::driver::context::{self, Context};
@@ -25,6 +27,25 @@ driver_functions! {
 
     cuDevicePrimaryCtxSetFlags_v2(device: i32, flags: u32) {
         machine::set_primary_flags(device, flags)
+    }
+
+    // Without parameters: affinity and graphics are not there.
+    cuCtxCreate_v4(context: Out<Handle>, parameters: In<*const c_void>, flags: u32, device: i32) {
+        context.check()?;
+        if !parameters.is_null() || flags != 0 {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let made = machine::create(device)?;
+        context::push_current(made.handle);
+        context.set(made.handle)
+    }
+
+    cuCtxDestroy_v2(context: Handle) {
+        machine::destroy(context)?;
+        if context::current_handle() == Some(context) {
+            context::set_current(0);
+        }
+        Ok(())
     }
 
     cuCtxGetCurrent(context: Out<Handle>) {
