@@ -18,7 +18,19 @@ use crate::device::{Device, Stream};
 use crate::storage::Storage;
 use crate::transfer::{self, Request};
 
-/// The host's copy of a part, to be read: an `ndarray::ArrayRef`.
+/// The host's copy of a part, to be read: an `ndarray::ArrayRef`, by [`SmartArray::host`](crate::SmartArray::host). It is valid for as long as this
+/// lives; meanwhile others may read the array too, on devices as well.
+///
+/// ```
+/// use resident::{SmartArray, ndarray::{ArrayRef, Ix1}};
+///
+/// fn energy(signal: &ArrayRef<f32, Ix1>) -> f32 { signal.iter().map(|x| x * x).sum() }
+///
+/// let signal = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
+/// let host = signal.host()?;
+/// assert_eq!((host[1], host.view().len(), energy(&host)), (2.0, 3, 14.0));
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[must_use]
 pub struct HostRef<'a, T, D: Dimension> {
     pub(super) view: ArrayView<'a, T, D>,
@@ -33,7 +45,17 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
     }
 }
 
-/// The host's copy of a part, to be written: an `ndarray::ArrayRef`.
+/// The host's copy of a part, to be written: an `ndarray::ArrayRef`, by [`SmartArray::host_mut`](crate::SmartArray::host_mut) or
+/// [`host_overwrite`](crate::SmartArray::host_overwrite). The host became the newest side when it was handed out.
+///
+/// ```
+/// let mut array = resident::SmartArray::<f32, _>::zeros((2, 3));
+/// let mut host = array.host_mut()?;
+/// host[[0, 1]] = 5.0;
+/// host.row_mut(1).fill(2.0);
+/// assert_eq!(host.sum(), 11.0);
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[must_use]
 pub struct HostMut<'a, T, D: Dimension> {
     pub(super) view: ArrayViewMut<'a, T, D>,
@@ -158,25 +180,26 @@ macro_rules! handed_out {
             self.part.layout.shape()
         }
 
-        /// Elements from one to the next along each axis.
+        /// Elements from one to the next along each axis, below zero where an axis runs backwards.
         #[must_use]
         pub fn strides(&self) -> &[isize] {
             self.part.layout.strides()
         }
 
-        /// The device's own address of the element with index 0, 0, ...
+        /// The device's own address, in bytes, of the element with index 0, 0, ... It stays the same until the array drops, is released there, or
+        /// makes room for another.
         #[must_use]
         pub fn address(&self) -> u64 {
             self.part.address
         }
 
-        /// The stream that this access is ordered on.
+        /// The stream that this access is ordered on: the one to queue foreign work on.
         #[must_use]
         pub fn stream(&self) -> Stream {
             self.part.stream()
         }
 
-        /// The device.
+        /// The device whose copy this is.
         #[must_use]
         pub fn device(&self) -> Device {
             self.stream().device()
@@ -184,9 +207,23 @@ macro_rules! handed_out {
     };
 }
 
-/// A device's copy of a part, to be read by foreign work on [`stream`](Self::stream): launches and library calls that this crate does not know of.
+/// A device's copy of a part, to be read by foreign work on [`stream`](Self::stream): launches and library calls that this crate does not know of. By
+/// [`SmartArray::gpu`](crate::SmartArray::gpu) and [`gpu_on`](crate::SmartArray::gpu_on).
 ///
-/// Work queued on that stream is ordered behind what wrote the bytes, and what writes them later anywhere is ordered behind that work.
+/// Work queued on that stream is ordered behind what wrote the bytes, and what writes them later anywhere is ordered behind that work. Many such
+/// guards of one array may live at once, on any streams.
+///
+/// ```
+/// use resident::{Device, SmartArray};
+///
+/// let device = Device::cpu();
+/// let (one, other) = (device.new_stream()?, device.new_stream()?);
+/// let table = SmartArray::from(vec![1_u32; 100]);
+/// let (first, second) = (table.gpu_on(&one)?, table.gpu_on(&other)?);
+/// assert_eq!((first.address(), first.len()), (second.address(), 100));  // one copy, for both
+/// assert_eq!((first.stream(), second.stream()), (one.clone(), other.clone()));
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[must_use]
 pub struct DeviceRef<'a, T, D> {
     pub(crate) part: HandedOut<'a, D>,
@@ -197,10 +234,12 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     handed_out!();
 }
 
-/// A device's copy of a part, to be written by foreign work on [`stream`](Self::stream).
+/// A device's copy of a part, to be written by foreign work on [`stream`](Self::stream). By
+/// [`SmartArray::gpu_mut_on`](crate::SmartArray::gpu_mut_on), [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and their like, whose
+/// examples show it.
 ///
 /// It is the newest copy from the moment it was handed out. Later uses elsewhere are ordered behind all work queued on the stream before this guard
-/// drops; if it is forgotten, behind all work queued there before they are.
+/// drops; if it is forgotten, behind all work queued there before they are. Dropping it waits for nothing.
 #[must_use]
 pub struct DeviceMut<'a, T, D: Dimension> {
     pub(crate) part: HandedOut<'a, D>,

@@ -3,20 +3,48 @@
 /// Methods that need only shared access. `$life` is how long guards live: the borrow of `self`, or for a `SmartView<'a>` all of `'a`.
 macro_rules! reading {
     ($life:lifetime) => {
-        /// The host's copy. What is stale there comes down first, and both sides are valid then.
+        /// The host's copy of this part, in its shape. What is stale there comes down first, and the call returns once it is there and whatever was
+        /// queued to write it is over. Both sides are valid then. Where nothing is stale nothing moves, and no device is asked.
+        ///
+        /// Numba's `SmartArray.get('host')` does the same for whole arrays; here only the bytes of the part come down.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut field = SmartArray::from(Array2::<f32>::ones((100, 100)));
+        /// field.gpu_mut()?;                                                     // a kernel would write all of it now
+        /// assert_eq!(field.slice(s![7, ..]).host()?.sum(), 100.0);              // one row comes down: 400 bytes
+        /// assert_eq!(field.host()?.sum(), 10_000.0);                            // and then the other rows
+        /// assert_eq!(field.traffic().to_host.bytes, 100 * 100 * 4);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`Uninitialised`](crate::Error::Uninitialised) and [`Lost`](crate::Error::Lost) if some of it has no contents;
-        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy; [`Backend`](crate::Error::Backend) if a copy fails;
-        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
+        /// [`Uninitialised`](crate::Error::Uninitialised) if some of it was never written; [`Lost`](crate::Error::Lost) if work failed that was to
+        /// write it; [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy; [`Backend`](crate::Error::Backend) if a
+        /// call is refused or the copy fails, which loses nothing; [`DeviceLost`](crate::Error::DeviceLost) if a device died that has the newest
+        /// contents, or that has to be waited for; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
         #[inline]
         #[track_caller]
         pub fn host(&self) -> Result<HostRef<$life, T, D>> {
             self.part().host(Location::caller())
         }
 
-        /// The current device's copy, ordered on its default stream. What is stale there goes up first, and both sides are valid then.
+        /// The current device's copy of this part, ordered on its default stream: [`gpu_on`](Self::gpu_on) that stream.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let weights = SmartArray::from(vec![0.5_f32; 256]);
+        /// let copy = weights.gpu()?;                                            // 1,024 bytes go up
+        /// assert_eq!((copy.shape(), copy.device()), (&[256][..], Device::cpu()));
+        /// assert_eq!(weights.gpu()?.address(), copy.address());                 // nothing moves; the address stays
+        /// assert_eq!(weights.traffic().to_device.count, 1);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -27,20 +55,64 @@ macro_rules! reading {
             self.part().gpu_on(&Part::<D>::current_stream()?, Location::caller())
         }
 
-        /// The copy of `stream`'s device, for foreign work on that stream. What is stale there goes up first, and both sides are valid then.
+        /// The copy of `stream`'s device, to be read by foreign work on that stream: launches and library calls that this crate does not know of.
+        /// What is stale there goes up first, and both sides are valid then. The stream is ordered behind whatever writes these bytes. The host does
+        /// not wait for that; it waits for what is still on its way to its own copy, for staging memory, and for room. From ordinary memory the bytes
+        /// of an upload are in staging memory when the call returns.
+        ///
+        /// A device that is full first lets go of copies of other arrays that the host has as well.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let stream = Device::cpu().new_stream()?;
+        /// let signal = SmartArray::from(vec![1.0_f32; 4096]);
+        /// let mut spectrum = SmartArray::<f32, _>::uninit(4096);
+        /// {
+        ///     let (input, output) = (signal.gpu_on(&stream)?, spectrum.gpu_overwrite_on(&stream)?);      // only `signal` goes up
+        ///     let (from, to, len) = (input.address(), output.address(), input.len());
+        ///     // ... a library queues work on this very stream that reads `len` elements at `from` and writes them at `to` ...
+        /// #     let _ = (from, to, len);
+        /// }
+        /// spectrum.host()?;                                                     // comes behind that work
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`Uninitialised`](crate::Error::Uninitialised) and [`Lost`](crate::Error::Lost) if some of it has no contents;
-        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room; [`Backend`](crate::Error::Backend) if a call is refused;
-        /// [`TooManyDevices`](crate::Error::TooManyDevices) beyond 63 devices.
+        /// [`Uninitialised`](crate::Error::Uninitialised) if some of it was never written; [`Lost`](crate::Error::Lost) if work failed that was to
+        /// write it; [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room, or the host none to stage in;
+        /// [`TooManyDevices`](crate::Error::TooManyDevices) if the array is on 63 devices already; [`Backend`](crate::Error::Backend) if a call is
+        /// refused; [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the newest contents;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
         #[inline]
         #[track_caller]
         pub fn gpu_on(&self, stream: &Stream) -> Result<DeviceRef<$life, T, D>> {
             self.part().gpu_on(stream, Location::caller())
         }
 
-        /// Brings it to `stream`'s device early, in that stream's order. Returns when its bytes are in staging memory.
+        /// Brings this part to `stream`'s device ahead of its use, in that stream's order. Both sides are valid then, and a later use on any stream
+        /// comes behind the copy, and not behind what was queued on `stream` after it. Returns when the bytes of ordinary memory are in staging
+        /// memory, and at once for page-locked memory and for what another device has that this one reaches. CUDA's `cudaMemPrefetchAsync` does the
+        /// like for managed memory.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+        ///
+        /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+        /// let device = Device::cpu();
+        /// let (copies, work) = (device.new_stream()?, device.stream());
+        /// let mut tiles = [1.0_f32, 2.0, 3.0].map(|value| SmartArray::from(vec![value; 1000]));
+        /// tiles[0].prefetch(&copies)?;
+        /// for index in 0..tiles.len() {
+        ///     if let Some(next) = tiles.get(index + 1) {
+        ///         next.prefetch(&copies)?;                                      // goes up while this one is worked on
+        ///     }
+        ///     double.launch_on(&work, Grid::cover(1000), (&mut tiles[index],))?;
+        /// }
+        /// assert_eq!(tiles[2].host()?[0], 6.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -50,18 +122,47 @@ macro_rules! reading {
             self.part().prefetch(stream, Location::caller())
         }
 
-        /// Brings it to the host early. Returns at once; a later [`host`](Self::host) waits for the rest.
+        /// Brings this part to the host ahead of its use. Returns when the copies are queued: on the stream that wrote the part last, while that is
+        /// still at work, else on the device's default stream. A later [`host`](Self::host) waits for the rest. Parts that are constants are filled
+        /// in here.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut result = SmartArray::from(vec![1.0_f32; 1000]);
+        /// result.gpu_mut()?;                                                    // a kernel would write it
+        /// result.prefetch_host()?;                                              // on its way
+        /// let other: f32 = (0..1000).map(|number| number as f32).sum();         // meanwhile
+        /// assert_eq!(result.host()?.sum() + other, 500_500.0);                  // nothing more comes down
+        /// assert_eq!(result.traffic().to_host.count, 1);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// As [`host`](Self::host).
+        /// As [`host`](Self::host), but for copies that fail later: the next `host` repeats them.
         #[track_caller]
         pub fn prefetch_host(&self) -> Result<()> {
             self.part().prefetch_host(Location::caller())
         }
 
-        /// A copy of its contents as they are at this point of the program, in memory of its own. Residency is left as it is. Parts that are only on
-        /// a device come down, on `stream` if it is of that device.
+        /// A copy of this part as it is at this point of the program, in memory of its own with the first axis slowest. Later writes do not change
+        /// it, and no residency changes. What the host has is copied here and now; what only devices have comes down asynchronously, on `stream` if
+        /// it is of that device, else as for [`prefetch_host`](Self::prefetch_host). Use it to look at a state while the next one is computed.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut field = SmartArray::from(vec![1.0_f32; 100]);
+        /// field.gpu_mut_on(&stream)?;                                           // newest on the device
+        /// let earlier = field.snapshot_on(&stream)?;                            // on its way: 400 bytes
+        /// field.fill(0.0)?;                                                     // does not wait for it, nor change it
+        /// assert_eq!(earlier.wait()?.sum(), 100.0);
+        /// assert_eq!(field.residency().host(), Validity::Stale);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -71,7 +172,20 @@ macro_rules! reading {
             self.part().snapshot_on(Some(stream), "snapshot_on", Location::caller())
         }
 
-        /// One element, read where it is newest: a device is asked for its bytes alone. Residency is left as it is.
+        /// One element, read where it is newest; residency is left as it is. From a device its bytes alone come down, and the call waits for them:
+        /// for more than a few elements take [`host`](Self::host) of a part.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::Array2};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut table = SmartArray::from(Array2::from_shape_fn((3, 4), |(row, column)| (10 * row + column) as u32));
+        /// assert_eq!(table.get([2, 1])?, 21);                                   // from the host
+        /// table.gpu_mut()?;
+        /// assert_eq!(table.get((2, 1))?, 21);                                   // from the device: four bytes
+        /// assert_eq!(table.traffic().to_host.bytes, 4);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -81,18 +195,47 @@ macro_rules! reading {
             self.part().get(index.into_dimension().slice(), Location::caller())
         }
 
-        /// An array of its own with these contents, each part copied where it is newest: on a device what lives on a device. No transfer.
+        /// An array of its own with these contents, each part copied where it is newest: on the device what a device has, else on the host. So
+        /// nothing moves between places. Constants stay constants, and what was never written is not written in the clone either. The clone of a
+        /// whole array, and of any part without gaps, has the axis order of its source; others lie with their first axis slowest.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut state = SmartArray::from(vec![1.0_f32; 1000]);
+        /// state.gpu_mut()?;                                                     // newest on the device
+        /// let backup = state.try_clone()?;                                      // copied there
+        /// assert_eq!(backup.residency().on(&Device::cpu()), Validity::Valid);
+        /// assert_eq!(backup.residency().host(), Validity::Absent);
+        /// assert_eq!(backup.traffic().to_host.bytes + backup.traffic().to_device.bytes, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Lost`](crate::Error::Lost), [`Backend`](crate::Error::Backend). What was never written is
-        /// not written in the clone either.
+        /// [`Lost`](crate::Error::Lost) if work failed that was to write some of it; [`OutOfMemory`](crate::Error::OutOfMemory) if there is no room
+        /// for the clone; [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if the device died that
+        /// has the newest contents; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
         #[track_caller]
         pub fn try_clone(&self) -> Result<SmartArray<T, D>> {
             SmartArray::cloned(self.part(), Location::caller())
         }
 
-        /// A part, by ndarray's `s![..]`. It shares the array's coherence: only its bytes ever move.
+        /// A part, by ndarray's `s![..]`: ranges, steps, reversed axes, single indices, new axes. It shares the array's coherence, and only its bytes
+        /// ever move. Nothing is copied, and no device is asked.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let image = SmartArray::from(Array2::<u8>::zeros((600, 800)));
+        /// let tile = image.slice(s![..;2, 100..200]);                           // every other row of 100 columns
+        /// assert_eq!(tile.shape(), [300, 100]);
+        /// tile.gpu()?;
+        /// assert_eq!(image.traffic().to_device.bytes, 300 * 100);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Panics
         ///
@@ -108,55 +251,98 @@ macro_rules! reading {
             self.part().layout.shape()
         }
 
-        /// Elements from one to the next along each axis, on the host and on every device.
+        /// Elements from one to the next along each axis, on the host and on every device: all copies of an array have one layout.
         #[must_use]
         pub fn strides(&self) -> &[isize] {
             self.part().layout.strides()
         }
 
-        /// Elements along each axis, as ndarray's dimension.
+        /// Elements along each axis, as ndarray's dimension: what ndarray's constructors take for a shape.
         #[must_use]
         pub fn raw_dim(&self) -> D {
             self.part().layout.dim().clone()
         }
 
-        /// Elements.
+        /// Elements, over all axes.
         #[must_use]
         pub fn len(&self) -> usize {
             self.part().layout.len()
         }
 
-        /// Whether there are none.
+        /// Whether there are no elements.
         #[must_use]
         pub fn is_empty(&self) -> bool {
             self.len() == 0
         }
 
-        /// The array's name; if it was given none, its type, shape and the line that made it.
+        /// The array's name, by which errors, reports and events speak of it: what [`named`](crate::SmartArray::named) gave it, else its type, its
+        /// shape and the line that made it.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::s};
+        ///
+        /// let photo = SmartArray::<u8, _>::zeros((3, 4)).named("photo");
+        /// assert_eq!(&*photo.slice(s![0, ..]).name(), "photo");                 // a part is called after its array
+        /// assert!(SmartArray::<u8, _>::zeros((3, 4)).name().starts_with("u8[3, 4] made at "));
+        /// ```
         #[must_use]
         pub fn name(&self) -> Arc<str> {
             self.part().storage.name()
         }
 
-        /// Where it can be read right now. Moves nothing.
+        /// Where this part can be read at the moment of asking. Moves nothing, waits for nothing.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity, ndarray::s};
+        ///
+        /// let device = Device::cpu();
+        /// let _here = device.enter();
+        /// let mut array = SmartArray::from(vec![0_u16; 100]);
+        /// array.slice_mut(s![..30]).gpu_mut()?;                                 // a kernel would write the first 30 on the device
+        /// assert_eq!(array.residency().host(), Validity::Partial { valid_bytes: 140 });
+        /// assert_eq!(array.residency().on(&device), Validity::Partial { valid_bytes: 60 });
+        /// assert_eq!(array.slice(s![..30]).residency().on(&device), Validity::Valid);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         #[must_use]
         pub fn residency(&self) -> Residency {
             self.part().residency()
         }
 
-        /// What the whole array has moved so far. Moves nothing.
+        /// What the whole array has moved since it was made: copies and bytes. Moves nothing.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let array = SmartArray::from(vec![0_u64; 100]);
+        /// array.gpu()?;
+        /// array.gpu()?;                                                         // is there already
+        /// assert_eq!((array.traffic().to_device.count, array.traffic().to_device.bytes), (1, 800));
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         #[must_use]
         pub fn traffic(&self) -> Traffic {
             self.part().storage.lock().traffic()
         }
 
-        /// Whether elements lie row by row without gaps. Axes of length 1 do not count, as in NumPy's relaxed strides.
+        /// Whether elements lie row by row without gaps, the last axis fastest. Axes of length 1 do not count, as in NumPy's relaxed strides.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
+        ///
+        /// let (rows, columns) = (SmartArray::<f32, _>::zeros((3, 4)), SmartArray::<f32, _>::zeros((3, 4).f()));
+        /// assert!(rows.is_c_contiguous() && !rows.is_f_contiguous());
+        /// assert!(columns.is_f_contiguous() && !columns.is_c_contiguous());
+        /// assert!(rows.slice(s![1.., ..]).is_c_contiguous());                   // whole rows
+        /// assert!(!rows.slice(s![.., 1..]).is_c_contiguous());                  // gaps between them
+        /// ```
         #[must_use]
         pub fn is_c_contiguous(&self) -> bool {
             self.part().layout.is_c_contiguous()
         }
 
-        /// Whether elements lie column by column without gaps. Axes of length 1 do not count, as in NumPy's relaxed strides.
+        /// Whether elements lie column by column without gaps, the first axis fastest: see [`is_c_contiguous`](Self::is_c_contiguous).
         #[must_use]
         pub fn is_f_contiguous(&self) -> bool {
             self.part().layout.is_f_contiguous()
@@ -167,7 +353,20 @@ macro_rules! reading {
 /// Methods that need exclusive access; guards live as long as the borrow of `self`.
 macro_rules! writing {
     () => {
-        /// The host's copy, to be changed. What is stale there comes down first; then the host is the newest side.
+        /// The host's copy of this part, to be changed. What is stale there comes down first, and whatever is queued that uses the host's copy is
+        /// waited for; then the host is the newest side, and devices bring up what they need of it when they next use it.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut counts = SmartArray::from(vec![1_u32; 10]);
+        /// counts.gpu()?;                                                        // both sides valid
+        /// counts.host_mut()?[3] = 7;
+        /// assert_eq!(counts.residency().on(&Device::cpu()), Validity::Stale);
+        /// assert_eq!(counts.host()?.sum(), 16);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -178,20 +377,32 @@ macro_rules! writing {
             self.part().host_mut(Access::ReadWrite, Location::caller())
         }
 
-        /// The host's copy, to be rewritten: nothing comes down, and the whole part counts as written from now on. Elements that are not rewritten
-        /// show zeros, old contents or poison.
+        /// The host's copy of this part, to be rewritten: nothing comes down, and all of it counts as written from now on. Elements that are not
+        /// rewritten show zeros, old contents or poison. What is queued that uses the host's copy is waited for. Lost elements have contents again.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut frame = SmartArray::<f32, _>::uninit(1000);
+        /// frame.gpu_overwrite()?;                                               // newest on the device
+        /// frame.host_overwrite()?.fill(0.25);                                   // what was there is of no use any more
+        /// assert_eq!(frame.traffic().to_host.bytes, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait
-        /// inside a kernel body.
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy; [`Backend`](crate::Error::Backend) or
+        /// [`DeviceLost`](crate::Error::DeviceLost) if work that uses the host's copy cannot be waited for;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if there is such work and it would have to wait inside a kernel body.
         #[inline]
         #[track_caller]
         pub fn host_overwrite(&mut self) -> Result<HostMut<'_, T, D>> {
             self.part().host_mut(Access::Overwrite, Location::caller())
         }
 
-        /// The current device's copy, to be changed on its default stream. What is stale there goes up first; then it is the newest.
+        /// The current device's copy of this part, to be changed by foreign work on its default stream: [`gpu_mut_on`](Self::gpu_mut_on) that stream.
         ///
         /// # Errors
         ///
@@ -202,7 +413,25 @@ macro_rules! writing {
             self.part().gpu_mut_on(Access::ReadWrite, &Part::<D>::current_stream()?, Location::caller())
         }
 
-        /// The copy of `stream`'s device, to be changed by foreign work on that stream. What is stale there goes up first; then it is the newest.
+        /// The copy of `stream`'s device, to be changed by foreign work on that stream. What is stale there goes up first; then that device is the
+        /// newest side, from the moment the guard is handed out. Work that is queued on the stream while the guard lives comes after all earlier uses
+        /// of these bytes, and later uses, wherever they are, come after that work.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().new_stream()?;
+        /// let mut particles = SmartArray::from(vec![[0.0_f32; 4]; 1000]);
+        /// {
+        ///     let guard = particles.gpu_mut_on(&stream)?;                       // 16,000 bytes go up
+        ///     let (address, len) = (guard.address(), guard.len());
+        ///     // ... a library queues work on this very stream that changes `len` elements at `address` ...
+        /// #     let _ = (address, len);
+        /// }                                                                     // says where that work ends
+        /// assert_eq!(particles.residency().host(), Validity::Stale);
+        /// particles.host()?;                                                    // comes behind it
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -213,7 +442,8 @@ macro_rules! writing {
             self.part().gpu_mut_on(Access::ReadWrite, stream, Location::caller())
         }
 
-        /// The current device's copy, to be rewritten: nothing goes up, and the whole part counts as written from now on.
+        /// The current device's copy of this part, to be rewritten by foreign work on its default stream:
+        /// [`gpu_overwrite_on`](Self::gpu_overwrite_on) that stream.
         ///
         /// # Errors
         ///
@@ -224,49 +454,116 @@ macro_rules! writing {
             self.part().gpu_mut_on(Access::Overwrite, &Part::<D>::current_stream()?, Location::caller())
         }
 
-        /// The copy of `stream`'s device, to be rewritten by foreign work on that stream: nothing goes up, and the whole part counts as written.
+        /// The copy of `stream`'s device, to be rewritten by foreign work on that stream: nothing goes up, and all of this part counts as written
+        /// from the moment the guard is handed out. Elements that are not rewritten show zeros, old contents or poison. Else as
+        /// [`gpu_mut_on`](Self::gpu_mut_on). Lost elements have contents again.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let device = Device::cpu();
+        /// let mut noise = SmartArray::<f32, _>::uninit(1 << 16);
+        /// let address = noise.gpu_overwrite_on(&device.stream())?.address();    // for a generator of random numbers, say
+        /// assert_eq!(noise.residency().on(&device), Validity::Valid);
+        /// assert_eq!(noise.traffic().to_device.bytes, 0);
+        /// # let _ = address;
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room; [`Backend`](crate::Error::Backend) if a call is refused;
-        /// [`TooManyDevices`](crate::Error::TooManyDevices) beyond 63 devices.
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room; [`TooManyDevices`](crate::Error::TooManyDevices) if the array is on
+        /// 63 devices already; [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if the device died;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
         #[inline]
         #[track_caller]
         pub fn gpu_overwrite_on(&mut self, stream: &Stream) -> Result<DeviceMut<'_, T, D>> {
             self.part().gpu_mut_on(Access::Overwrite, stream, Location::caller())
         }
 
-        /// Says that the host's copy was changed behind the library's back, through a raw pointer.
+        /// Says that the host's copy of this part was changed behind the library's back, through a pointer that was kept: the host is the newest side
+        /// then. What is queued that uses the host's copy is waited for. Numba calls it `mark_changed('host')`, and does not notice a lost update.
+        /// Where it can be, take [`host_mut`](Self::host_mut), which needs no such call.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut samples = SmartArray::from(vec![0.0_f32; 8]);
+        /// let pointer = samples.host_mut()?.as_mut_ptr();                       // given to a driver that goes on writing there
+        /// samples.gpu()?;                                                       // both sides valid
+        /// // SAFETY: the array keeps its memory, and nobody else looks at it meanwhile.
+        /// unsafe { pointer.write(1.5) };
+        /// samples.host_changed()?;
+        /// assert_eq!(samples.residency().on(&Device::cpu()), Validity::Stale);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`LostUpdate`](crate::Error::LostUpdate) if the host did not hold the newest contents: nothing is changed then.
+        /// [`LostUpdate`](crate::Error::LostUpdate) if the host does not hold the newest contents of all of it (a constant that was never looked at
+        /// there it does not hold): nothing is changed then. [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if work
+        /// that uses the host's copy cannot be waited for; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
+        /// body.
         #[track_caller]
         pub fn host_changed(&mut self) -> Result<()> {
             self.part().host_changed(Location::caller())
         }
 
-        /// Says that the current device's copy was changed by work on its default stream that the library does not know of.
+        /// Says that the current device's copy of this part was changed by work on its default stream that the library does not know of:
+        /// [`gpu_changed_on`](Self::gpu_changed_on) that stream.
         ///
         /// # Errors
         ///
-        /// As [`gpu_changed_on`](Self::gpu_changed_on).
+        /// As [`gpu_changed_on`](Self::gpu_changed_on), and [`NoDevice`](crate::Error::NoDevice) if there is no current device.
         #[track_caller]
         pub fn gpu_changed(&mut self) -> Result<()> {
             self.part().gpu_changed_on(&Part::<D>::current_stream()?, Location::caller())
         }
 
-        /// Says that the copy of `stream`'s device was changed by work on that stream that the library does not know of.
+        /// Says that the copy of `stream`'s device was changed by work on that stream that the library does not know of and that is queued by now.
+        /// That device is the newest side then, and later uses come after that work. Numba calls it `mark_changed('gpu')`. That the work came after
+        /// earlier uses on other streams is the caller's affair: where it can be, take [`gpu_mut_on`](Self::gpu_mut_on), which sees to it.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut state = SmartArray::from(vec![0_u32; 64]);
+        /// let address = state.gpu_mut_on(&stream)?.address();                   // given to a library once, which keeps it
+        /// state.host()?;                                                        // both sides valid
+        /// // ... the library queues work on `stream` that writes at `address` ...
+        /// state.gpu_changed_on(&stream)?;
+        /// assert_eq!(state.residency().host(), Validity::Stale);
+        /// # let _ = address;
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`LostUpdate`](crate::Error::LostUpdate) if that device did not hold the newest contents: nothing is changed then.
+        /// [`LostUpdate`](crate::Error::LostUpdate) if that device does not hold the newest contents of all of it, and if it never held the array:
+        /// nothing is changed then. [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if the device
+        /// died; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
         #[track_caller]
         pub fn gpu_changed_on(&mut self, stream: &Stream) -> Result<()> {
             self.part().gpu_changed_on(stream, Location::caller())
         }
 
-        /// Makes every element `value`. Nothing is written or moved: each place fills its own copy when it first needs it.
+        /// Makes every element `value`, as a constant: nothing is written or moved now, and each place fills its own copy when it first needs it,
+        /// which is no transfer. Lost elements have contents again.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::s};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut mask = SmartArray::<u8, _>::uninit((480, 640));
+        /// mask.fill(0)?;
+        /// mask.slice_mut(s![100..200, ..]).fill(1)?;                            // a part is a constant of its own
+        /// mask.gpu()?;                                                          // filled there
+        /// assert_eq!(mask.host()?.iter().filter(|x| **x == 1).count(), 100 * 640);
+        /// assert_eq!(mask.traffic().to_device.count + mask.traffic().to_host.count, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -277,29 +574,73 @@ macro_rules! writing {
             Ok(())
         }
 
-        /// Makes every element `value`, and fills the copy of `stream`'s device now.
+        /// Makes every element `value`, and queues the fill of `stream`'s device's copy now; other places fill theirs when they need it. Nothing is
+        /// moved.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut sums = SmartArray::<f64, _>::uninit(100);
+        /// sums.fill_on(&stream, 0.0)?;
+        /// assert_eq!(sums.residency().on(&Device::cpu()), Validity::Valid);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on).
+        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on): the contents are as they were then.
         #[track_caller]
         pub fn fill_on(&mut self, stream: &Stream, value: T) -> Result<()> {
             self.part().fill_on(stream, value, Location::caller())
         }
 
-        /// Copies the elements of an array or view of the same shape, each part where it is newest: on a device what is newest on a device, directly
-        /// from one device to another where they are on different ones. Nothing moves between host and device.
+        /// Copies the elements of an array or view of the same shape, of whatever axis order. Nothing moves between host and device. Where this part
+        /// is newest on a device, and `source` has a copy on one that it reaches, they are copied there, from device to device if need be; else on
+        /// the host if the host has `source`, else on `source`'s device. That is where this part is newest afterwards. Constants stay constants.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity, ndarray::s};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut now = SmartArray::from(vec![1.0_f32; 100]);
+        /// let mut before = SmartArray::<f32, _>::uninit(100);
+        /// now.gpu_mut()?;                                                       // newest on the device
+        /// before.assign(&now)?;                                                 // copied there
+        /// assert_eq!(before.residency().on(&Device::cpu()), Validity::Valid);
+        /// before.slice_mut(s![..10]).assign(&now.slice(s![90..]))?;             // parts too
+        /// assert_eq!(now.traffic().to_host.count, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`Shape`](crate::Error::Shape) if the shapes differ; [`Uninitialised`](crate::Error::Uninitialised) and [`Lost`](crate::Error::Lost) if
-        /// `source` has parts without contents; [`OutOfMemory`](crate::Error::OutOfMemory), [`Backend`](crate::Error::Backend).
+        /// [`Shape`](crate::Error::Shape) if the shapes differ; [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if
+        /// `source` has parts without contents; [`OutOfMemory`](crate::Error::OutOfMemory) if there is no room where it is copied;
+        /// [`TooManyDevices`](crate::Error::TooManyDevices) if this array is on 63 other devices already; [`Backend`](crate::Error::Backend) if a
+        /// call is refused; [`DeviceLost`](crate::Error::DeviceLost) if a device died that is concerned; [`InsideKernel`](crate::Error::InsideKernel)
+        /// if it would have to wait inside a kernel body.
         #[track_caller]
         pub fn assign<E: Dimension>(&mut self, source: &impl AsView<T, E>) -> Result<()> {
             self.part().assign(source.as_view().part(), Target::WhereNewest, Location::caller())
         }
 
-        /// Copies the elements of an array or view of the same shape to the copy of `stream`'s device.
+        /// Copies the elements of an array or view of the same shape to the copy of `stream`'s device, in that stream's order. What `source` has on
+        /// another device that this one reaches is copied from there directly; what it has elsewhere is brought to its own copy on this device first,
+        /// which stays.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let template = SmartArray::from(vec![1.0_f32; 100]);
+        /// let mut work = SmartArray::<f32, _>::uninit(100);
+        /// work.assign_on(&stream, &template)?;                                  // `template` goes up once; the copy is made on the device
+        /// work.assign_on(&stream, &template)?;
+        /// assert_eq!((template.traffic().to_device.count, work.traffic().to_device.count), (1, 0));
+        /// assert_eq!(work.residency().host(), Validity::Absent);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -309,18 +650,45 @@ macro_rules! writing {
             self.part().assign(source.as_view().part(), Target::On(stream), Location::caller())
         }
 
-        /// Writes one element where its newest contents are.
+        /// Writes one element where its newest contents are: on a device if the host does not have them, else on the host. Nothing is moved; on the
+        /// host, what is queued that uses this element is waited for.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut grid = SmartArray::<f32, _>::zeros((100, 100));
+        /// grid.gpu_mut()?;                                                      // newest on the device
+        /// grid.set((50, 50), 1.0)?;                                             // written there
+        /// assert_eq!(grid.traffic().to_host.count, 0);
+        /// assert_eq!(grid.get((50, 50))?, 1.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
-        /// [`Shape`](crate::Error::Shape) if the index lies outside; [`OutOfMemory`](crate::Error::OutOfMemory),
-        /// [`Backend`](crate::Error::Backend).
+        /// [`Shape`](crate::Error::Shape) if the index lies outside; [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first
+        /// copy; [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if a device died that is
+        /// concerned; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
         #[track_caller]
         pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
             self.part().set(index.into_dimension().slice(), value, Location::caller())
         }
 
-        /// A part to be written, by ndarray's `s![..]`. It shares the array's coherence: only its bytes ever move.
+        /// A part to be written, by ndarray's `s![..]`. It shares the array's coherence: only its bytes ever move, and writing it makes no other part
+        /// stale.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut image = SmartArray::from(Array2::<u8>::zeros((100, 100)));
+        /// image.gpu()?;                                                         // 10,000 bytes go up
+        /// image.slice_mut(s![..10, ..]).host_mut()?.fill(255);                  // the device keeps its other 90 rows
+        /// image.gpu()?;                                                         // 1,000 bytes go up
+        /// assert_eq!(image.traffic().to_device.bytes, 11_000);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Panics
         ///
@@ -331,7 +699,19 @@ macro_rules! writing {
             SmartViewMut::new(part.storage, part.layout.slice(&info))
         }
 
-        /// Several disjoint parts at once, by a tuple of ndarray's `s![..]`: `(s![..4, ..], s![4.., ..])`.
+        /// Up to six disjoint parts at once, by a tuple of ndarray's `s![..]`, as ndarray's `multi_slice_mut`. Interleaved steps are disjoint too.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};
+        ///
+        /// let negate = Kernel::<(In<i32, Ix1>, Out<i32, Ix1>)>::new("negate").host(|_grid, (x, mut y)| y.assign(&x.mapv(|x| -x)));
+        /// let _here = Device::cpu().enter();
+        /// let mut line = SmartArray::from(vec![1, 0, 2, 0, 3, 0]);
+        /// let (even, mut odd) = line.multi_slice_mut((s![..;2], s![1..;2]));
+        /// negate.launch(Grid::cover(3), (&even, &mut odd))?;                    // one reads what the other does not write
+        /// assert_eq!(line.host()?.to_vec(), [1, -1, 2, -2, 3, -3]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Panics
         ///
@@ -342,7 +722,20 @@ macro_rules! writing {
             slices.views(part.storage, part.layout)
         }
 
-        /// The parts before and from `index` on along an axis.
+        /// The parts before and from `index` on along an axis, as ndarray's `split_at`. Both may be used at once, on different streams and by
+        /// different threads.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::Axis};
+        ///
+        /// let mut table = SmartArray::<f32, _>::zeros((6, 4));
+        /// let (mut head, mut tail) = table.split_at_mut(Axis(0), 2);
+        /// assert_eq!((head.shape(), tail.shape()), (&[2, 4][..], &[4, 4][..]));
+        /// head.fill(1.0)?;
+        /// tail.host_mut()?.fill(2.0);
+        /// assert_eq!(table.host()?.sum(), 8.0 + 32.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Panics
         ///

@@ -7,7 +7,8 @@ use super::view::SmartViewMut;
 use crate::element::Element;
 use crate::storage::{Selection, Space, Storage};
 
-/// A tuple of one to six of ndarray's `s![..]`, as in `ndarray::MultiSliceArg`. Sealed.
+/// A tuple of one to six of ndarray's `s![..]`, as `ndarray::MultiSliceArg`: what [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut)
+/// takes, whose example shows it. Sealed.
 pub trait MultiSlice<'a, T: Element, D: Dimension>: sealed::Sealed {
     /// A tuple of as many views.
     type Output;

@@ -16,7 +16,25 @@ use crate::error::{Error, Result, Text};
 use crate::storage::HostBuffer;
 use crate::transfer::Snapshot;
 
-/// Something that is being copied: `wait` for it, or `await` it. It owns both ends of the copy; dropping it waits for nothing.
+/// Something that is being copied, by [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): [`wait`](Self::wait) for it, or `await` it in a
+/// task of any executor. It owns both ends of the copy, so the array may be written, moved or dropped meanwhile; dropping it waits for nothing.
+///
+/// ```
+/// use resident::{Device, SmartArray, ndarray::s};
+///
+/// let stream = Device::cpu().stream();
+/// let mut state = SmartArray::from(vec![1.0_f32; 100]);
+/// state.gpu_mut_on(&stream)?;
+/// let (head, tail) = (state.slice(s![..10]).snapshot_on(&stream)?, state.slice(s![90..]).snapshot_on(&stream)?);     // both on their way
+/// drop(state);
+/// assert_eq!(head.wait()?, tail.wait()?);
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As a future it gives what [`wait`](Self::wait) returns, and never [`Error::InsideKernel`], since it waits for nothing; polled again after it was
+/// ready, [`Error::Backend`].
 #[derive(Debug)]
 #[must_use = "a pending copy is of use to whoever waits for it"]
 pub struct Pending<A> {
@@ -40,8 +58,8 @@ impl<A> Pending<A> {
     ///
     /// # Errors
     ///
-    /// What the copy failed with: [`Error::Backend`] by itself, [`Error::Lost`] if what it was to read was lost;
-    /// [`Error::InsideKernel`] inside a kernel body.
+    /// What the copy failed with: [`Error::Backend`] by itself, [`Error::Lost`] if work failed that was to write what it reads, [`Error::DeviceLost`]
+    /// if the device died; [`Error::InsideKernel`] if it would have to wait inside a kernel body.
     pub fn wait(mut self) -> Result<A> {
         let snapshot = self.snapshot.take();
         let queued = snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();

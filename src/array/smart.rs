@@ -30,7 +30,8 @@ use crate::transfer::{self, Request, Target};
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept coherent region by region.
 ///
 /// Nothing moves until somebody looks: [`host`](Self::host) brings down what is stale on the host, [`gpu_on`](Self::gpu_on) and kernel launches bring
-/// up what is stale on a device, and only the bytes of the part that is asked for. It descends from Numba's `SmartArray`.
+/// up what is stale on a device, and only the bytes of the part that is asked for. It descends from Numba's `SmartArray`, which knew one GPU and
+/// whole arrays.
 ///
 /// | call | what moves, at most | afterwards |
 /// |---|---|---|
@@ -49,8 +50,11 @@ use crate::transfer::{self, Request, Target};
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
-/// Its contents may be read by many threads at once; a transfer that several of them need happens once. A state changes when an access is handed
-/// out, never when a guard drops, so forgetting a guard is never unsound and loses no update. Dropping an array waits for nothing.
+/// A place gets memory for the whole array when any part of it is first used there, and keeps it until the array drops,
+/// [`release_on`](Self::release_on) or, where a device is full and the host has all that the device has, until another array needs the room.
+///
+/// Its contents may be read by many threads at once; a transfer that several of them need happens once. A state changes when an access is handed out,
+/// never when a guard drops, so forgetting a guard is never unsound and loses no update. Dropping an array waits for nothing.
 pub struct SmartArray<T: Element, D: Dimension> {
     storage: Arc<Storage>,
     layout: Layout<D>,
@@ -58,21 +62,40 @@ pub struct SmartArray<T: Element, D: Dimension> {
 }
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    /// All zero bytes, as a constant: each place fills its own copy at first use, which is no transfer.
+    /// All zero bytes, as a constant: each place fills its own copy at first use, which is no transfer. No device is asked, and there is no memory
+    /// yet.
+    ///
+    /// The shape is what ndarray's constructors take: `100`, `(3, 4)`, `[2, 3, 4]`, with the first axis slowest, or the last with `.f()`.
+    ///
+    /// ```
+    /// use resident::{SmartArray, Validity, ndarray::ShapeBuilder};
+    ///
+    /// let grid = SmartArray::<f32, _>::zeros((3, 4));
+    /// assert_eq!(grid.residency().host(), Validity::Absent);
+    /// assert_eq!(grid.host()?.sum(), 0.0);                                  // the host's copy is made and filled here
+    /// assert_eq!(SmartArray::<f32, _>::zeros((3, 4).f()).strides(), [1, 3]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Panics
     ///
-    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    /// Like ndarray's constructors, if the shape overflows an `isize`, in elements or in bytes.
     #[track_caller]
     pub fn zeros(shape: impl ShapeBuilder<Dim = D>) -> Self {
         Self::constant(shape, T::zeroed(), Location::caller())
     }
 
-    /// All one, as a constant.
+    /// All one, as a constant: see [`zeros`](Self::zeros).
+    ///
+    /// ```
+    /// let weights = resident::SmartArray::<f64, _>::ones((2, 3));
+    /// assert_eq!(weights.host()?.sum(), 6.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Panics
     ///
-    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones(shape: impl ShapeBuilder<Dim = D>) -> Self
     where
@@ -81,35 +104,69 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::constant(shape, T::one(), Location::caller())
     }
 
-    /// All `value`, as a constant.
+    /// All `value`, as a constant: see [`zeros`](Self::zeros).
+    ///
+    /// ```
+    /// let distances = resident::SmartArray::full((100, 100), f32::INFINITY);
+    /// assert_eq!(distances.get((7, 9))?, f32::INFINITY);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Panics
     ///
-    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn full(shape: impl ShapeBuilder<Dim = D>, value: T) -> Self {
         Self::constant(shape, value, Location::caller())
     }
 
-    /// Without contents, and without memory anywhere yet. Reading an element before it is written is
-    /// [`Uninitialised`](crate::Error::Uninitialised).
+    /// Without contents, and without memory anywhere yet: for results. Which elements were written is kept track of, and reading one that was not is
+    /// [`Uninitialised`](crate::Error::Uninitialised). An overwriting access ([`Out`](crate::Out), `host_overwrite`, `gpu_overwrite`) counts as
+    /// having written its whole part.
+    ///
+    /// ```
+    /// use resident::{Error, SmartArray, ndarray::s};
+    ///
+    /// let mut result = SmartArray::<f32, _>::uninit((2, 100));
+    /// result.slice_mut(s![0, ..]).host_overwrite()?.fill(1.0);
+    /// assert_eq!(result.slice(s![0, ..]).host()?.sum(), 100.0);
+    /// assert!(matches!(result.host(), Err(Error::Uninitialised { .. })));   // the other row
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Panics
     ///
-    /// Like ndarray's constructors, if the shape overflows an `isize`.
+    /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn uninit(shape: impl ShapeBuilder<Dim = D>) -> Self {
         Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, Location::caller())
     }
 
-    /// [`uninit`](Self::uninit) in the shape and axis order of another array.
+    /// [`uninit`](Self::uninit) in the shape and axis order of another array, of whatever element. As NumPy's `empty_like`.
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::ShapeBuilder};
+    ///
+    /// let image = SmartArray::<u8, _>::zeros((480, 640).f());
+    /// let edges = SmartArray::<f32, _>::uninit_like(&image);
+    /// assert_eq!((edges.shape(), edges.strides()), (image.shape(), image.strides()));
+    /// ```
     #[track_caller]
     #[must_use]
     pub fn uninit_like<U: Element>(other: &SmartArray<U, D>) -> Self {
         Self::make(other.layout.clone(), Origin::Uninitialised, Location::caller())
     }
 
-    /// [`zeros`](Self::zeros) in the shape and axis order of another array.
+    /// [`zeros`](Self::zeros) in the shape and axis order of another array, of whatever element. As NumPy's `zeros_like`.
+    ///
+    /// ```
+    /// use resident::SmartArray;
+    ///
+    /// let image = SmartArray::<u8, _>::ones((480, 640));
+    /// let sums = SmartArray::<u64, _>::zeros_like(&image);
+    /// assert_eq!((sums.shape(), sums.host()?.sum()), (image.shape(), 0));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[track_caller]
     #[must_use]
     pub fn zeros_like<U: Element>(other: &SmartArray<U, D>) -> Self {
@@ -174,11 +231,12 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Ok(clone)
     }
 
-    /// The name under which errors, reports and events speak of it.
+    /// Gives it the name under which errors, reports and events speak of it.
     ///
     /// ```
-    /// let photo = resident::SmartArray::<u8, _>::zeros((3, 4)).named("photo");
+    /// let photo = resident::SmartArray::<u8, _>::uninit((3, 4)).named("photo");
     /// assert_eq!(&*photo.name(), "photo");
+    /// assert!(photo.host().unwrap_err().to_string().contains("\"photo\""));
     /// ```
     #[must_use]
     pub fn named(self, name: impl AsRef<str>) -> Self {
@@ -186,8 +244,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self
     }
 
-    /// Gives the array's memory on a device back, behind its uses there. What is newest there alone comes to the host first; everything else moves nothing.
-    /// The next use on that device takes memory anew, at another address.
+    /// Gives the array's memory on a device back, behind its uses there. What is newest there alone comes to the host first, and that is waited for;
+    /// everything else moves nothing. The next use on that device takes memory anew, at another address. Where the array has no memory there, nothing
+    /// is done.
     ///
     /// ```
     /// use resident::{Device, SmartArray, Validity};
@@ -203,7 +262,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host): the copy stays where it is then.
+    /// As [`host`](Self::host), but for elements never written: the copy stays where it is then.
     #[track_caller]
     pub fn release_on(&mut self, device: &Device) -> Result<()> {
         transfer::release_on(&self.request(Cause::Evict, "release_on", Location::caller()), device)
@@ -215,10 +274,12 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     /// Locks the pages of the host's copy, for devices of the kind that is current: their copies then go straight to and from this memory, without
-    /// staging, and uploads return at once. The memory stays locked until the array drops or gives it back (`into_array`).
+    /// staging, and uploads return at once. The memory stays locked until the array drops or gives it back (`into_array`). It is CUDA's
+    /// `cuMemHostRegister`.
     ///
-    /// Moves nothing. Locking takes the system about a millisecond for each few MiB, and the memory can no longer be swapped out: it is worth it for arrays
-    /// that go back and forth often. Memory that another library registered with CUDA is used as it is, and left to that library.
+    /// Moves nothing; the host gets its memory here if it has none. Locking takes the system about a millisecond for each few MiB, and the memory can
+    /// no longer be swapped out: it is worth it for arrays that go back and forth often. Memory that another library registered with CUDA is used as
+    /// it is, and left to that library.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -233,15 +294,29 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy; [`Backend`](crate::Error::Backend) if the system locks no more
-    /// (`ulimit -l`): the array stays as it is, and is staged.
+    /// [`NoDevice`](crate::Error::NoDevice) if there is no current device; [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a
+    /// first copy; [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`); [`DeviceLost`](crate::Error::DeviceLost) if the
+    /// device died. The array stays as it is then, and is staged.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
         transfer::page_lock(&self.request(Cause::Explicit, "page_lock", Location::caller()), &Device::current()?)
     }
 
-    /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis order and strides. Stale parts come down first;
-    /// device copies are given back.
+    /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis order and strides. Stale parts come down first, and
+    /// what is queued that uses the host's copy is waited for; device copies are given back. Nothing is copied on the host, unless a device died that
+    /// may still be at this memory.
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::Array2};
+    ///
+    /// let array = Array2::<f32>::ones((100, 100));
+    /// let memory = array.as_ptr();
+    /// let mut smart = SmartArray::from(array);
+    /// smart.host_mut()?[[0, 0]] = 5.0;
+    /// let array = smart.into_array()?;
+    /// assert_eq!((array.as_ptr(), array[[0, 0]]), (memory, 5.0));           // the very allocation
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -272,13 +347,36 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         }
     }
 
-    /// All of it, to be read.
+    /// All of it, to be read: what functions over parts take.
+    ///
+    /// ```
+    /// use resident::{Result, SmartArray, SmartView, ndarray::{Ix2, s}};
+    ///
+    /// fn total(part: SmartView<'_, f32, Ix2>) -> Result<f32> { Ok(part.host()?.sum()) }
+    ///
+    /// let array = SmartArray::<f32, _>::ones((4, 5));
+    /// assert_eq!((total(array.view())?, total(array.slice(s![..2, ..]))?), (20.0, 10.0));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn view(&self) -> SmartView<'_, T, D> {
         SmartView::new(&self.storage, self.layout.clone())
     }
 
-    /// All of it, to be written.
+    /// All of it, to be written: what functions over parts take.
+    ///
+    /// ```
+    /// use resident::{Result, SmartArray, SmartViewMut, ndarray::{Ix2, s}};
+    ///
+    /// fn clear(mut part: SmartViewMut<'_, f32, Ix2>) -> Result<()> { part.fill(0.0) }
+    ///
+    /// let mut array = SmartArray::<f32, _>::ones((4, 5));
+    /// clear(array.slice_mut(s![..2, ..]))?;
+    /// assert_eq!(array.host()?.sum(), 10.0);
+    /// clear(array.view_mut())?;
+    /// assert_eq!(array.host()?.sum(), 0.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn view_mut(&mut self) -> SmartViewMut<'_, T, D> {
         SmartViewMut::new(&self.storage, self.layout.clone())
@@ -297,7 +395,18 @@ fn bytes_of<T: Element>(value: &T) -> Bytes {
     Bytes::from_slice(bytemuck::bytes_of(value))
 }
 
-/// Adopts an array: its allocation is kept, and given back by `into_array`. One with gaps is packed once.
+/// Adopts an array: its allocation is kept, and [`into_array`](SmartArray::into_array) gives it back. That goes for any array without gaps, whatever
+/// the order and direction of its axes; one with gaps is packed once. Moves nothing else, and the host is the newest side.
+///
+/// ```
+/// use resident::{SmartArray, ndarray::Array2};
+///
+/// let array = Array2::<f32>::ones((3, 4)).reversed_axes();
+/// let memory = array.as_ptr();
+/// let smart = SmartArray::from(array);
+/// assert_eq!((smart.shape(), smart.strides(), smart.host()?.as_ptr()), (&[4, 3][..], &[1, 4][..], memory));
+/// # Ok::<(), resident::Error>(())
+/// ```
 impl<T: Element, D: Dimension> From<Array<T, D>> for SmartArray<T, D> {
     #[track_caller]
     fn from(array: Array<T, D>) -> Self {
@@ -305,7 +414,14 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for SmartArray<T, D> {
     }
 }
 
-/// Adopts a vector.
+/// Adopts a vector: nothing is copied.
+///
+/// ```
+/// let vector = vec![1_u32, 2, 3];
+/// let memory = vector.as_ptr();
+/// assert_eq!(resident::SmartArray::from(vector).host()?.as_ptr(), memory);
+/// # Ok::<(), resident::Error>(())
+/// ```
 impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
     #[track_caller]
     fn from(vector: Vec<T>) -> Self {

@@ -22,14 +22,41 @@ use crate::error::Result;
 use crate::storage::Storage;
 use crate::transfer::Target;
 
-/// A part of a [`SmartArray`], shared. Its guards live as long as the borrow of the array that it was made with.
+/// A part of a [`SmartArray`], shared: by [`SmartArray::slice`] and [`SmartArray::view`]. Its guards live as long as the borrow of the array that it
+/// was made with, so a view may be a temporary. It is `Copy` where its dimension is (all but `IxDyn`), and holds no state of its own: validity, uses
+/// and totals are the array's.
+///
+/// ```
+/// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+///
+/// let _here = Device::cpu().enter();
+/// let image = SmartArray::from(Array2::<f32>::ones((100, 100)));
+/// let row = image.slice(s![5, ..]);                                     // nothing happens yet
+/// row.gpu()?;                                                           // 400 bytes go up
+/// let host = row.slice(s![10..20]).host()?;                             // of a part of the part; outlives it
+/// assert_eq!((host.sum(), image.traffic().to_device.bytes), (10.0, 400));
+/// # Ok::<(), resident::Error>(())
+/// ```
 pub struct SmartView<'a, T: Element, D: Dimension> {
     storage: &'a Storage,
     layout: Layout<D>,
     element: PhantomData<&'a T>,
 }
 
-/// A part of a [`SmartArray`], exclusive.
+/// A part of a [`SmartArray`], exclusive: by [`SmartArray::slice_mut`], [`SmartArray::view_mut`] and their like. Its methods are those of the array;
+/// those that take the view itself (`into_host_mut`, `slice_move`, `split_at`) hand out what lives as long as the view would have.
+///
+/// ```
+/// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
+///
+/// let halve = Kernel::<(InOut<f32>,)>::new("halve").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 0.5));
+/// let _here = Device::cpu().enter();
+/// let mut table = SmartArray::from(Array2::<f32>::ones((4, 100)));
+/// let mut row = table.slice_mut(s![2, ..]);
+/// halve.launch(Grid::cover(row.len()), (&mut row,))?;                   // this row goes up, and is newest there
+/// assert_eq!((table.host()?.sum(), table.traffic().to_device.bytes), (350.0, 400));
+/// # Ok::<(), resident::Error>(())
+/// ```
 pub struct SmartViewMut<'a, T: Element, D: Dimension> {
     storage: &'a Storage,
     layout: Layout<D>,
@@ -56,6 +83,17 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
 
     /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.
     ///
+    /// ```
+    /// use resident::{SmartArray, SmartView, ndarray::{Ix1, Ix2, s}};
+    ///
+    /// fn diagonal_row(image: SmartView<'_, f32, Ix2>, index: usize) -> SmartView<'_, f32, Ix1> {
+    ///     image.slice_move(s![index, index..])
+    /// }
+    ///
+    /// let image = SmartArray::<f32, _>::ones((4, 4));
+    /// assert_eq!(diagonal_row(image.view(), 1).len(), 3);
+    /// ```
+    ///
     /// # Panics
     ///
     /// As ndarray's `slice_move`, if an index lies outside.
@@ -65,7 +103,15 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         SmartView::new(self.storage, self.layout.slice(&info))
     }
 
-    /// The parts before and from `index` on along an axis.
+    /// The parts before and from `index` on along an axis, as ndarray's `split_at`.
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::Axis};
+    ///
+    /// let table = SmartArray::<f32, _>::ones((6, 4));
+    /// let (left, right) = table.view().split_at(Axis(1), 1);
+    /// assert_eq!((left.shape(), right.shape()), (&[6, 1][..], &[6, 3][..]));
+    /// ```
     ///
     /// # Panics
     ///
@@ -96,19 +142,36 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// The same part, to be read.
+    /// The same part, to be read, while this view is borrowed.
     #[must_use]
     pub fn view(&self) -> SmartView<'_, T, D> {
         SmartView::new(self.storage, self.layout.clone())
     }
 
-    /// The same part for a shorter time.
+    /// The same part for a shorter time, to be passed on where the view is needed again.
+    ///
+    /// ```
+    /// use resident::{Result, SmartArray, SmartViewMut, ndarray::Ix1};
+    ///
+    /// fn add_one(mut part: SmartViewMut<'_, u32, Ix1>) -> Result<()> {
+    ///     part.host_mut()?.iter_mut().for_each(|x| *x += 1);
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut array = SmartArray::<u32, _>::zeros(10);
+    /// let mut part = array.view_mut();
+    /// add_one(part.reborrow())?;
+    /// add_one(part)?;
+    /// assert_eq!(array.host()?.sum(), 20);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn reborrow(&mut self) -> SmartViewMut<'_, T, D> {
         SmartViewMut::new(self.storage, self.layout.clone())
     }
 
-    /// The host's copy, to be changed, for as long as this view would have lived.
+    /// The host's copy, to be changed, for as long as this view would have lived: else as [`host_mut`](Self::host_mut). The example of
+    /// [`split_at`](Self::split_at) shows it.
     ///
     /// # Errors
     ///
@@ -118,7 +181,18 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().host_mut(Access::ReadWrite, Location::caller())
     }
 
-    /// The copy of `stream`'s device, to be changed by foreign work, for as long as this view would have lived.
+    /// The copy of `stream`'s device, to be changed by foreign work, for as long as this view would have lived: else as
+    /// [`gpu_mut_on`](Self::gpu_mut_on).
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::s};
+    ///
+    /// let stream = Device::cpu().stream();
+    /// let mut array = SmartArray::<f32, _>::zeros(100);
+    /// let guard = array.slice_mut(s![10..20]).into_gpu_mut_on(&stream)?;    // the view itself is gone
+    /// assert_eq!(guard.len(), 10);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -188,7 +262,20 @@ impl<T: Element, D: Dimension> fmt::Debug for SmartViewMut<'_, T, D> {
     }
 }
 
-/// Anything that can be looked at as a view: arrays and views of this library. Sealed: views carry the borrow that soundness rests on.
+/// Anything that can be looked at as a view: arrays and views of this library, for functions that take either. Sealed: views carry the borrow that
+/// soundness rests on.
+///
+/// ```
+/// use resident::{AsView, Result, SmartArray, ndarray::{Ix2, s}};
+///
+/// fn mean(image: &impl AsView<f32, Ix2>) -> Result<Option<f32>> {
+///     Ok(image.as_view().host()?.mean())
+/// }
+///
+/// let image = SmartArray::<f32, _>::ones((10, 10));
+/// assert_eq!((mean(&image)?, mean(&image.slice(s![..5, ..]))?), (Some(1.0), Some(1.0)));
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array or view of `{T}` with dimension `{D}`",
     label = "expected a `SmartArray` or a view of one, with that element and that dimension"
@@ -198,7 +285,22 @@ pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
     fn as_view(&self) -> SmartView<'_, T, D>;
 }
 
-/// Anything that can be looked at as an exclusive view. Sealed as [`AsView`].
+/// Anything that can be looked at as an exclusive view: arrays and exclusive views. Sealed as [`AsView`].
+///
+/// ```
+/// use resident::{AsViewMut, Result, SmartArray, ndarray::{Ix1, s}};
+///
+/// fn ramp(line: &mut impl AsViewMut<f32, Ix1>) -> Result<()> {
+///     line.as_view_mut().host_overwrite()?.iter_mut().enumerate().for_each(|(index, x)| *x = index as f32);
+///     Ok(())
+/// }
+///
+/// let mut lines = SmartArray::<f32, _>::uninit((2, 4));
+/// ramp(&mut lines.slice_mut(s![0, ..]))?;
+/// ramp(&mut lines.slice_mut(s![1, ..]))?;
+/// assert_eq!(lines.host()?.sum(), 12.0);
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no writable array or view of `{T}` with dimension `{D}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension"
@@ -253,14 +355,30 @@ pub(crate) struct Erased<'a> {
     pub(crate) view: crate::storage::Strided<'a>,
 }
 
-/// Any array or view of elements `T`, of whatever dimensions. Sealed as [`AsView`].
+/// Any array or view of elements `T`, of whatever dimensions: what a flat [`In`](crate::In) takes. Sealed as [`AsView`].
+///
+/// ```
+/// use resident::{AnyView, Device, Grid, In, Kernel, Out, Result, SmartArray};
+///
+/// fn sum(xs: &impl AnyView<u32>) -> Result<u32> {
+///     let kernel = Kernel::<(In<u32>, Out<u32>)>::new("sum").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+///     let mut sum = SmartArray::<u32, _>::uninit(1);
+///     kernel.launch(Grid::cover(1), (xs, &mut sum))?;
+///     sum.get(0)
+/// }
+///
+/// let _here = Device::cpu().enter();
+/// assert_eq!((sum(&SmartArray::<u32, _>::ones(10))?, sum(&SmartArray::<u32, _>::ones((3, 4)))?), (10, 12));
+/// # Ok::<(), resident::Error>(())
+/// ```
 pub trait AnyView<T: Element>: sealed::Sealed {
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn erased(&self) -> Erased<'_>;
 }
 
-/// Any array or view of elements `T` that may be written. Sealed as [`AsView`].
+/// Any array or view of elements `T` that may be written, of whatever dimensions: what a flat [`InOut`](crate::InOut) or [`Out`](crate::Out) takes.
+/// Sealed as [`AsView`]; see [`AnyView`].
 pub trait AnyViewMut<T: Element>: AnyView<T> {}
 
 macro_rules! any_view {
