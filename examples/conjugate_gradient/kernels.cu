@@ -2,9 +2,10 @@
 
 using resident::View1;
 
-// Threads of a block, as in `main.rs`.
+// Threads of the block of `dot`, as in `kernels.rs`.
 constexpr unsigned BLOCK = 256;
 
+// The matrix may hold anything: places and columns that there are not count as zeros.
 extern "C" __global__ void multiply(View1<const double> values, View1<const unsigned> columns, View1<const unsigned> starts,
                                     View1<const double> vector, View1<double> product) {
     long long row = resident::thread();
@@ -18,7 +19,6 @@ extern "C" __global__ void multiply(View1<const double> values, View1<const unsi
 // The same sums in the same order each time: each thread's own, then in halves.
 extern "C" __global__ void dot(View1<const double> x, View1<const double> y, View1<double> product) {
     __shared__ double sums[BLOCK];
-    if (blockIdx.x > 0 || blockDim.x != BLOCK) return;
     double sum = 0;
     for (long long i = threadIdx.x; i < x.size(); i += BLOCK) sum += x(i) * y(i);
     sums[threadIdx.x] = sum;

@@ -1,10 +1,10 @@
 //! The kernels: each with a body for the host and one for GPUs.
 
 use resident::ndarray::{ArrayView1, ArrayViewMut1, Ix1};
-use resident::{CudaSource, In, InOut, Kernel, Out, Result, Signature, SmartArray, SmartView, Stream};
+use resident::{CudaSource, In, InOut, Kernel, Out, Signature, SmartArray, SmartView};
 
-use super::grid;
-use super::laplacian::Laplacian;
+/// Threads of the one block that makes a product of two vectors, as in `kernels.cu`.
+pub(crate) const BLOCK: u32 = 256;
 
 pub(crate) type Vector = SmartArray<f64, Ix1>;
 /// One number or two, on the device.
@@ -24,7 +24,7 @@ type Step = Kernel<(In<f64, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
 type Turn = Kernel<(In<f64, Ix1>, In<f64, Ix1>, In<f64, Ix1>, InOut<f64, Ix1>)>;
 
 pub(crate) struct Kernels {
-    multiply: Multiply,
+    pub(crate) multiply: Multiply,
     pub(crate) dot: Dot,
     pub(crate) add: Add,
     pub(crate) step: Step,
@@ -42,6 +42,7 @@ impl Kernels {
             ),
             dot: on_gpus(
                 Dot::new("dot")
+                    .require("one block of 256 threads", |grid, _| grid.blocks().count() == 1 && grid.threads() == BLOCK.into())
                     .require("two vectors of one length, and one number", |_grid, (x, y, product)| x.len() == y.len() && product.len() == 1)
                     .host(|_grid, (x, y, mut product)| product[0] = x.dot(&y)),
             ),
@@ -71,11 +72,6 @@ impl Kernels {
             ),
         }
     }
-
-    pub(crate) fn multiply(&self, stream: &Stream, matrix: &Laplacian, vector: &Vector, product: &mut Vector) -> Result<()> {
-        let Laplacian { values, columns, starts } = matrix;
-        self.multiply.launch_on(stream, grid(), (values, columns, starts, vector, product))
-    }
 }
 
 /// Gives one of the kernels above its device body.
@@ -85,13 +81,15 @@ fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
     unsafe { kernel.cuda(CudaSource::c(include_str!("kernels.cu"))) }
 }
 
+/// The matrix may hold anything: places and columns that there are not count as zeros, as they do on GPUs.
 fn multiply(
     (values, columns, starts): (ArrayView1<'_, f64>, ArrayView1<'_, u32>, ArrayView1<'_, u32>),
     vector: ArrayView1<'_, f64>,
     mut product: ArrayViewMut1<'_, f64>,
 ) {
-    let entry = |place: usize| values[place] * vector[columns[place] as usize];
+    let entry = |place: usize| vector.get(columns[place] as usize).map_or(0.0, |element| values[place] * element);
     for (row, sum) in product.iter_mut().enumerate() {
-        *sum = (starts[row] as usize..starts[row + 1] as usize).map(entry).sum();
+        let end = (starts[row + 1] as usize).min(values.len());
+        *sum = (starts[row] as usize..end).map(entry).sum();
     }
 }

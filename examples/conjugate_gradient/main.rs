@@ -11,7 +11,7 @@ mod laplacian;
 
 use std::process::ExitCode;
 
-use kernels::{Kernels, Number, Vector};
+use kernels::{BLOCK, Kernels, Number, Vector};
 use laplacian::Laplacian;
 use resident::audit::{self, Report};
 use resident::ndarray::{Array1, s};
@@ -28,9 +28,6 @@ const REDUCTION: f64 = 1e-10;
 
 /// So far may the solution be from the one that the right-hand side was made of.
 const TOLERANCE: f64 = 1e-7;
-
-/// Threads of a block.
-const BLOCK: u32 = 256;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -139,7 +136,7 @@ impl Solver {
 
     fn advance(&mut self) -> Outcome<()> {
         let Self { stream, kernels, algebra, matrix, solution, residual, direction, image, squares, curvature, step } = self;
-        kernels.multiply(stream, matrix, direction, image)?;
+        kernels.multiply.launch_on(stream, grid(), (&matrix.values, &matrix.columns, &matrix.starts, &*direction, &mut *image))?;
         algebra.dot(kernels, stream, direction, image, curvature)?;
         kernels.step.launch_on(stream, Grid::new(1, 1), (&squares[0], &*curvature, &mut *step))?;
         algebra.add(kernels, stream, &step.slice(s![0..1]), direction, solution)?;
@@ -156,8 +153,9 @@ impl Solver {
     }
 }
 
+/// One thread for each unknown.
 fn grid() -> Grid {
-    Grid::new((SIDE * SIDE).div_ceil(BLOCK as usize) as u32, BLOCK)
+    Grid::cover(SIDE * SIDE)
 }
 
 impl Algebra {

@@ -104,8 +104,9 @@ pub(crate) fn unite(mut labels: ArrayViewMut2<'_, u32>) {
 /// Third step: a pixel above the high threshold holds its whole tree.
 pub(crate) fn anchor(high: f32, ridges: ArrayView2<'_, f32>, labels: ArrayView2<'_, u32>, mut anchored: ArrayViewMut2<'_, u8>) {
     for (place, &ridge) in ridges.indexed_iter() {
-        if ridge > high {
-            let root = root(&labels, labels[place]);
+        if ridge > high
+            && let Some(root) = root(&labels, labels[place])
+        {
             anchored[position(root, labels.ncols())] = 1;
         }
     }
@@ -114,7 +115,7 @@ pub(crate) fn anchor(high: f32, ridges: ArrayView2<'_, f32>, labels: ArrayView2<
 /// Last step: what stands on an anchored tree is an edge.
 pub(crate) fn keep(labels: ArrayView2<'_, u32>, anchored: ArrayView2<'_, u8>, edges: ArrayViewMut2<'_, u8>) {
     Zip::from(edges).and(labels).for_each(|edge, &label| {
-        let is_edge = label != NO_LABEL && anchored[position(root(&labels, label), labels.ncols())] != 0;
+        let is_edge = root(&labels, label).is_some_and(|root| anchored[position(root, labels.ncols())] != 0);
         *edge = if is_edge { u8::MAX } else { 0 };
     });
 }
@@ -169,33 +170,34 @@ fn neighbour((rows, columns): (usize, usize), (row, column): (usize, usize), ste
 fn unite_with_neighbours(labels: &mut ArrayViewMut2<'_, u32>, place: (usize, usize)) {
     for step in LATER_NEIGHBOURS {
         let Some(beside) = neighbour(labels.dim(), place, step).filter(|&beside| labels[beside] != NO_LABEL) else { continue };
-        let (one, other) = (shortened_root(labels, place), shortened_root(labels, beside));
+        let (Some(one), Some(other)) = (shortened_root(labels, place), shortened_root(labels, beside)) else { continue };
         let columns = labels.ncols();
         labels[position(one.max(other), columns)] = one.min(other);
     }
 }
 
-/// The root above a pixel; on the way every second link is made to skip one, so that chains stay short.
-fn shortened_root(labels: &mut ArrayViewMut2<'_, u32>, place: (usize, usize)) -> u32 {
+/// The root above a pixel, as `root` finds it; on the way every second link is made to skip one, so that chains stay short.
+fn shortened_root(labels: &mut ArrayViewMut2<'_, u32>, place: (usize, usize)) -> Option<u32> {
     let columns = labels.ncols();
     let mut place = [place.0, place.1];
     loop {
         let label = labels[place];
-        let above = labels[position(label, columns)];
-        if above == label {
-            return label;
+        let above = *labels.get(position(label, columns))?;
+        if above >= label {
+            return Some(label);
         }
         labels[place] = above;
         place = position(above, columns);
     }
 }
 
-/// The root above a label: the pixel that carries its own index.
-fn root(labels: &ArrayBase<impl Data<Elem = u32>, Ix2>, mut label: u32) -> u32 {
+/// The root above a label, if that is one of a pixel: the pixel that carries its own index. Links lead to smaller labels; any that does not ends the way,
+/// so that it ends whatever the array holds.
+fn root(labels: &ArrayBase<impl Data<Elem = u32>, Ix2>, mut label: u32) -> Option<u32> {
     loop {
-        let above = labels[position(label, labels.ncols())];
-        if above == label {
-            return label;
+        let above = *labels.get(position(label, labels.ncols()))?;
+        if above >= label {
+            return Some(label);
         }
         label = above;
     }

@@ -12,16 +12,21 @@ pub(crate) const BINS: usize = 256;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BINS_PER_BAR: usize = 8;
 
+pub(crate) type HistogramKernel = Kernel<(In<f32, Ix2>, InOut<u32>)>;
+
 /// Queues the count. The bins start as zeros, which no transfer brings to the device.
 pub(crate) fn histogram(stream: &Stream, grey: &Plane<f32>) -> Result<SmartArray<u32, Ix1>> {
-    let kernel = Kernel::<(In<f32, Ix2>, InOut<u32>)>::new("histogram")
+    let mut bins = SmartArray::zeros(BINS).named("histogram");
+    kernel().launch_on(stream, Grid::cover(grey.len()), (grey, &mut bins))?;
+    Ok(bins)
+}
+
+pub(crate) fn kernel() -> HistogramKernel {
+    let kernel = HistogramKernel::new("histogram")
         .require("there are 256 bins", |_grid, (_, bins)| bins.len() == BINS)
         .host(|_grid, (grey, bins)| body(grey, bins));
     // SAFETY: it reads `grey` by its shape, and counts into the 256 bins that the requirement asks for.
-    let kernel = unsafe { kernel.cuda(include_str!("brightness.cu")) };
-    let mut bins = SmartArray::zeros(BINS).named("histogram");
-    kernel.launch_on(stream, Grid::cover(grey.len()), (grey, &mut bins))?;
-    Ok(bins)
+    unsafe { kernel.cuda(include_str!("brightness.cu")) }
 }
 
 pub(crate) fn body(grey: ArrayView2<'_, f32>, bins: &mut [u32]) {

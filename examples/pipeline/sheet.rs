@@ -12,7 +12,7 @@ pub(crate) const GAP_COLOUR: u8 = 255;
 /// Gradients of photographs are mostly weak; so much brighter they can be seen.
 pub(crate) const STRENGTH_GAIN: f32 = 3.0;
 
-type SheetKernel = Kernel<(In<u8, Ix3>, In<f32, Ix2>, In<u8, Ix3>, Out<u8, Ix3>)>;
+pub(crate) type SheetKernel = Kernel<(In<u8, Ix3>, In<f32, Ix2>, In<u8, Ix3>, Out<u8, Ix3>)>;
 
 /// Queues the sheet behind the three pictures that it shows.
 pub(crate) fn compose(stream: &Stream, photo: &Picture, strength: &Plane<f32>, overlay: &Picture) -> Result<Picture> {
@@ -28,8 +28,9 @@ pub(crate) fn sheet_columns(columns: usize) -> usize {
     3 * columns + 2 * GAP
 }
 
-fn kernel() -> SheetKernel {
+pub(crate) fn kernel() -> SheetKernel {
     let kernel = SheetKernel::new("sheet")
+        .require("the photograph has three channels", |_grid, (photo, ..)| photo.shape()[2] == 3)
         .require("photograph and gradient have one size", |_grid, (photo, strength, _, _)| photo.shape()[..2] == strength.shape()[..])
         .require("photograph and overlay have one shape", |_grid, (photo, _, overlay, _)| photo.shape() == overlay.shape())
         .require("the sheet holds three pictures and two gaps", |_grid, (photo, _, _, sheet)| {

@@ -5,24 +5,22 @@
 //! smaller, by a factor that is known exactly; so the result can be checked to rounding after any number of steps, and a single plane
 //! that arrives late shows.
 
-use std::f64::consts::PI;
+mod kernels;
+mod waves;
+
 use std::process::ExitCode;
 
+use kernels::Kernels;
 use resident::audit::{self, Report};
-use resident::ndarray::{ArrayView3, ArrayViewMut3, Ix1, Ix3, Zip, s};
-use resident::{CudaSource, Device, DeviceKind, Emulation, Grid, In, InOut, Kernel, Out, Result, Signature, SmartArray};
-
-/// Grid points along each axis, walls included.
-const POINTS: usize = 66;
+use resident::ndarray::{Ix1, Ix3, s};
+use resident::{Device, DeviceKind, Emulation, Grid, Result, SmartArray};
+use waves::{POINTS, WAVES, heat, shrinking};
 
 /// Planes of one half: its own, and on each side one that belongs to the wall or to the other half.
 const PLANES: usize = POINTS / 2 + 1;
 
 const STEPS: usize = 400;
 const STEPS_PER_RESIDUAL: usize = 100;
-
-/// Half waves along each axis, and the height, of the waves that the cube starts with.
-const WAVES: [([usize; 3], f64); 3] = [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
 
 /// So far may rounding carry the result from the exact one.
 const TOLERANCE: f64 = 1e-12;
@@ -31,19 +29,6 @@ const TOLERANCE: f64 = 1e-12;
 const BLOCK: (u32, u32, u32) = (4, 4, 32);
 
 type Cube = SmartArray<f64, Ix3>;
-
-/// The first plane's number in the whole cube; the planes to fill.
-type Start = Kernel<(u64, Out<f64, Ix3>)>;
-/// A half as it was; the inner part of the half as it will be.
-type Jacobi = Kernel<(In<f64, Ix3>, Out<f64, Ix3>)>;
-/// The inner parts of both, and the largest change so far.
-type Residual = Kernel<(In<f64, Ix3>, In<f64, Ix3>, InOut<f64>)>;
-
-struct Kernels {
-    start: Start,
-    jacobi: Jacobi,
-    residual: Residual,
-}
 
 /// What one device holds.
 struct Half {
@@ -132,37 +117,6 @@ fn moved_little(report: &Report) -> bool {
     arrived <= (faces + residuals) as u64 && moved.to_host.bytes <= residuals as u64 + moved.to_device.bytes
 }
 
-impl Kernels {
-    fn new() -> Self {
-        Self {
-            start: on_gpus(Start::new("start").host(|_grid, (first_plane, planes)| start(first_plane, planes))),
-            jacobi: on_gpus(
-                Jacobi::new("jacobi")
-                    .require("a wall or a neighbour's plane on each side", |_grid, (now, inner)| {
-                        now.shape().iter().zip(inner.shape()).all(|(all, inner)| *all == *inner + 2)
-                    })
-                    .host(|_grid, (now, inner)| jacobi(now, inner)),
-            ),
-            residual: on_gpus(
-                Residual::new("residual")
-                    .require("before and after have one shape", |_grid, (before, after, _)| before.shape() == after.shape())
-                    .require("one largest change", |_grid, (_, _, largest)| largest.len() == 1)
-                    .host(|_grid, (before, after, largest)| {
-                        largest[0] =
-                            before.iter().zip(after).fold(largest[0], |largest, (before, after)| largest.max((after - before).abs()));
-                    }),
-            ),
-        }
-    }
-}
-
-/// Gives one of the kernels above its device body.
-fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function there has the signature of the kernel that is called like it. It looks at elements of its views alone, by the shape of one of
-    // them, to which the requirements tie the other's; the residual is one number by its requirement.
-    unsafe { kernel.cuda(CudaSource::c(include_str!("heat.cu"))) }
-}
-
 impl Half {
     /// Both arrays start alike, made on the device: the walls of either are never written again.
     fn new(kernels: &Kernels, device: Device, first_plane: usize, name: &str) -> Result<Self> {
@@ -192,32 +146,4 @@ impl Half {
         });
         Ok(errors)
     }
-}
-
-fn start(first_plane: u64, mut planes: ArrayViewMut3<'_, f64>) {
-    for ((plane, row, column), value) in planes.indexed_iter_mut() {
-        *value = heat(&WAVES, [first_plane as usize + plane, row, column]);
-    }
-}
-
-/// The mean of the six neighbours. The windows of `now` are as many as `inner` has points.
-fn jacobi(now: ArrayView3<'_, f64>, inner: ArrayViewMut3<'_, f64>) {
-    Zip::from(inner).and(now.windows((3, 3, 3))).for_each(|value, around| {
-        let (planes, rows) = (around[[0, 1, 1]] + around[[2, 1, 1]], around[[1, 0, 1]] + around[[1, 2, 1]]);
-        *value = (planes + rows + around[[1, 1, 0]] + around[[1, 1, 2]]) / 6.0;
-    });
-}
-
-/// The sum of some waves at a point; all of them are exactly zero on the walls.
-fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
-    if point.iter().any(|&index| index == 0 || index == POINTS - 1) {
-        return 0.0;
-    }
-    let along = |(index, count): (usize, usize)| (PI * (count * index) as f64 / (POINTS - 1) as f64).sin();
-    waves.iter().map(|(counts, height)| height * point.into_iter().zip(*counts).map(along).product::<f64>()).sum()
-}
-
-/// What one step makes of a wave: the mean of six neighbours is the wave itself, this much smaller.
-fn shrinking(counts: [usize; 3]) -> f64 {
-    counts.iter().map(|&count| (PI * count as f64 / (POINTS - 1) as f64).cos()).sum::<f64>() / 3.0
 }

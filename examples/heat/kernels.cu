@@ -2,7 +2,7 @@
 
 using resident::View3;
 
-// Grid points along each axis of the whole cube, walls included; as in `heat.rs`.
+// Grid points along each axis of the whole cube, walls included; as in `waves.rs`.
 constexpr long long POINTS = 66;
 
 struct Place {
