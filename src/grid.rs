@@ -3,7 +3,12 @@
 /// Threads in a block of [`Grid::cover`], the usual choice for memory-bound kernels.
 const COVER_THREADS: u32 = 256;
 
-/// Extents along x, y and z, x being the fastest. Made from a number, a pair or a triple.
+/// Extents along x, y and z, x being the fastest: CUDA's `dim3`. Made from a number, a pair or a triple, what is left out being 1.
+///
+/// ```
+/// let threads = resident::Extent3::from((32, 8));
+/// assert_eq!((threads.x, threads.y, threads.z), (32, 8, 1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent3 {
     /// Along the fastest axis.
@@ -78,37 +83,70 @@ enum GridShape {
 }
 
 impl Grid {
-    /// One thread for each of `len` elements, in blocks of 256. A `len` of 0 is a legal, empty launch: nothing is queued.
+    /// One thread for each of `len` elements, in blocks of 256. The last block may reach beyond: device code compares its index with the length. A
+    /// `len` of 0 is a legal, empty launch: nothing is queued.
     #[must_use]
     pub fn cover(len: usize) -> Self {
         Self::covering([1, 1, len], [1, 1, COVER_THREADS])
     }
 
-    /// One thread for each of `(rows, columns)`, in blocks of `(rows, columns)`; columns lie along x.
+    /// One thread for each of `(rows, columns)`, in blocks of `(rows, columns)`; columns lie along x. Each of both is counted as ndarray counts, rows
+    /// first. The example of [`Grid`] shows it.
     #[must_use]
     pub fn cover_2d((rows, columns): (usize, usize), (block_rows, block_columns): (u32, u32)) -> Self {
         Self::covering([1, rows, columns], [1, block_rows, block_columns])
     }
 
     /// One thread for each of `(depth, rows, columns)`, in blocks of the same order; columns lie along x.
+    ///
+    /// ```
+    /// let volume = resident::Grid::cover_3d((64, 100, 300), (1, 8, 32));
+    /// let blocks = volume.blocks();
+    /// assert_eq!((blocks.x, blocks.y, blocks.z), (10, 13, 64));
+    /// ```
     #[must_use]
     pub fn cover_3d((depth, rows, columns): (usize, usize, usize), (block_depth, block_rows, block_columns): (u32, u32, u32)) -> Self {
         Self::covering([depth, rows, columns], [block_depth, block_rows, block_columns])
     }
 
-    /// So many blocks of so many threads: numbers, pairs or triples, x first as in CUDA. A zero is an error of the launch.
+    /// So many blocks of so many threads: numbers, pairs or triples, x first as in CUDA. A zero is [`Error::Grid`](crate::Error::Grid) of the launch,
+    /// as is more than the device can do.
+    ///
+    /// ```
+    /// use resident::Grid;
+    ///
+    /// let grid = Grid::new((16, 16), 256);
+    /// assert_eq!((grid.blocks().count(), grid.threads().x), (256, 256));
+    /// ```
     #[must_use]
     pub fn new(blocks: impl Into<Extent3>, threads: impl Into<Extent3>) -> Self {
         Self { blocks: blocks.into(), threads: threads.into(), shared_bytes: 0, shape: GridShape::Given }
     }
 
-    /// Dynamic shared memory of each block, in bytes.
+    /// Asks for dynamic shared memory for each block, in bytes: `extern __shared__` in CUDA C. More than 48 KiB are asked of the driver where the GPU
+    /// has them; more than it has is [`Error::Grid`](crate::Error::Grid) of the launch. Host bodies have no use for it.
+    ///
+    /// ```
+    /// let grid = resident::Grid::cover(10_000).shared_bytes(256 * 4);
+    /// assert_eq!(grid.dynamic_shared_bytes(), 1024);
+    /// ```
     #[must_use]
     pub fn shared_bytes(self, len_bytes: u32) -> Self {
         Self { shared_bytes: len_bytes, ..self }
     }
 
-    /// Lets a device that can tell choose the block size of a covering grid. The embedded device keeps the one given.
+    /// Lets a device that can tell choose the block size of a covering grid: a GPU by its occupancy calculator (`cuOccupancyMaxPotentialBlockSize`).
+    /// The elements stay covered, and requirements are asked again for the new grid. The embedded device keeps the one given, and so does any device
+    /// a grid of [`new`](Self::new).
+    ///
+    /// ```
+    /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+    ///
+    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let mut array = SmartArray::<f32, _>::ones(10_000);
+    /// double.launch_on(&Device::cpu().stream(), Grid::cover(array.len()).auto(), (&mut array,))?;
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn auto(self) -> Self {
         match self.shape {
@@ -117,19 +155,19 @@ impl Grid {
         }
     }
 
-    /// Blocks along each axis.
+    /// Blocks along each axis: CUDA's `gridDim`.
     #[must_use]
     pub fn blocks(&self) -> Extent3 {
         self.blocks
     }
 
-    /// Threads of a block along each axis.
+    /// Threads of a block along each axis: CUDA's `blockDim`.
     #[must_use]
     pub fn threads(&self) -> Extent3 {
         self.threads
     }
 
-    /// Dynamic shared memory of each block, in bytes.
+    /// Dynamic shared memory of each block, in bytes: what [`shared_bytes`](Self::shared_bytes) asked for, else 0.
     #[must_use]
     pub fn dynamic_shared_bytes(&self) -> u32 {
         self.shared_bytes

@@ -20,7 +20,8 @@ thread_local! {
     static ENVIRONMENT: OnceCell<Option<Result<Device>>> = const { OnceCell::new() };
 }
 
-/// Makes a device current on this thread until it is dropped. Scopes nest; one that outlives an inner one only leaves its own setting.
+/// Makes a device current on this thread until it is dropped, by [`Device::enter`]. Scopes nest; one that outlives an inner one only leaves its own
+/// setting. Forgotten, it leaves the device current on its thread.
 #[derive(Debug)]
 #[must_use = "the device is current only while this guard lives"]
 pub struct Entered {
@@ -42,7 +43,22 @@ impl Drop for Entered {
 }
 
 impl Device {
-    /// Makes this device current on this thread until the guard drops. Other threads, also ones started from here, are not affected.
+    /// Makes this device current on this thread until the guard drops. Other threads, also ones started from here, are not affected. It asks nothing
+    /// of the driver.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let (outer, inner) = (Device::emulated(Emulation::new()), Device::cpu());
+    /// let _outer = outer.enter();
+    /// {
+    ///     let _inner = inner.enter();
+    ///     assert_eq!(Device::current()?, inner);
+    /// }
+    /// assert_eq!(Device::current()?, outer);
+    /// assert_eq!(SmartArray::<f32, _>::zeros(10).gpu()?.device(), outer);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     pub fn enter(&self) -> Entered {
         let ticket = TICKET.get();
         TICKET.set(ticket + 1);
@@ -50,8 +66,17 @@ impl Device {
         Entered { ticket, not_send: PhantomData }
     }
 
-    /// This thread's device: the one entered last; else the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`);
-    /// else [`Device::set_default`]'s; else the first GPU; else the embedded device.
+    /// This thread's device: the one entered last; else the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`; it
+    /// is read once on each thread); else [`Device::set_default`]'s; else the first GPU that can be used, which is opened at the first call; else the
+    /// embedded device.
+    ///
+    /// ```
+    /// use resident::Device;
+    ///
+    /// let device = Device::current()?;
+    /// println!("working on {device}, a {}", device.model());
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -70,7 +95,15 @@ impl Device {
         }
     }
 
-    /// Sets the device for threads that entered none, unless `RESIDENT_DEVICE` names one.
+    /// Sets the device for threads that entered none, unless `RESIDENT_DEVICE` names one: for `main`, before threads start.
+    ///
+    /// ```
+    /// use resident::Device;
+    ///
+    /// if let Some(gpu) = Device::all().into_iter().max_by_key(|device| device.capacity().map_or(0, |capacity| capacity.free)) {
+    ///     Device::set_default(gpu);                                         // the one with most room
+    /// }
+    /// ```
     pub fn set_default(device: impl Borrow<Self>) {
         *DEFAULT.lock() = Some(device.borrow().clone());
     }

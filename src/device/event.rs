@@ -9,15 +9,21 @@ use super::{Stream, call_error};
 use crate::backend::RawEvent;
 use crate::error::Result;
 
-/// A point in a stream, complete once everything queued before it is. Cheap to clone; equal if it is the same point.
+/// A point in a stream, by [`Stream::record`]: complete once everything queued before it is. Cheap to clone; equal if it is the same point.
 ///
 /// ```
+/// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+///
 /// # fn main() -> resident::Result<()> {
-/// let stream = resident::Device::cpu().new_stream()?;
+/// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let stream = Device::cpu().new_stream()?;
+/// let mut array = SmartArray::<f32, _>::ones(1 << 16);
 /// let start = stream.record()?;
+/// double.launch_on(&stream, Grid::cover(array.len()), (&mut array,))?;
 /// let end = stream.record()?;
 /// end.synchronize()?;
-/// assert!(end.elapsed_since(&start)? < std::time::Duration::from_secs(1));
+/// assert!(start.is_complete()?);
+/// println!("the launch took {:?}", end.elapsed_since(&start)?);
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -31,30 +37,32 @@ impl Event {
         Self { raw, stream }
     }
 
-    /// Whether everything before it has completed.
+    /// Whether everything before it has completed, well or not: `cuEventQuery`. Waits for nothing. On a seeded device each call runs one piece of
+    /// ready work.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn is_complete(&self) -> Result<bool> {
         self.raw.is_complete().map_err(|refusal| call_error(self.stream.device_ref(), "this", "asking for an event", &refusal))
     }
 
-    /// Waits for it.
+    /// Waits until everything before it has completed, as `cuEventSynchronize` does.
     ///
     /// # Errors
     ///
-    /// The first failure of the work before it which no earlier call returned; [`Error::InsideKernel`](crate::Error::InsideKernel) inside a kernel
-    /// body.
+    /// As [`Stream::synchronize`], for the work before it.
     pub fn synchronize(&self) -> Result<()> {
         self.stream.core().synchronize_to(self.stream.device_ref(), self.raw.position())
     }
 
-    /// Device time between an earlier event and this one, both complete. On a seeded device this is modelled time.
+    /// Device time between an earlier event and this one, both complete: `cuEventElapsedTime`, whose resolution is about half a microsecond. On a
+    /// seeded device this is modelled time, and on other embedded devices the host's clock. Zero if `earlier` was in fact the later.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they belong to different kinds of devices.
+    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they are timed by different clocks: of different kinds of
+    /// devices, or one seeded and the other not. [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
         self.raw
             .elapsed_since(&*earlier.raw)

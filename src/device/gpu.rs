@@ -7,8 +7,8 @@ impl Device {
     /// The NVIDIA GPU with this number, as the driver counts (`CUDA_VISIBLE_DEVICES` renumbers them). It is opened at the first call and kept; its
     /// primary context is the one that the CUDA runtime, cuBLAS and PyTorch use too.
     ///
-    /// Calls of this library leave that context current on the thread, as cudarc's do: code on the CUDA runtime that works on another GPU sets its device
-    /// again.
+    /// Calls of this library leave that context current on the thread, as cudarc's do: code on the CUDA runtime that works on another GPU sets its
+    /// device again.
     ///
     /// ```
     /// use resident::Device;
@@ -21,7 +21,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if there is no driver, no such GPU, or one that cannot be used.
+    /// [`Error::NoDevice`] if there is no driver, no such GPU, or one that cannot be used, and in builds without feature `cuda`.
     pub fn cuda(ordinal: usize) -> Result<Self> {
         opened(ordinal).map_err(|reason| Error::no_device(format!("cuda:{ordinal}"), reason))
     }

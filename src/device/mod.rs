@@ -30,6 +30,8 @@ pub use stream::{AutoSynchronize, Stream};
 
 /// A device: memory of its own and streams of work. Cheap to clone; equal if it is the same device.
 ///
+/// Arrays and launches that are told no stream use the *current* device of their thread: see [`Device::current`] and [`Device::enter`].
+///
 /// ```
 /// use resident::Device;
 ///
@@ -62,7 +64,8 @@ pub(crate) struct DeviceShared {
 }
 
 impl Device {
-    /// The embedded device: memory and asynchronous streams of this process. Always there.
+    /// The embedded device: memory and asynchronous streams of this process. Always there, and the same one at each call. Kernels run here by their
+    /// [`host`](crate::Kernel::host) bodies, on threads of the library.
     #[must_use]
     pub fn cpu() -> Self {
         static CPU: OnceLock<Device> = OnceLock::new();
@@ -72,7 +75,8 @@ impl Device {
         .clone()
     }
 
-    /// A fresh embedded device for tests and what-if: see [`Emulation`].
+    /// A fresh embedded device for tests and what-if, numbered from `cpu:1` on: see [`Emulation`]. It lives as long as its handles and what uses
+    /// them.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -87,7 +91,19 @@ impl Device {
         Self::over(EmbeddedDevice::emulated(emulation)).unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
     }
 
-    /// Every device that can be used now, the embedded one last. Emulated devices belong to whoever made them and are not listed.
+    /// Every device that can be used now: GPUs by number, the embedded one last. GPUs are opened by this, which takes the driver a moment each; those
+    /// that cannot be opened are left out, and [`Device::cuda`] says why. Emulated devices belong to whoever made them and are not listed.
+    ///
+    /// ```
+    /// use resident::Device;
+    ///
+    /// let devices = Device::all();
+    /// assert_eq!(devices.last(), Some(&Device::cpu()));
+    /// for device in &devices {
+    ///     println!("{device}: {}, {} bytes free", device.model(), device.capacity()?.free);
+    /// }
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut all = gpu::all();
@@ -114,19 +130,26 @@ impl Device {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Its family.
+    /// Its family: which driver it is reached by, and so which bodies of a kernel it runs.
     #[must_use]
     pub fn kind(&self) -> DeviceKind {
         self.0.backend.kind()
     }
 
-    /// Its number within its family.
+    /// Its number within its family, from 0 on: for GPUs as the driver counts.
     #[must_use]
     pub fn ordinal(&self) -> usize {
         self.0.backend.ordinal()
     }
 
-    /// Its name, as in `cpu:0`.
+    /// Its name: family and number, as reports and errors show it.
+    ///
+    /// ```
+    /// use resident::{Device, DeviceKind};
+    ///
+    /// let device = Device::cpu();
+    /// assert_eq!((device.kind(), device.ordinal(), device.name().as_str()), (DeviceKind::Cpu, 0, "cpu:0"));
+    /// ```
     #[must_use]
     pub fn name(&self) -> String {
         self.0.name.to_string()
@@ -137,17 +160,19 @@ impl Device {
         Arc::clone(&self.0.name)
     }
 
-    /// Its default stream: the library's own, tied to no legacy default.
+    /// Its default stream: the library's own, tied to no legacy default stream of CUDA's. `gpu()`, `launch` and whatever else is told no stream work
+    /// there.
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream::of(self.clone(), None)
     }
 
-    /// Makes another stream. Order between streams is kept wherever they use the same bytes, and nowhere else.
+    /// Makes another stream. Order between streams is kept wherever they use the same bytes, and nowhere else: [`Stream`] shows it. A GPU's streams
+    /// are non-blocking, as by `cuStreamCreate` with `CU_STREAM_NON_BLOCKING`: the legacy default stream holds none of them up.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`] if the driver makes no stream.
+    /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
     pub fn new_stream(&self) -> Result<Stream> {
         let queue = self.0.backend.new_queue().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
         let core = Arc::new(StreamCore::new(queue, self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
@@ -174,11 +199,28 @@ impl Device {
         Stream::of(self.clone(), Some(core))
     }
 
-    /// Waits for all work that touches this device's memory, on whatever stream it is queued.
+    /// Waits for all work that touches this device's memory, on whatever stream and of whatever device it is queued. Reading an array needs no such
+    /// call: [`SmartArray::host`](crate::SmartArray::host) waits for what it reads. This one is for timing, and for being told of failures.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
+    ///
+    /// let broken = Kernel::<(InOut<f32>,)>::new("broken").host(|_grid, _| panic!("no such pixel"));
+    /// let device = Device::emulated(Emulation::new());
+    /// let mut array = SmartArray::<f32, _>::zeros(10);
+    /// broken.launch_on(&device.stream(), Grid::cover(10), (&mut array,))?;  // is queued: no error yet
+    /// let failure = device.synchronize().unwrap_err();
+    /// assert!(failure.to_string().contains("no such pixel"));
+    /// device.synchronize()?;                                                // told once
+    /// assert!(matches!(array.host(), Err(Error::Lost { .. })));             // a read of what is lost, each time
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// The first failure of that work which no earlier `synchronize` returned; [`Error::InsideKernel`] inside a kernel body.
+    /// The first failure of that work which no earlier call returned: [`Error::Backend`], for a kernel body that panicked as for a copy that the
+    /// driver gave up, or [`Error::DeviceLost`]; [`Error::Backend`] if the driver cannot wait; [`Error::InsideKernel`] if it would have to wait
+    /// inside a kernel body.
     pub fn synchronize(&self) -> Result<()> {
         self.settle_orphans();
         // All of it is waited for before anything is told: a call tells one failure, and leaves the others to the next.
@@ -202,29 +244,66 @@ impl Device {
         Ok(())
     }
 
-    /// What has been moved to, from and between devices on behalf of arrays on this device.
+    /// What has been moved to and from this device since it was opened, for all arrays. A copy between two devices counts on both; `avoided` are the
+    /// launches on this one. Moves nothing.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// let (one, two) = (SmartArray::from(vec![0_u8; 100]), SmartArray::from(vec![0_u8; 200]));
+    /// one.gpu_on(&device.stream())?;
+    /// two.gpu_on(&device.stream())?;
+    /// assert_eq!((device.traffic().to_device.count, device.traffic().to_device.bytes), (2, 300));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.0.traffic.get()
     }
 
-    /// What this library holds there, in bytes.
+    /// What this library holds there, in bytes: of live arrays, and what is kept or not yet free behind them.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// let array = SmartArray::<f32, _>::zeros(1000);
+    /// array.gpu_on(&device.stream())?;
+    /// assert_eq!(device.memory().in_use, 4000);
+    /// drop(array);                                                          // waits for nothing
+    /// device.synchronize()?;
+    /// assert_eq!(device.memory().in_use, 0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn memory(&self) -> MemoryUsage {
         self.settle_orphans();
         self.0.backend.memory()
     }
 
-    /// What the driver reports, in bytes.
+    /// What the driver reports, in bytes: for a GPU `cuMemGetInfo`, for the embedded device the machine's memory or the limit that it was given.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation};
+    ///
+    /// let device = Device::emulated(Emulation::new().memory(1 << 20));
+    /// assert_eq!((device.capacity()?.total, device.capacity()?.free), (1 << 20, 1 << 20));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`] if the driver does not answer.
+    /// [`Error::Backend`] if the driver does not answer, or the system does not tell its memory; [`Error::DeviceLost`] if the device died.
     pub fn capacity(&self) -> Result<Capacity> {
         self.0.backend.capacity().map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
     }
 
     /// What the device calls itself, as in `NVIDIA H200`.
+    ///
+    /// ```
+    /// assert_eq!(resident::Device::cpu().model(), "embedded device");
+    /// ```
     #[must_use]
     pub fn model(&self) -> String {
         self.0.backend.model()
@@ -245,17 +324,40 @@ impl Device {
         self.0.backend.set_memory_limit(len_bytes);
     }
 
-    /// Gives memory that is kept for reuse back to the system, once queued frees have run. Live arrays stay where they are.
+    /// Gives memory that is kept for reuse back to the system, of the device and page-locked memory of the host, once queued frees have run: it waits
+    /// for them. Live arrays stay where they are.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// SmartArray::<f32, _>::zeros(1000).gpu_on(&device.stream())?;          // dropped at once
+    /// device.trim()?;
+    /// assert_eq!((device.memory().in_use, device.memory().pooled), (0, 0));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::InsideKernel`] inside a kernel body, where it may not wait; [`Error::Backend`] if the driver refuses.
+    /// [`Error::InsideKernel`] if it would have to wait inside a kernel body; [`Error::Backend`] if the driver refuses; [`Error::DeviceLost`] if the
+    /// device died.
     pub fn trim(&self) -> Result<()> {
         self.settle_orphans();
         self.0.backend.trim().map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
     }
 
-    /// What was called on an emulated device, and what was unordered. `None` for every other device.
+    /// What was called on an emulated device, and what was unordered. `None` for every other device, the plain embedded one too.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// SmartArray::from(vec![1.0_f32; 8]).gpu_on(&device.stream())?;
+    /// let log = device.emulation().expect("this device is emulated");
+    /// assert!(log.calls().iter().any(|call| call.kind == CallKind::Upload));
+    /// assert!(Device::cpu().emulation().is_none());
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn emulation(&self) -> Option<EmulationLog> {
         self.0.backend.as_any().downcast_ref::<EmbeddedDevice>()?.log()

@@ -23,6 +23,24 @@ const EVENTS_KEPT: usize = 32;
 /// A stream: work that runs in the order in which it was queued. Cheap to clone; equal if it is the same stream.
 ///
 /// Order between uses of the same bytes is kept whatever streams they are on; streams are there to let independent work overlap.
+///
+/// ```
+/// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::Ix1};
+///
+/// let shift = Kernel::<(f32, In<f32, Ix1>, Out<f32, Ix1>)>::new("shift").host(|_grid, (by, x, mut y)| y.assign(&x.mapv(|x| x + by)));
+/// let device = Device::cpu();
+/// let (left, right) = (device.new_stream()?, device.new_stream()?);
+/// let source = SmartArray::<f32, _>::zeros(100);
+/// let [mut a, mut b, mut c] = [(); 3].map(|()| SmartArray::<f32, _>::uninit(100));
+/// let grid = Grid::cover(100);
+/// shift.launch_on(&left, grid, (1.0, &source, &mut a))?;
+/// shift.launch_on(&right, grid, (2.0, &source, &mut b))?;               // may run at the same time
+/// shift.launch_on(&right, grid, (4.0, &a, &mut c))?;                    // comes behind the first, which writes `a`
+/// assert_eq!((b.host()?[0], c.host()?[0]), (2.0, 5.0));
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
+/// The stream lives as long as a handle or queued work.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
@@ -56,52 +74,97 @@ impl Stream {
         Self { device, own }
     }
 
-    /// Its device.
+    /// The device that it is of.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device.clone()
     }
 
-    /// Waits for everything queued so far.
+    /// Waits for everything queued here so far, as `cuStreamSynchronize` does.
     ///
     /// # Errors
     ///
-    /// The first failure of that work which no earlier call returned; [`Error::InsideKernel`](crate::Error::InsideKernel) inside a kernel body.
+    /// The first failure of that work which no earlier call returned: [`Error::Backend`](crate::Error::Backend), for a kernel body that panicked as
+    /// for a copy that the driver gave up, or [`Error::DeviceLost`](crate::Error::DeviceLost); [`Error::Backend`](crate::Error::Backend) if the
+    /// driver cannot wait; [`Error::InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body. [`Device::synchronize`]
+    /// shows one.
     pub fn synchronize(&self) -> Result<()> {
         self.core().synchronize(&self.device)
     }
 
-    /// Whether everything queued so far has completed.
+    /// Whether everything queued here so far has completed, well or not: `cuStreamQuery`. Waits for nothing. On a seeded device each call runs one
+    /// piece of ready work, so that a loop that asks comes to an end.
+    ///
+    /// ```
+    /// # fn main() -> resident::Result<()> {
+    /// let stream = resident::Device::cpu().new_stream()?;
+    /// assert!(stream.is_idle()?);                                           // nothing was queued yet
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn is_idle(&self) -> Result<bool> {
         let queue = self.core().queue();
         queue.poll(queue.fence()).map_err(|refusal| call_error(&self.device, "this", "asking whether a stream is idle", &refusal))
     }
 
-    /// Records an event behind everything queued so far. It carries a time stamp.
+    /// Records an event behind everything queued here so far: `cuEventRecord`. It carries a time stamp. [`Event`] shows how two of them time what is
+    /// between.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver records none.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver records none; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn record(&self) -> Result<Event> {
         let raw = self.core().queue().record(true).map_err(|refusal| call_error(&self.device, "this", "recording an event", &refusal))?;
         self.core().log.lock().keep(Arc::clone(&raw));
         Ok(Event::new(raw, self.clone()))
     }
 
-    /// Lets work queued here from now on start after `event`.
+    /// Lets work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The host waits for nothing, unless the event is of another
+    /// kind of device: no driver waits for another's events, so then the host waits for it here.
+    ///
+    /// Arrays need no such call. It is for work that the library does not know of: what it queues on one stream comes after what was queued on the
+    /// other.
+    ///
+    /// ```
+    /// # fn main() -> resident::Result<()> {
+    /// let device = resident::Device::cpu();
+    /// let (producer, consumer) = (device.new_stream()?, device.new_stream()?);
+    /// // ... foreign work is queued on `producer` ...
+    /// consumer.wait(&producer.record()?)?;
+    /// // ... what is queued on `consumer` from here on comes after it ...
+    /// consumer.synchronize()?;
+    /// assert!(producer.is_idle()?);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver refuses.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver refuses; [`Error::DeviceLost`](crate::Error::DeviceLost) if a device died that is
+    /// concerned; [`Error::InsideKernel`](crate::Error::InsideKernel) if the host would have to wait inside a kernel body.
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.wait_raw(event.stream(), event.raw()).map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
     }
 
-    /// Synchronises this stream when the guard drops, also while unwinding. A failure found there stays for the next `synchronize`.
+    /// Synchronises this stream when the guard drops, also while unwinding; Numba's `stream.auto_synchronize()` does so at a normal exit alone. A
+    /// failure found there stays for the next `synchronize`; inside a kernel body nothing is waited for.
+    ///
+    /// ```
+    /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+    ///
+    /// # fn main() -> resident::Result<()> {
+    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let stream = Device::cpu().new_stream()?;
+    /// let mut array = SmartArray::<f32, _>::ones(100);
+    /// {
+    ///     let _over_at_the_end = stream.auto_synchronize();
+    ///     double.launch_on(&stream, Grid::cover(100), (&mut array,))?;
+    /// }
+    /// assert!(stream.is_idle()?);
+    /// # Ok(()) }
+    /// ```
     pub fn auto_synchronize(&self) -> AutoSynchronize<'_> {
         AutoSynchronize { stream: self }
     }

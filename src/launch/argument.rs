@@ -67,7 +67,7 @@ fn show<E: Element>(words: &[u64]) -> String {
 }
 
 /// `Self` may be passed for parameter `P`: `&` of an array or view for [`In`], `&mut` for [`InOut`] and [`Out`], a value or `&` of one for a scalar.
-/// Sealed by its hidden method's type.
+/// [`Parameter`] has the table. Sealed by its hidden method's type.
 #[diagnostic::on_unimplemented(
     message = "a kernel's `{P}` cannot be given `{Self}`",
     label = "wrong kind of argument",
@@ -140,7 +140,23 @@ shared_argument!(In);
 exclusive_argument!(InOut);
 exclusive_argument!(Out);
 
-/// A tuple of arguments that fits signature `S`, parameter by parameter.
+/// A tuple of arguments that fits signature `S`, parameter by parameter: functions that launch for others name it.
+///
+/// ```
+/// use resident::{Arguments, Device, Grid, InOut, Kernel, Result, Signature, SmartArray};
+///
+/// fn launch_aloud<S: Signature>(kernel: &Kernel<S>, grid: Grid, arguments: impl Arguments<S>) -> Result<()> {
+///     println!("{} on {:?} blocks", kernel.name(), grid.blocks());
+///     kernel.launch(grid, arguments)
+/// }
+///
+/// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let _here = Device::cpu().enter();
+/// let mut array = SmartArray::<f32, _>::ones(10);
+/// launch_aloud(&double, Grid::cover(10), (&mut array,))?;
+/// assert_eq!(array.host()?.sum(), 20.0);
+/// # Ok::<(), resident::Error>(())
+/// ```
 pub trait Arguments<S: Signature> {
     /// Calls with the arguments in order. They stay where they were bound: moving them costs as much as binding them.
     #[doc(hidden)]

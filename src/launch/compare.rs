@@ -16,29 +16,30 @@ use crate::grid::Grid;
 use crate::storage::{Selection, Storage};
 use crate::transfer::{self, End, Request};
 
-/// Where a kernel's host body and its device body first gave different results, by [`Kernel::compare`](crate::Kernel::compare).
+/// Where a kernel's host body and its device body first gave different results, by [`Kernel::compare`](crate::Kernel::compare), whose example shows
+/// it. Its `Display` is one sentence with all of it.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Difference {
     /// The kernel.
     pub kernel: Text,
-    /// The array that was passed, and as which parameter, counted from 0.
+    /// The array that was passed, by name.
     pub array: Text,
-    /// See `array`.
+    /// The parameter as which that array was passed, counted from 0.
     pub parameter: usize,
     /// The element, the first in index order: the last axis runs fastest.
     pub index: Vec<usize>,
-    /// What the host body wrote there.
+    /// What the host body wrote there, as a number is written; anything else as its bytes.
     pub host: Text,
-    /// What the device body wrote there.
+    /// What the device body wrote there, likewise.
     pub device: Text,
-    /// Elements of this array that differ.
+    /// Elements of this array that differ by more than the tolerance.
     pub count: u64,
     /// Elements of this array, as it was passed.
     pub len: u64,
     /// The device.
     pub on: Device,
-    /// What was allowed.
+    /// What was allowed: absolutely for values up to 1, relative to the larger above.
     pub tolerance: f64,
 }
 

@@ -15,7 +15,8 @@ use crate::device::{self, Device, Stream};
 use crate::error::{Error, Result, Text};
 use crate::grid::Grid;
 
-/// A function over arrays that can run on a device. Its type says what it reads and what it writes.
+/// A function over arrays that can run on a device. Its type says what it reads and what it writes, so that a launch brings to the device what is
+/// missing there and nothing else: Numba's launches copy each host array in and out.
 ///
 /// ```
 /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -31,6 +32,12 @@ use crate::grid::Grid;
 /// assert_eq!(y.host()?.sum(), 2000.0);
 /// # Ok::<(), resident::Error>(())
 /// ```
+///
+/// | to run it | where | with which body |
+/// |---|---|---|
+/// | [`launch`](Self::launch), [`launch_on`](Self::launch_on) | queued on a stream | the device's: `host` on the embedded device, `cuda` on a GPU |
+/// | [`call`](Self::call) | on the calling thread, on the host's copies | `host` |
+/// | [`compare`](Self::compare) | both, on copies | both |
 ///
 /// Write the signature at `Kernel::<..>::new`: closures take their types from there. Cloning is cheap.
 pub struct Kernel<S: Signature> {
@@ -55,7 +62,8 @@ struct Requirement<S: Signature> {
 }
 
 impl<S: Signature> Kernel<S> {
-    /// A kernel without a body.
+    /// A kernel without a body. Messages speak of it by this name, and it is the name of the function in CUDA C, unless
+    /// [`CudaSource::entry`](crate::CudaSource::entry) says otherwise.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -63,8 +71,23 @@ impl<S: Signature> Kernel<S> {
         Self { inner: Arc::new(Inner { name, title, requirements: Vec::new(), host: None, cuda: None }) }
     }
 
-    /// Adds a requirement on grid and arguments, checked at each launch before anything moves: arrays show `len()` and `shape()`, scalars their
-    /// value. The text completes "kernel k requires that ...". It is asked again if a device chose another grid (`Grid::auto`).
+    /// Adds a requirement on grid and arguments, checked at each launch before anything moves: arrays show `len()`, `shape()` and `strides()`,
+    /// scalars their value. The text completes "kernel k requires that ...". It is asked again if a device chose another grid ([`Grid::auto`]).
+    ///
+    /// ```
+    /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray};
+    ///
+    /// let copy = Kernel::<(In<f32>, Out<f32>)>::new("copy")
+    ///     .require("both have one length", |_grid, (from, to)| from.len() == to.len())
+    ///     .require("there is a thread for each element", |grid, (from, _)| grid.blocks().count() * grid.threads().count() >= from.len() as u64)
+    ///     .host(|_grid, (from, to)| to.copy_from_slice(from));
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let (from, mut to) = (SmartArray::from(vec![1.0_f32; 10]), SmartArray::<f32, _>::uninit(11));
+    /// let refused = copy.launch(Grid::cover(10), (&from, &mut to));
+    /// assert!(matches!(refused, Err(Error::Requirement { .. })));
+    /// assert_eq!(from.traffic().to_device.count, 0);                        // nothing moved
+    /// ```
     #[must_use]
     pub fn require(
         self,
@@ -75,10 +98,24 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// Gives it a body for the embedded device and for [`call`](Self::call): run once for a whole launch, with slices for flat parameters and ndarray
-    /// views for sized ones.
+    /// views for sized ones. Parallelism within it is its own affair.
     ///
-    /// A body that panics loses what the launch was to write; inside it, calls of this library that would have to wait are
-    /// [`InsideKernel`](crate::Error::InsideKernel).
+    /// A body that panics loses what the launch was to write: reading that is [`Lost`](crate::Error::Lost) until it is written anew. Inside a body,
+    /// calls of this library that would have to wait are [`InsideKernel`](crate::Error::InsideKernel).
+    ///
+    /// ```
+    /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Axis, Ix1, Ix2}};
+    ///
+    /// let row_sums = Kernel::<(In<f32, Ix2>, Out<f32, Ix1>)>::new("row_sums")
+    ///     .host(|_grid, (table, mut sums)| sums.assign(&table.sum_axis(Axis(1))));        // ArrayView2, ArrayViewMut1
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let table = SmartArray::from(Array2::<f32>::ones((3, 5)));
+    /// let mut sums = SmartArray::<f32, _>::uninit(3);
+    /// row_sums.launch(Grid::cover(3), (&table, &mut sums))?;
+    /// assert_eq!(sums.host()?.to_vec(), [5.0, 5.0, 5.0]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
         self.with(|inner| inner.host = Some(Code::Host(Arc::new(HostBody::<S, _>::new(Arc::clone(&inner.name), run)))))
@@ -132,11 +169,15 @@ impl<S: Signature> Kernel<S> {
         &self.inner.name
     }
 
-    /// Queues it on the current device's default stream. See [`launch_on`](Self::launch_on).
+    /// Queues it on the current device's default stream: [`launch_on`](Self::launch_on) that stream. The example of [`Kernel`] shows it.
     ///
     /// # Errors
     ///
     /// As [`launch_on`](Self::launch_on), and [`NoDevice`](crate::Error::NoDevice) if there is no current device.
+    ///
+    /// # Panics
+    ///
+    /// A panic of a `require` goes through; nothing moved then.
     #[track_caller]
     pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let stream = Device::current()?.stream();
@@ -144,15 +185,45 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// Queues it on a stream: brings each `In` and `InOut` to the stream's device where it is stale, orders the stream behind other uses of the same
-    /// bytes, queues the body, and marks what it writes as newest there. Returns when it is queued.
+    /// bytes, queues the body, and marks what it writes as newest there. Returns when it is queued; what fails later is told by
+    /// [`Stream::synchronize`](crate::Stream::synchronize), and by who reads what is lost.
+    ///
+    /// At the first launch on a GPU its code is compiled and loaded there: [`prepare`](Self::prepare) does that ahead of time. A covering grid over
+    /// nothing (`Grid::cover(0)`) is checked like any other, and then queues nothing and marks nothing as written.
+    ///
+    /// ```
+    /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
+    ///
+    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let device = Device::cpu();
+    /// let (one, two) = (device.new_stream()?, device.new_stream()?);
+    /// let mut table = SmartArray::from(Array2::<f32>::ones((4, 256)));
+    /// let (mut top, mut bottom) = table.multi_slice_mut((s![..2, ..], s![2.., ..]));
+    /// double.launch_on(&one, Grid::cover(512), (&mut top,))?;               // 2,048 bytes go up
+    /// double.launch_on(&two, Grid::cover(512), (&mut bottom,))?;            // and 2,048; the two may overlap
+    /// double.launch_on(&two, Grid::cover(1024), (&mut table,))?;            // behind both, moves nothing
+    /// assert_eq!((table.host()?.sum(), table.traffic().to_device.bytes), (4096.0, 4096));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// Nothing is queued and no contents change on [`Requirement`](crate::Error::Requirement), [`Grid`](crate::Error::Grid),
-    /// [`NoKernelBody`](crate::Error::NoKernelBody), [`Compile`](crate::Error::Compile), [`NotContiguous`](crate::Error::NotContiguous),
-    /// [`LayoutMismatch`](crate::Error::LayoutMismatch), [`Uninitialised`](crate::Error::Uninitialised), [`Lost`](crate::Error::Lost),
-    /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Backend`](crate::Error::Backend), [`InsideKernel`](crate::Error::InsideKernel). Copies that were
-    /// made already stay, and are counted.
+    /// Nothing is queued, and no contents change. By the checks, before anything moves: [`Requirement`](crate::Error::Requirement) if one does not
+    /// hold; [`Grid`](crate::Error::Grid) if no device, or not this one, can launch it; [`NotContiguous`](crate::Error::NotContiguous) if a flat
+    /// parameter was given a part with gaps; [`LayoutMismatch`](crate::Error::LayoutMismatch) if flat ones have different axis orders;
+    /// [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs; [`Compile`](crate::Error::Compile) if its code could not be
+    /// made ready.
+    ///
+    /// By the arguments: [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some of an `In` or `InOut` has no
+    /// contents; [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room, or the host none to stage in;
+    /// [`TooManyDevices`](crate::Error::TooManyDevices) if an array is on 63 devices already; [`Backend`](crate::Error::Backend) if a call is
+    /// refused; [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the newest contents;
+    /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body. Copies that were made already stay then, and are
+    /// counted.
+    ///
+    /// # Panics
+    ///
+    /// A panic of a `require` goes through; nothing moved then.
     #[track_caller]
     pub fn launch_on<A: Arguments<S>>(&self, stream: &Stream, grid: Grid, arguments: A) -> Result<()> {
         self.launch_from(stream, grid, &arguments, Location::caller())
@@ -167,11 +238,27 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Runs the host body on the host copies, here and now: no device, no stream. A panic of the body goes through.
+    /// Runs the host body on the host's copies, here and now, on the calling thread: for tests, and for machines without a device. What is stale on
+    /// the host of `In` and `InOut` comes down first, as by [`SmartArray::host`](crate::SmartArray::host); what it writes is newest on the host.
+    ///
+    /// ```
+    /// use resident::{Grid, In, Kernel, Out, SmartArray};
+    ///
+    /// let total = Kernel::<(In<u32>, Out<u32>)>::new("total").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+    /// let (xs, mut sum) = (SmartArray::from(vec![1_u32, 2, 3]), SmartArray::<u32, _>::uninit(1));
+    /// total.call(Grid::cover(1), (&xs, &mut sum))?;
+    /// assert_eq!((sum.get(0)?, xs.traffic().to_device.count), (6, 0));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on).
+    /// As [`launch_on`](Self::launch_on), but for `Compile` and `TooManyDevices`: [`NoKernelBody`](crate::Error::NoKernelBody) says that there is no
+    /// host body, [`OutOfMemory`](crate::Error::OutOfMemory) that the host has no room.
+    ///
+    /// # Panics
+    ///
+    /// A panic of the body goes through. What it wrote by then stays, and the arrays it was to write are newest on the host.
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = Location::caller();
@@ -182,7 +269,7 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Compiles and loads it for a device now, rather than at the first launch there. On the embedded device there is nothing to do.
+    /// Compiles and loads it for a device now, rather than at the first launch there. On the embedded device there is nothing to do. Moves nothing.
     ///
     /// ```
     /// use resident::{Device, In, Kernel};
@@ -195,13 +282,15 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// [`NoKernelBody`](crate::Error::NoKernelBody); [`Compile`](crate::Error::Compile) with the compiler's log, or what else is wrong with the code;
-    /// [`Backend`](crate::Error::Backend) and [`DeviceLost`](crate::Error::DeviceLost) if the driver refuses.
+    /// [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs; [`Compile`](crate::Error::Compile) with the compiler's log,
+    /// or what else is wrong with the code; [`Backend`](crate::Error::Backend) if the driver refuses; [`DeviceLost`](crate::Error::DeviceLost) if the
+    /// device died.
     pub fn prepare(&self, device: &Device) -> Result<()> {
         self.loaded_on(device).map(drop)
     }
 
-    /// What it needs of a device, where it is loaded if it is not yet. A host body needs nothing, and its blocks have no limit.
+    /// What it needs of a device (registers of a thread, bytes of shared memory, the largest block), where it is loaded if it is not yet:
+    /// `cuFuncGetAttribute`. A host body needs nothing, and its blocks have no limit. The example of [`prepare`](Self::prepare) shows it.
     ///
     /// # Errors
     ///
@@ -210,7 +299,8 @@ impl<S: Signature> Kernel<S> {
         self.loaded_on(device).map(Code::attributes)
     }
 
-    /// The declaration of a CUDA C function that fits the signature, to be pasted.
+    /// The declaration of a CUDA C function that fits the signature, to be pasted. Scalars are called a, b, ..., arrays x, y, z: name them as you
+    /// like.
     ///
     /// ```
     /// use resident::{In, InOut, Kernel, ndarray::Ix2};
@@ -224,9 +314,9 @@ impl<S: Signature> Kernel<S> {
         prototype::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
     }
 
-    /// Runs the host body and the device's body, each on copies of the arguments, and tells where their results first differ by more than `tolerance`:
-    /// absolutely for values up to 1, relative to the larger above; what is not made of floats or integers differs by any bit. The arguments
-    /// themselves stay as they are. Waits until both are done.
+    /// Runs the host body and the device's body, each on copies of the arguments, and tells where their results first differ by more than
+    /// `tolerance`: absolutely for values up to 1, relative to the larger above; what is not made of floats or integers differs by any bit, and two
+    /// that are not a number are the same. The arguments themselves stay as they are and where they are. Waits until both are done.
     ///
     /// A difference is a value and no error, since the comparison went well, and none is `None`: `assert_eq!(kernel.compare(..)?, None)` is a test
     /// that shows what is wrong.
@@ -243,7 +333,11 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on), [`prepare`](Self::prepare) and [`SmartArray::host`](crate::SmartArray::host).
+    /// As [`launch_on`](Self::launch_on) and [`call`](Self::call), which it does; [`Lost`](crate::Error::Lost) if the device's body fails.
+    ///
+    /// # Panics
+    ///
+    /// A panic of the host body or of a `require` goes through.
     #[track_caller]
     pub fn compare<A: Arguments<S>>(&self, device: &Device, grid: Grid, arguments: A, tolerance: f64) -> Result<Option<Difference>> {
         let site = Location::caller();

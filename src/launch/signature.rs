@@ -12,24 +12,67 @@ use crate::coherence::Access;
 use crate::element::Element;
 use crate::storage::Strided;
 
-/// A parameter without a dimension: unbroken memory, in memory order.
+/// Stands for the dimension of a parameter that has none: unbroken memory, in memory order. `In<f32>` is `In<f32, Flat>`.
 #[derive(Clone, Copy, Debug)]
 pub enum Flat {}
 
-/// An array that the kernel reads. With a dimension (`In<f32, Ix2>`) it is sized: the host body gets an ndarray view, of any layout; without one it is
-/// flat: `&[T]` in memory order, of unbroken memory only.
+/// An array that the kernel reads: what is stale of it on the device goes up at the launch, and it is passed as `&array`.
+///
+/// With a dimension it is *sized*: the host body gets an ndarray view, CUDA C a `resident::View1` to `View6` by value, and any layout will do, parts
+/// with gaps too. Without one it is *flat*: `&[T]`, or a bare pointer, in memory order, of unbroken memory only; and all flat arguments of a launch
+/// must have one axis order, since their elements correspond by position.
+///
+/// ```
+/// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Ix2, s}};
+///
+/// let sized = Kernel::<(In<f32, Ix2>, Out<f32>)>::new("sized").host(|_grid, (table, sum)| sum[0] = table.sum());
+/// let flat = Kernel::<(In<f32>, Out<f32>)>::new("flat").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+///
+/// let _here = Device::cpu().enter();
+/// let (table, mut sum) = (SmartArray::from(Array2::<f32>::ones((4, 5))), SmartArray::<f32, _>::uninit(1));
+/// flat.launch(Grid::cover(1), (&table, &mut sum))?;                     // of any number of axes
+/// assert_eq!(sum.get(0)?, 20.0);
+/// let columns = table.slice(s![.., 1..3]);
+/// sized.launch(Grid::cover(1), (&columns, &mut sum))?;
+/// assert_eq!(sum.get(0)?, 8.0);
+/// assert!(matches!(flat.launch(Grid::cover(1), (&columns, &mut sum)), Err(Error::NotContiguous { .. })));
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct In<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array that the kernel reads and writes. Sized or flat as [`In`].
+/// An array that the kernel reads and writes: what is stale of it on the device goes up at the launch, and then that copy is the newest. It is passed
+/// as `&mut array`. Sized or flat as [`In`]: the host body gets an `ArrayViewMut`, or `&mut [T]`. The example of [`Kernel`](crate::Kernel) shows it.
 #[derive(Debug)]
 pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array that the kernel writes all of, without reading it: it is not brought to the device. Sized or flat as [`In`].
+/// An array that the kernel writes all of, without reading it: nothing goes up, and then that copy is the newest. It is passed as `&mut array`, and
+/// may have no contents yet. Elements that a body leaves out show zeros, old contents or poison. Sized or flat as [`In`]: the host body gets an
+/// `ArrayViewMut`, or `&mut [T]`.
+///
+/// ```
+/// use resident::{Device, Grid, Kernel, Out, SmartArray};
+///
+/// let number = Kernel::<(u32, Out<u32>)>::new("number").host(|_grid, (first, xs)| xs.iter_mut().zip(first..).for_each(|(x, n)| *x = n));
+/// let _here = Device::cpu().enter();
+/// let mut xs = SmartArray::from(vec![0_u32; 1000]);
+/// number.launch(Grid::cover(xs.len()), (7, &mut xs))?;
+/// assert_eq!((xs.get(2)?, xs.traffic().to_device.bytes), (9, 0));       // what stood there was of no use
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Out<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// What a `require` sees of an array.
+/// What a [`Kernel::require`](crate::Kernel::require) sees of an array: its layout, and not its contents, which may be on a device.
+///
+/// ```
+/// use resident::{InOut, Kernel, ndarray::Ix2};
+///
+/// let fft = Kernel::<(InOut<f32, Ix2>,)>::new("fft")
+///     .require("rows are a power of two long", |_grid, (table,)| table.shape()[1].is_power_of_two())
+///     .require("rows lie without gaps", |_grid, (table,)| table.strides()[1] == 1);
+/// # drop(fft);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Described<'a> {
     view: Strided<'a>,
@@ -54,7 +97,7 @@ impl<'a> Described<'a> {
         self.view.shape
     }
 
-    /// Elements from one to the next along each axis.
+    /// Elements from one to the next along each axis, below zero where an axis runs backwards.
     #[must_use]
     pub fn strides(&self) -> &'a [isize] {
         self.view.strides
@@ -62,6 +105,14 @@ impl<'a> Described<'a> {
 }
 
 /// One parameter of a kernel: any [`Element`] by value, [`In`], [`InOut`] or [`Out`]. Sealed.
+///
+/// | parameter | host body | CUDA C | argument |
+/// |---|---|---|---|
+/// | `f32`, or another element | `f32` | `float` | `2.0`, `&factor` |
+/// | `In<f32>` | `&[f32]` | `const float *` | `&array`, `&view` |
+/// | `InOut<f32>`, `Out<f32>` | `&mut [f32]` | `float *` | `&mut array`, `&mut view` |
+/// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` of two axes |
+/// | `InOut<f32, Ix2>`, `Out<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array`, `&mut view` of two axes |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
     note = "parameters are elements (`f32`, `u32`, ...), `In<T>`, `In<T, Ix2>`, `InOut` and `Out`"
@@ -92,7 +143,8 @@ pub trait Parameter: sealed::Sealed + 'static {
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
 }
 
-/// A tuple of 1 to 16 [`Parameter`]s. Sealed.
+/// A tuple of 1 to 16 [`Parameter`]s: what stands in [`Kernel`](crate::Kernel)'s angle brackets. The example of [`Arguments`](crate::Arguments) is
+/// generic over it. Sealed.
 pub trait Signature: sealed::SealedTuple + 'static {
     /// The tuple that the host body gets.
     type Host<'a>;
