@@ -13,6 +13,21 @@ thread_local! {
 /// Runs `work` and reports what this thread's calls moved meanwhile, and why. Captures nest: an outer one sees what an inner one sees. Copies are
 /// reported when they are queued; what other threads move is theirs.
 ///
+/// ```
+/// use resident::{Device, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
+///
+/// fn border(image: &SmartArray<f32, Ix2>) -> Result<f32> {
+///     Ok(image.slice(s![0, ..]).host()?.sum() + image.slice(s![-1, ..]).host()?.sum())
+/// }
+///
+/// let _here = Device::cpu().enter();
+/// let mut image = SmartArray::from(Array2::<f32>::ones((100, 200)));
+/// image.gpu_mut()?;
+/// let (sum, report) = audit::capture(|| border(&image));                // a test that says what a function may move
+/// assert_eq!((sum?, report.traffic().to_host.count, report.traffic().to_host.bytes), (400.0, 2, 1600));
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
 /// # Panics
 ///
 /// Not by itself; a panic of `work` goes through.

@@ -1,7 +1,11 @@
 //! What moved, when, why, and because of which line.
 //!
 //! Totals are always counted ([`SmartArray::traffic`](crate::SmartArray::traffic), [`Device::traffic`](crate::Device::traffic)). [`capture`] collects
-//! what the calls of one thread moved, with call sites, as a [`Report`]. Every copy is also a `tracing` event, target `resident::transfer`.
+//! what the calls of one thread moved, with call sites, as a [`Report`]. [`inventory`] lists the live arrays. Nothing here ever moves data.
+//!
+//! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the fields `direction`, `bytes`, `array`, `device`,
+//! `stream`, `cause`, `site` (file:line:column of the call that needed the bytes) and `stale_since` (the last call that made any of them stale
+//! there).
 //!
 //! ```
 //! use resident::{Device, SmartArray, audit};

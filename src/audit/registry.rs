@@ -85,7 +85,7 @@ pub(crate) fn leave(number: u64) {
     ARRAYS.remove(&number);
 }
 
-/// One live array.
+/// One live array, as [`inventory`] found it. Its `Display` is one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     name: Arc<str>,
@@ -112,19 +112,19 @@ impl Entry {
         &self.shape
     }
 
-    /// The type of its elements.
+    /// The type of its elements, without its path: `f32`, `Complex<f64>`.
     #[must_use]
     pub fn element(&self) -> &str {
         &self.element
     }
 
-    /// Bytes of one whole copy.
+    /// Bytes of one whole copy, which is what each place that is not absent holds.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Where it is valid: `host`, and devices by name.
+    /// Where it is valid, at the moment of asking: `host` first, then devices by name.
     pub fn places(&self) -> impl Iterator<Item = (&str, Validity)> {
         self.places.iter().map(|(place, validity)| (place.as_str(), *validity))
     }
@@ -137,7 +137,21 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Every live array, oldest first: its name, shape, bytes, and where it is valid. Moves nothing.
+/// Every live array of the process, oldest first: its name, shape, bytes, and where it is valid. Moves nothing. Each array is asked by itself: what
+/// other threads do meanwhile may show in one and not in another.
+///
+/// ```
+/// use resident::{Device, SmartArray, Validity, audit};
+///
+/// let weights = SmartArray::from(vec![0.5_f32; 100]).named("weights");
+/// weights.gpu_on(&Device::cpu().stream())?;
+/// let arrays = audit::inventory();
+/// let entry = arrays.iter().find(|entry| entry.name() == "weights").expect("it is alive");
+/// assert_eq!((entry.element(), entry.shape(), entry.bytes()), ("f32", &[100][..], 400));
+/// assert_eq!(entry.places().collect::<Vec<_>>(), [("host", Validity::Valid), ("cpu:0", Validity::Valid)]);
+/// println!("{entry}");
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[must_use]
 pub fn inventory() -> Vec<Entry> {
     arrays().iter().map(|array| array.entry()).collect()

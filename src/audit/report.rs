@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use super::{Cause, Direction, Flow, Record, Traffic};
 
-/// One line of a report: the copies that one call needed of one array in one direction.
+/// One line of a report: the copies that one call needed of one array in one direction. The example of [`Report`] shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
     /// The call that needed the bytes.
@@ -23,7 +23,23 @@ pub struct Site {
     pub stale_since: Option<&'static Location<'static>>,
 }
 
-/// What was moved during a [`capture`](super::capture), and why. Its `Display` is a table.
+/// What was moved during a [`capture`](super::capture), and why. Its `Display` is a table of call sites, with the totals below.
+///
+/// ```
+/// use resident::{Device, SmartArray, audit::{self, Cause, Direction}};
+///
+/// let _here = Device::cpu().enter();
+/// let mut photo = SmartArray::from(vec![0_u8; 1000]).named("photo");
+/// photo.gpu()?;
+/// photo.host_mut()?[0] = 1;                                             // makes the device's copy stale
+/// let (_, report) = audit::capture(|| photo.gpu().map(drop));
+/// let sites = report.sites();
+/// let site = &sites[0];
+/// assert_eq!((site.array.as_str(), site.direction, site.cause, site.flow.bytes), ("photo", Direction::ToDevice, Cause::Gpu, 1000));
+/// assert!(site.stale_since.is_some_and(|line| line.line() + 1 == site.location.line()));
+/// println!("{report}");
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     sites: BTreeMap<Key, Value>,
@@ -45,13 +61,13 @@ struct Value {
 }
 
 impl Report {
-    /// Totals.
+    /// Totals of the capture: what was moved, and what launches did not have to move.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// Per call site, array, direction and cause, in the order of files and lines.
+    /// Per call site, array, direction and cause, in the order of files and lines. The example of [`Report`] shows it.
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
         let site = |(key, value): (&Key, &Value)| Site {
@@ -65,7 +81,20 @@ impl Report {
         self.sites.iter().map(site).collect()
     }
 
-    /// What a launcher that copies every argument in and out would have moved at the launches of this capture.
+    /// What a launcher that copies every argument in and out, as Numba's does with host arrays, would have moved at the launches of this capture:
+    /// each array argument once each way.
+    ///
+    /// ```
+    /// use resident::{Device, Grid, InOut, Kernel, SmartArray, audit};
+    ///
+    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let _here = Device::cpu().enter();
+    /// let mut array = SmartArray::from(vec![1.0_f32; 1000]);
+    /// let (_, report) = audit::capture(|| (0..10).try_for_each(|_| double.launch(Grid::cover(1000), (&mut array,))));
+    /// assert_eq!(report.traffic().to_device.bytes, 4000);                   // once
+    /// assert_eq!(report.conservative().bytes, 10 * 2 * 4000);               // ten launches, up and down
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     #[must_use]
     pub fn conservative(&self) -> Flow {
         let mut flow = self.launched;

@@ -4,7 +4,7 @@ use std::ops::{Add, AddAssign};
 
 use crate::sync::ShortLock;
 
-/// One kind of movement.
+/// One kind of movement: how many copies, how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flow {
     /// Planned copies: one per array, source, destination and request, however many parts or driver calls it takes.
@@ -26,7 +26,20 @@ impl AddAssign for Flow {
     }
 }
 
-/// What an array or a device has moved so far.
+/// What an array, a device or a capture has moved so far. Several add up.
+///
+/// ```
+/// use resident::{Device, SmartArray, Traffic};
+///
+/// let _here = Device::cpu().enter();
+/// let arrays = [100, 200].map(|len| SmartArray::from(vec![0_u8; len]));
+/// for array in &arrays {
+///     array.gpu()?;
+/// }
+/// let all = arrays.iter().fold(Traffic::default(), |all, array| all + array.traffic());
+/// assert_eq!((all.to_device.count, all.to_device.bytes), (2, 300));
+/// # Ok::<(), resident::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Traffic {
     /// From the host to a device.
@@ -97,15 +110,15 @@ impl Direction {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A kernel's argument.
+    /// A kernel's argument, by `launch` and `launch_on`.
     Launch,
-    /// `host`, `host_mut`.
+    /// `host`, `host_mut`, `Kernel::call`, `into_array`.
     Host,
-    /// `gpu`, `gpu_mut`.
+    /// `gpu`, `gpu_mut` and their like, `into_cuda_slice`.
     Gpu,
     /// `prefetch`, `prefetch_host`.
     Prefetch,
-    /// `assign`, `get`, `snapshot_on`, `try_clone`, `into_array`: asked for by name.
+    /// `assign`, `assign_on`, `get`, `snapshot_on`, the results of `Kernel::compare`: asked for by name.
     Explicit,
     /// `release_on`.
     Evict,

@@ -8,9 +8,29 @@ use std::sync::Arc;
 pub use text::Text;
 
 /// The result of everything here that can fail.
+///
+/// ```
+/// use resident::{Result, SmartArray};
+///
+/// fn mean(values: Vec<f32>) -> Result<f32> {
+///     let array = SmartArray::from(values);
+///     Ok(array.host()?.mean().unwrap_or(f32::NAN))
+/// }
+/// assert_eq!(mean(vec![1.0, 3.0])?, 2.0);
+/// # Ok::<(), resident::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What stood against an allocation, in bytes.
+/// What stood against an allocation, in bytes. Of the host's own memory only `requested` is known, and the rest is 0.
+///
+/// ```
+/// use resident::{Device, Emulation, Error, SmartArray};
+///
+/// let device = Device::emulated(Emulation::new().memory(1 << 10));
+/// let array = SmartArray::<f64, _>::ones(1000);
+/// let Err(Error::OutOfMemory { shortage, .. }) = array.gpu_on(&device.stream()) else { panic!("it cannot fit") };
+/// assert_eq!((shortage.requested, shortage.in_use, shortage.limit), (8000, 0, Some(1 << 10)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Shortage {
@@ -34,12 +54,25 @@ impl fmt::Display for Shortage {
 
 /// Why an operation was not done.
 ///
-/// `Err` means that nothing was queued and that every array holds what it held. Messages name the object, the values seen and expected, and the
-/// next step. Match on the variant; the fields are texts that read as `str`.
+/// `Err` means that nothing was queued and that every array holds what it held; copies that were made already stay, and are counted. Messages name
+/// the object, the values seen and expected, and the next step. Match on the variant; the fields are texts that read as `str`.
+///
+/// ```
+/// use resident::{Error, SmartArray};
+///
+/// let table = SmartArray::<f32, _>::uninit((3, 4)).named("table");
+/// match table.host() {
+///     Err(Error::Uninitialised { array, .. }) => assert_eq!(array, "\"table\""),
+///     other => panic!("{other:?}"),
+/// }
+/// assert_eq!(table.get([3, 0]).unwrap_err().to_string(),
+///     "shape: get of \"table\" expects an index within [3, 4], and was given [3, 0]; pass one that fits, or a slice that does");
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A device that was asked for cannot be used.
+    /// A device that was asked for cannot be used: by [`Device::cuda`](crate::Device::cuda), by whatever needs a current device while
+    /// `RESIDENT_DEVICE` names one that is not there, and by what is for GPUs alone.
     #[non_exhaustive]
     NoDevice {
         /// What was asked for, and where.
@@ -57,7 +90,7 @@ pub enum Error {
         /// The bytes.
         shortage: Arc<Shortage>,
     },
-    /// Elements that were never written were to be read.
+    /// Elements that were never written were to be read, by the host, a kernel or a copy. Write them first, or use an overwriting access.
     #[non_exhaustive]
     Uninitialised {
         /// The array.
@@ -77,7 +110,8 @@ pub enum Error {
         /// Where the newest contents are.
         newest: Text,
     },
-    /// Elements were to be read whose newest contents a failure took.
+    /// Elements were to be read whose newest contents a failure took: a kernel body that panicked, an assignment that failed. Each read says so until
+    /// an overwriting access.
     Lost {
         /// The array.
         array: Text,
@@ -88,7 +122,8 @@ pub enum Error {
         /// Why it failed.
         cause: Text,
     },
-    /// A device died. Any call that reaches a device may return this, also where its own list of errors names only `Backend`.
+    /// A device died: its driver says that every further call fails. Any call that reaches a device may return this. Arrays whose newest contents are
+    /// on the host stay usable.
     #[non_exhaustive]
     DeviceLost {
         /// The device.
@@ -108,7 +143,7 @@ pub enum Error {
         /// The method of `Kernel` that gives it one.
         method: Text,
     },
-    /// A kernel's `require` does not hold.
+    /// A kernel's `require` does not hold. Nothing moved.
     #[non_exhaustive]
     Requirement {
         /// The kernel.
@@ -118,7 +153,7 @@ pub enum Error {
         /// The arguments: scalars with values, arrays with shapes.
         arguments: Text,
     },
-    /// A flat parameter was given a part whose memory has gaps.
+    /// A flat parameter of a kernel, or cudarc, was given a part whose memory has gaps.
     #[non_exhaustive]
     NotContiguous {
         /// The array.
@@ -128,7 +163,7 @@ pub enum Error {
         /// Shape and strides in elements.
         layout: Text,
     },
-    /// Flat parameters of one launch were given arrays of different axis orders.
+    /// Flat parameters of one launch were given arrays of different axis orders. Nothing moved.
     #[non_exhaustive]
     LayoutMismatch {
         /// The kernel.
@@ -168,7 +203,7 @@ pub enum Error {
         /// What is wrong and what to do: the compiler's log, parameters that do not fit the signature, a function or a library that is missing.
         log: Text,
     },
-    /// A call inside a kernel body would have to wait.
+    /// A call inside a kernel body would have to wait, perhaps for this very body. Do it before the launch or after it.
     #[non_exhaustive]
     InsideKernel {
         /// The call.
@@ -176,7 +211,7 @@ pub enum Error {
         /// What it would wait for.
         waits_for: Text,
     },
-    /// One array would have to live on more devices than it can.
+    /// One array would have to live on more than 63 devices.
     #[non_exhaustive]
     TooManyDevices {
         /// The array.
@@ -192,7 +227,8 @@ pub enum Error {
         /// What it must belong to, and how to come by such a one.
         expected: Text,
     },
-    /// A backend refused a call or failed at queued work for a reason of its own.
+    /// A backend refused a call, or queued work failed for a reason of its own: a kernel body that panicked, when a `synchronize` finds it; a copy
+    /// that did not arrive, which loses nothing and can be repeated.
     #[non_exhaustive]
     Backend {
         /// The device.

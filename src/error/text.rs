@@ -7,6 +7,11 @@ use std::ops::Deref;
 use crate::sync::Mutex;
 
 /// A piece of an error's message. Reads as a `str`; cheap to carry, freed with its last handle.
+///
+/// ```
+/// let text = resident::Text::from("photo");
+/// assert!(text == "photo" && text.starts_with("ph") && text.len() == 5);
+/// ```
 pub struct Text(NonZeroU32);
 
 /// One text and how many handles it has. The text's bytes never move while the count is above zero.

@@ -121,7 +121,7 @@ impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceRef<'_, T, D> {
-    /// This guard, if cudarc can take it for a slice.
+    /// This guard, if cudarc can take it for a slice: elements in memory order, of unbroken memory of a GPU. Nothing is asked of the driver.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray, ndarray::s};
@@ -131,7 +131,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     /// let (row, column) = (table.slice(s![7, ..]), table.slice(s![.., 7]));
     /// let copied = stream.cudarc().clone_dtoh(row.gpu_on(&stream)?.as_cuda_slice()?).expect("cudarc");
     /// assert_eq!(copied.len(), 100);
-    /// assert!(column.gpu_on(&stream)?.as_cuda_slice().is_err());
+    /// assert!(column.gpu_on(&stream)?.as_cuda_slice().is_err());            // gaps
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
@@ -144,7 +144,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceMut<'_, T, D> {
-    /// This guard, if cudarc can take it for a slice to be read.
+    /// This guard, if cudarc can take it for a slice to be read: as of [`DeviceRef`].
     ///
     /// # Errors
     ///
@@ -154,6 +154,19 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     }
 
     /// This guard, if cudarc can take it for a slice to be written.
+    ///
+    /// ```no_run
+    /// use resident::{Device, SmartArray};
+    ///
+    /// let stream = Device::cuda(0)?.stream();
+    /// let mut array = SmartArray::<f32, _>::uninit(3);
+    /// {
+    ///     let mut guard = array.gpu_overwrite_on(&stream)?;
+    ///     stream.cudarc().memcpy_htod(&[1.0, 2.0, 3.0], guard.as_cuda_slice_mut()?).expect("cudarc");
+    /// }
+    /// assert_eq!(array.host()?.sum(), 6.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

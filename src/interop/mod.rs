@@ -16,11 +16,12 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 
 impl Device {
-    /// cudarc's context object of this GPU, for slices, modules and streams of cudarc's own beside arrays of this library.
+    /// cudarc's context object of this GPU, for slices, modules and streams of cudarc's own beside arrays of this library. Nothing is asked of the
+    /// driver.
     ///
     /// It is of the GPU's primary context, which the CUDA runtime and cuBLAS use too, and tracks uses of its slices as cudarc does by default. This
-    /// library's streams are among its streams, so that it is in what cudarc calls multi-stream mode from the start. All calls return the same object: two
-    /// objects of one context do not know of each other's streams, and cudarc then orders less than it must.
+    /// library's streams are among its streams, so that it is in what cudarc calls multi-stream mode from the start. All calls return the same
+    /// object: two objects of one context do not know of each other's streams, and cudarc then orders less than it must.
     ///
     /// ```no_run
     /// use resident::Device;
@@ -29,6 +30,14 @@ impl Device {
     /// let context = gpu.cuda_context()?;
     /// println!("{} of compute capability {:?}", gpu, context.compute_capability());
     /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// Any other device has none:
+    ///
+    /// ```
+    /// use resident::{Device, Error};
+    ///
+    /// assert!(matches!(Device::cpu().cuda_context(), Err(Error::NoDevice { .. })));
     /// ```
     ///
     /// # Errors

@@ -37,7 +37,19 @@ impl Stream {
         self.try_cudarc().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// As [`cudarc`](Self::cudarc), for streams of any device.
+    /// As [`cudarc`](Self::cudarc), for streams of any device: for code that has another way without a GPU.
+    ///
+    /// ```
+    /// use resident::{Device, Error};
+    ///
+    /// let stream = Device::current()?.stream();
+    /// match stream.try_cudarc() {
+    ///     Ok(cuda) => println!("{:?} of the driver", cuda.cu_stream()),
+    ///     Err(Error::NoDevice { reason, .. }) => println!("{reason}"),
+    ///     Err(other) => return Err(other),
+    /// }
+    /// # Ok::<(), resident::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -49,14 +61,17 @@ impl Stream {
     /// A stream of cudarc's as one of this library. Adopting it twice gives equal streams while one of them is alive, and adopting what
     /// [`cudarc`](Self::cudarc) gave is the stream that it was given by.
     ///
-    /// Others may go on to queue there. What they queue is ordered against this library's work by the stream alone; waiting for the stream waits for it
-    /// too. The stream is kept until this library's work there is known to be over, also if every handle is gone before.
+    /// Others may go on to queue there. What they queue is ordered against this library's work by the stream alone; waiting for the stream waits for
+    /// it too. The stream is kept until this library's work there is known to be over, also if every handle is gone before.
     ///
     /// ```no_run
-    /// use resident::{Device, Stream};
+    /// use resident::{Device, Grid, InOut, Kernel, SmartArray, Stream};
     ///
+    /// # let kernel = Kernel::<(InOut<f32>,)>::new("kernel");
+    /// # let mut array = SmartArray::<f32, _>::zeros(100);
     /// let theirs = Device::cuda(0)?.cuda_context()?.new_stream().expect("cudarc");
     /// let ours = Stream::adopt(theirs.clone())?;
+    /// kernel.launch_on(&ours, Grid::cover(100), (&mut array,))?;            // behind what was queued on `theirs`
     /// assert_eq!(ours, Stream::adopt(theirs)?);
     /// # Ok::<(), resident::Error>(())
     /// ```
@@ -78,8 +93,8 @@ impl Stream {
         Ok(device.stream_where(is_it, || cuda.adopt(Arc::clone(&stream))))
     }
 
-    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use that were given none. Work there starts after, and is waited
-    /// for by, the work of all *blocking* streams of the context; this library's own streams and cudarc's are non-blocking and not held up.
+    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use that were given none. Work there starts after, and is
+    /// waited for by, the work of all *blocking* streams of the context; this library's own streams and cudarc's are non-blocking and not held up.
     ///
     /// ```no_run
     /// use resident::{Device, Stream};
