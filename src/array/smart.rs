@@ -279,7 +279,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// Moves nothing; the host gets its memory here if it has none. Locking takes the system about a millisecond for each few MiB, and the memory can
     /// no longer be swapped out: it is worth it for arrays that go back and forth often. Memory that another library registered with CUDA is used as
-    /// it is, and left to that library.
+    /// it is, and left to that library. An array that is locked already stays as it is: for devices of another kind nothing is done then.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
