@@ -18,6 +18,7 @@ mod ours;
 #[path = "../../examples/pipeline/picture.rs"]
 #[allow(dead_code, reason = "the example reads and writes files")]
 mod picture;
+mod programs;
 mod progress;
 mod report;
 mod rows;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use resident::Device;
+use resident_stand_in::Settings;
 
 use fault::{Fault, Outcome};
 use report::{Object, Report};
@@ -129,7 +131,7 @@ fn known(name: String) -> Outcome<String> {
 
 fn open(arguments: &Arguments) -> Outcome<Session> {
     if arguments.is_stand_in {
-        stand_in::load()?;
+        stand_in::load(Settings::new())?;
     }
     Ok(Session::new(Device::cuda(0)?, arguments.is_smoke, arguments.is_stand_in))
 }

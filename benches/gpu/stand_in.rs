@@ -22,8 +22,8 @@ const fn pointer(access: Access) -> Parameter {
 /// # Errors
 ///
 /// If their shared objects are not where cargo, or the bundle, puts them.
-pub fn load() -> Result<(), String> {
-    driver::load(Settings::new())?;
+pub fn load(settings: Settings) -> Result<(), String> {
+    driver::load(settings)?;
     resident_stand_in_nvrtc::load()?;
     register_touches();
     register_vectors();

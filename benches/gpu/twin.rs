@@ -40,20 +40,25 @@ fn blocks(count: usize) -> LaunchConfig {
 impl Twin {
     /// Without cudarc's tracking: who writes by hand places the order by hand.
     pub fn untracked() -> Outcome<Self> {
-        let context = CudaContext::new(0)?;
-        // SAFETY: the programs order their streams by events of their own, and wait before memory goes.
-        unsafe { context.disable_event_tracking() };
-        Self::of(context)
+        Self::of_source(SOURCE, &[])
     }
 
     /// As cudarc is by default.
     pub fn tracked() -> Outcome<Self> {
-        Self::of(CudaContext::new(0)?)
+        Self::with_code(CudaContext::new(0)?, SOURCE, &[])
     }
 
-    fn of(context: Arc<CudaContext>) -> Outcome<Self> {
+    /// Without cudarc's tracking, with the kernels of another source.
+    pub fn of_source(source: &str, options: &[&str]) -> Outcome<Self> {
+        let context = CudaContext::new(0)?;
+        // SAFETY: the programs order their streams by events of their own, and wait before memory goes.
+        unsafe { context.disable_event_tracking() };
+        Self::with_code(context, source, options)
+    }
+
+    fn with_code(context: Arc<CudaContext>, source: &str, options: &[&str]) -> Outcome<Self> {
         let (major, minor) = context.compute_capability()?;
-        let module = context.load_module(Ptx::from_binary(machine_code(&format!("sm_{major}{minor}"))?))?;
+        let module = context.load_module(Ptx::from_binary(machine_code(source, options, &format!("sm_{major}{minor}"))?))?;
         Ok(Self { context, module })
     }
 
@@ -67,11 +72,13 @@ impl Twin {
 }
 
 /// The kernels compiled as this library compiles them: by NVRTC, to machine code for the architecture of the GPU.
-fn machine_code(architecture: &str) -> Outcome<Vec<u8>> {
-    let text = CString::new(SOURCE).map_err(Fault::new)?;
+fn machine_code(source: &str, options: &[&str], architecture: &str) -> Outcome<Vec<u8>> {
+    let text = CString::new(source).map_err(Fault::new)?;
     let program = nvrtc::create_program(&text, None)?;
+    let target = format!("--gpu-architecture={architecture}");
+    let options: Vec<&str> = options.iter().copied().chain([target.as_str()]).collect();
     // SAFETY: the program was just made, and is not yet gone.
-    let compiled = unsafe { nvrtc::compile_program(program, &[format!("--gpu-architecture={architecture}")]) };
+    let compiled = unsafe { nvrtc::compile_program(program, &options) };
     let code = compiled.map_err(Fault::from).and_then(|()| machine_code_of(program));
     // SAFETY: nobody uses the program any more.
     unsafe { nvrtc::destroy_program(program) }?;

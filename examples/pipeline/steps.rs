@@ -10,7 +10,7 @@ use crate::progress::Progress;
 pub(crate) const LAUNCHES: usize = 10;
 
 /// Rows and columns of a block of threads.
-const BLOCK: (u32, u32) = (8, 32);
+pub(crate) const BLOCK: (u32, u32) = (8, 32);
 
 /// A colour picture: rows, columns, three channels.
 pub(crate) type Picture = SmartArray<u8, Ix3>;

@@ -18,7 +18,7 @@ use crate::audit::{Flow, SharedTraffic, Traffic};
 #[cfg(feature = "cuda")]
 use crate::backend::Queue;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
-use crate::backend::{Backend, Capacity, DeviceKind, MemoryUsage, Position};
+use crate::backend::{Backend, BackendError, Capacity, DeviceKind, MemoryUsage, Position};
 use crate::error::{Error, Result};
 use crate::sync::{self, DeviceLevel, Mutex};
 
@@ -58,6 +58,8 @@ pub(crate) struct DeviceShared {
     /// Where streams of other devices last touched this device's memory.
     visits: Mutex<Visits, DeviceLevel>,
     orphans: Mutex<Vec<orphan::Orphan>, DeviceLevel>,
+    /// Where memory is freed that several streams use at its end; made when it is first needed.
+    frees: OnceLock<Arc<StreamCore>>,
     traffic: SharedTraffic,
     /// With what stale copies are filled, at hand.
     poison: Option<u8>,
@@ -125,6 +127,7 @@ impl Device {
             stream_count: AtomicU32::new(1),
             visits: Mutex::new(Visits::new()),
             orphans: Mutex::new(Vec::new()),
+            frees: OnceLock::new(),
             traffic: SharedTraffic::default(),
         };
         Ok(Self(Arc::new(shared)))
@@ -174,11 +177,15 @@ impl Device {
     ///
     /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
     pub fn new_stream(&self) -> Result<Stream> {
-        let queue = self.0.backend.new_queue().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
-        let core = Arc::new(StreamCore::new(queue, self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
+        let core = self.new_core().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
         self.forget_unused_streams();
         self.0.streams.lock().push(Arc::clone(&core));
         Ok(Stream::of(self.clone(), Some(core)))
+    }
+
+    fn new_core(&self) -> Result<Arc<StreamCore>, BackendError> {
+        let queue = self.0.backend.new_queue()?;
+        Ok(Arc::new(StreamCore::new(queue, self.0.stream_count.fetch_add(1, Ordering::Relaxed))))
     }
 
     /// The stream of this device that `is_it` knows, if one is alive; else one over the queue that `make` gives. One look and one entry: a stream of
@@ -225,6 +232,7 @@ impl Device {
         self.settle_orphans();
         // All of it is waited for before anything is told: a call tells one failure, and leaves the others to the next.
         let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().fence())];
+        all.extend(self.0.frees.get().map(|stream| (Arc::clone(stream), stream.queue().fence())));
         all.extend(self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().fence())));
         all.extend(self.0.visits.lock().iter().cloned());
         for (stream, position) in &all {

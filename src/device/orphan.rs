@@ -1,8 +1,11 @@
 //! Device memory that nobody owns any more and that could not be given back yet.
 
+use std::sync::Arc;
+
 use super::{Device, Stream};
 use crate::backend::Address;
 use crate::order::At;
+use crate::sync;
 
 /// Memory to be freed, and what has to be over before.
 #[derive(Debug)]
@@ -32,8 +35,35 @@ impl Device {
     }
 
     fn try_free(&self, orphan: &Orphan) -> bool {
-        let own = orphan.uses.iter().find(|(stream, _)| stream.device_ref() == self);
-        let stream = own.map_or_else(|| self.stream(), |(stream, _)| stream.clone());
+        let stream = self.stream_to_free_on(&orphan.uses);
         orphan.uses.iter().all(|(user, at)| stream.order_after(user, *at).is_ok()) && stream.queue().free(orphan.address).is_ok()
+    }
+
+    /// A user's stream on which all other uses come before what is queued next, if there is one. Any other stream of the user's would be held up by the
+    /// free: what is queued behind it, the upload of the next picture, say, would wait for the other uses too.
+    fn stream_to_free_on(&self, uses: &[(Stream, At)]) -> Stream {
+        let is_last = |stream: &&Stream| uses.iter().all(|(user, at)| stream.is_behind(user, *at));
+        let own = || uses.iter().map(|(stream, _)| stream).filter(|stream| stream.device_ref() == self);
+        match own().find(is_last) {
+            Some(stream) => stream.clone(),
+            None if uses.is_empty() => self.stream(),
+            None => self.stream_for_frees().or_else(|| own().next().cloned()).unwrap_or_else(|| self.stream()),
+        }
+    }
+
+    /// A stream that nothing but frees is queued on; `None` if none can be had.
+    fn stream_for_frees(&self) -> Option<Stream> {
+        let core = match self.0.frees.get() {
+            Some(core) => core,
+            None => {
+                let made = self.new_core().ok()?;
+                // Somebody else may have been faster; a stream without work is dropped then.
+                if let Err(second) = self.0.frees.set(made) {
+                    sync::let_go(second);
+                }
+                self.0.frees.get()?
+            }
+        };
+        Some(Stream::of(self.clone(), Some(Arc::clone(core))))
     }
 }

@@ -195,11 +195,16 @@ impl Stream {
 
     /// Orders later work of this stream behind `at` of `other`. Costs nothing where that is known already.
     pub(crate) fn order_after(&self, other: &Self, at: At) -> Result<(), BackendError> {
-        if self.id() == other.id() || other.core().is_done(at) || self.core().has_waited(other.id(), at) {
+        if self.is_behind(other, at) {
             return Ok(());
         }
         let event = other.core().event_covering(at)?;
         self.wait_raw(other, &event)
+    }
+
+    /// Whether what is queued here next is known to come after `at` of `other`.
+    pub(crate) fn is_behind(&self, other: &Self, at: At) -> bool {
+        self.id() == other.id() || other.core().is_done(at) || self.core().has_waited(other.id(), at)
     }
 
     /// Takes an event now, so that a later wait for work queued so far covers nothing more. A failure is made good by the wait itself.

@@ -122,6 +122,8 @@ macro_rules! conformance {
             streams {
                 a_stream_knows_whether_it_is_idle,
                 three_streams_overlap,
+                arrays_that_are_dropped_hold_up_no_stream,
+                readers_are_not_held_up_by_each_other_when_the_array_goes,
                 a_stream_that_waits_for_an_event_starts_after_it,
                 an_event_behind_a_wait_covers_what_was_waited_for,
                 a_synchronised_stream_has_done_its_waiting,

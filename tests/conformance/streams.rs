@@ -35,6 +35,52 @@ pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Pictures go up, are computed and come down, each while another is computed.
+/// Each picture's arrays go as soon as everything is queued. Their memory is given back behind their last use, which no other use of these streams waits for.
+pub(crate) fn arrays_that_are_dropped_hold_up_no_stream(lab: &Lab<'_>) -> Result<()> {
+    let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
+    let copy = gated_copy(lab);
+    let gates = [(); 3].map(|()| Gate::new());
+    let mut results = Vec::new();
+    for gate in &gates {
+        let image = SmartArray::from(counting(LEN));
+        image.prefetch(&up)?;
+        // Would not return if the upload waited for the pictures before, which are all held back.
+        up.synchronize()?;
+        let mut soft = SmartArray::<u32, _>::uninit(LEN);
+        copy.launch_on(&compute, over(LEN), (gate.number(), &image, &mut soft, LEN as u64))?;
+        results.push(soft.snapshot_on(&down)?);
+    }
+    // Devices that free nothing but at once wait for everything when they do.
+    gates.iter().for_each(Gate::open);
+    for result in results {
+        assert_eq!(result.wait()?, counting(LEN));
+    }
+    Ok(())
+}
+
+/// Two readers on streams of their own: neither is held up by the other when the array goes.
+pub(crate) fn readers_are_not_held_up_by_each_other_when_the_array_goes(lab: &Lab<'_>) -> Result<()> {
+    let [one, other] = [lab.new_stream()?, lab.new_stream()?];
+    let copy = gated_copy(lab);
+    let (held, open) = (Gate::new(), Gate::new());
+    open.open();
+    let mut copies = [(); 2].map(|()| SmartArray::<u32, _>::uninit(LEN));
+    let image = SmartArray::from(counting(LEN));
+    image.prefetch(&one)?;
+    for ((stream, gate), soft) in [(&one, &held), (&other, &open)].into_iter().zip(&mut copies) {
+        copy.launch_on(stream, over(LEN), (gate.number(), &image, soft, LEN as u64))?;
+    }
+    drop(image);
+    let fresh = SmartArray::from(counting(LEN));
+    fresh.prefetch(&other)?;
+    other.synchronize()?;
+    held.open();
+    copies.iter().try_for_each(|copy| {
+        assert_eq!(*copy.host()?, counting(LEN));
+        Ok(())
+    })
+}
+
 pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
     let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
     let copy = gated_copy(lab);

@@ -6,7 +6,8 @@ use resident::cudarc::driver::{CudaSlice, CudaStream};
 use resident::ndarray::{Array1, Array2, Array3, Ix1, s};
 use resident::{Device, Grid, Result, SmartArray, Stream};
 
-use crate::{Pair, kernels, twin};
+use crate::benchmarks::{conjugate_gradient, photos};
+use crate::{Pair, by_hand, touches};
 
 const LEN: usize = 1 << 12;
 const LAUNCHES: usize = 100;
@@ -32,14 +33,14 @@ fn grid() -> Grid {
 
 /// A twin's chain on one stream.
 fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
-    let context = twin::context();
+    let context = by_hand::context();
     let stream = context.new_stream().expect("a stream");
-    let function = twin::function(&context, arrays);
-    let inputs: Vec<CudaSlice<f32>> = (1..arrays).map(|_| twin::zeros(&stream, LEN)).collect();
-    let mut output = twin::zeros(&stream, LEN);
+    let function = by_hand::function(&context, arrays);
+    let inputs: Vec<CudaSlice<f32>> = (1..arrays).map(|_| by_hand::zeros(&stream, LEN)).collect();
+    let mut output = by_hand::zeros(&stream, LEN);
     Box::new(move || {
         let inputs: Vec<&CudaSlice<f32>> = inputs.iter().collect();
-        (0..LAUNCHES).for_each(|_| twin::launch(&stream, &function, &inputs, &mut output));
+        (0..LAUNCHES).for_each(|_| by_hand::launch(&stream, &function, &inputs, &mut output));
         stream.synchronize().expect("a wait");
     })
 }
@@ -56,12 +57,12 @@ fn chain(name: &'static str, count: usize, launch: impl Fn(&Stream, &mut [Floats
 }
 
 pub(crate) fn a_chain_with_one_array() -> Pair {
-    let kernel = kernels::touch1();
+    let kernel = touches::touch1();
     chain("100 launches with 1 array, one stream", 1, move |stream, all| kernel.launch_on(stream, grid(), (&mut all[0],)))
 }
 
 pub(crate) fn a_chain_with_four_arrays() -> Pair {
-    let kernel = kernels::touch4();
+    let kernel = touches::touch4();
     chain("100 launches with 4 arrays, one stream", 4, move |stream, all| {
         let [a, b, c, d] = all else { unreachable!("four arrays") };
         kernel.launch_on(stream, grid(), (&*a, &*b, &*c, d))
@@ -69,7 +70,7 @@ pub(crate) fn a_chain_with_four_arrays() -> Pair {
 }
 
 pub(crate) fn a_chain_with_eight_arrays() -> Pair {
-    let kernel = kernels::touch8();
+    let kernel = touches::touch8();
     chain("100 launches with 8 arrays, one stream", 8, move |stream, all| {
         let [a, b, c, d, e, f, g, h] = all else { unreachable!("eight arrays") };
         kernel.launch_on(stream, grid(), (&*a, &*b, &*c, &*d, &*e, &*f, &*g, h))
@@ -77,7 +78,7 @@ pub(crate) fn a_chain_with_eight_arrays() -> Pair {
 }
 
 pub(crate) fn four_streams_with_a_shared_input() -> Pair {
-    let (device, kernel, writer) = (gpu(), kernels::touch4(), kernels::touch1());
+    let (device, kernel, writer) = (gpu(), touches::touch4(), touches::touch1());
     let streams: Vec<Stream> = (0..4).map(|_| device.new_stream().expect("a stream")).collect();
     let mut shared = arrays(1, &device);
     let (inputs, mut outputs) = (arrays(2, &device), arrays(4, &device));
@@ -104,24 +105,24 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
 
 /// One event when the shared input is written, one at each reader's launch; each reader waits for the first, the writer for the others.
 fn four_streams_by_hand() -> Box<dyn FnMut()> {
-    let context = twin::context();
+    let context = by_hand::context();
     let streams: Vec<Arc<CudaStream>> = (0..4).map(|_| context.new_stream().expect("a stream")).collect();
     let events: Vec<_> = (0..5).map(|_| context.new_event(None).expect("an event")).collect();
-    let (kernel, writer) = (twin::function(&context, 4), twin::function(&context, 1));
-    let mut shared = twin::zeros(&streams[0], LEN);
-    let inputs = [twin::zeros(&streams[0], LEN), twin::zeros(&streams[0], LEN)];
-    let mut outputs: Vec<CudaSlice<f32>> = (0..4).map(|_| twin::zeros(&streams[0], LEN)).collect();
+    let (kernel, writer) = (by_hand::function(&context, 4), by_hand::function(&context, 1));
+    let mut shared = by_hand::zeros(&streams[0], LEN);
+    let inputs = [by_hand::zeros(&streams[0], LEN), by_hand::zeros(&streams[0], LEN)];
+    let mut outputs: Vec<CudaSlice<f32>> = (0..4).map(|_| by_hand::zeros(&streams[0], LEN)).collect();
     context.synchronize().expect("a wait");
     Box::new(move || {
         for _ in 0..LAUNCHES / 5 {
             (1..4).for_each(|reader| streams[0].wait(&events[reader]).expect("an order"));
-            twin::launch(&streams[0], &writer, &[], &mut shared);
+            by_hand::launch(&streams[0], &writer, &[], &mut shared);
             events[4].record(&streams[0]).expect("an event");
             for (reader, output) in outputs.iter_mut().enumerate() {
                 if reader > 0 {
                     streams[reader].wait(&events[4]).expect("an order");
                 }
-                twin::launch(&streams[reader], &kernel, &[&shared, &inputs[0], &inputs[1]], output);
+                by_hand::launch(&streams[reader], &kernel, &[&shared, &inputs[0], &inputs[1]], output);
                 if reader > 0 {
                     events[reader].record(&streams[reader]).expect("an event");
                 }
@@ -132,17 +133,17 @@ fn four_streams_by_hand() -> Box<dyn FnMut()> {
 }
 
 pub(crate) fn four_bytes_after_a_kernel() -> Pair {
-    let (device, kernel) = (gpu(), kernels::touch1());
+    let (device, kernel) = (gpu(), touches::touch1());
     let mut all = arrays(1, &device);
     let ours = move || {
         kernel.launch_on(&device.stream(), grid(), (&mut all[0],)).expect("a launch");
         assert!(all[0].get(0).expect("a number") > 0.0);
     };
-    let context = twin::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 1));
-    let mut output = twin::zeros(&stream, LEN);
+    let context = by_hand::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let mut output = by_hand::zeros(&stream, LEN);
     let by_hand = move || {
-        twin::launch(&stream, &function, &[], &mut output);
+        by_hand::launch(&stream, &function, &[], &mut output);
         let mut number = [0.0_f32];
         stream.memcpy_dtoh(&output.slice(0..1), &mut number).expect("a copy");
         stream.synchronize().expect("a wait");
@@ -161,9 +162,9 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
         drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
         assert!(array.host().expect("a download")[5] > 0.0);
     };
-    let context = twin::context();
+    let context = by_hand::context();
     let stream = context.new_stream().expect("a stream");
-    let mut memory = twin::zeros(&stream, 1 << 21);
+    let mut memory = by_hand::zeros(&stream, 1 << 21);
     // SAFETY: written before it is read.
     let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
     pinned.as_mut_slice().expect("idle").fill(1.0);
@@ -198,9 +199,9 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         assert!(falling.host().expect("a download")[5] > 0.0);
         up.synchronize().expect("a wait");
     };
-    let context = twin::context();
+    let context = by_hand::context();
     let (up, down) = (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
-    let (mut above, below) = (twin::zeros(&up, 1 << 21), twin::zeros(&down, 1 << 21));
+    let (mut above, below) = (by_hand::zeros(&up, 1 << 21), by_hand::zeros(&down, 1 << 21));
     let pinned = || {
         // SAFETY: written before it is read.
         let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
@@ -228,7 +229,7 @@ pub(crate) fn up_and_down_at_once() -> Pair {
 
 pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
     const SIDE: usize = 16;
-    let (device, kernel) = (gpu(), kernels::touch1());
+    let (device, kernel) = (gpu(), touches::touch1());
     let mut cube = SmartArray::from(Array3::<f32>::zeros((SIDE, SIDE, SIDE)));
     let ours = move || {
         for _ in 0..10 {
@@ -237,18 +238,18 @@ pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
         }
         device.stream().synchronize().expect("a wait");
     };
-    let context = twin::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 1));
-    let mut memory = twin::zeros(&stream, SIDE * SIDE * SIDE);
+    let context = by_hand::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let mut memory = by_hand::zeros(&stream, SIDE * SIDE * SIDE);
     let by_hand = move || {
         let mut face = vec![0.0_f32; SIDE * SIDE];
         for _ in 0..10 {
             // What is on the device is newer: the face comes down before it is changed.
-            twin::face(&stream, &mut memory, &mut face, SIDE, 3, false);
+            by_hand::face(&stream, &mut memory, &mut face, SIDE, 3, false);
             stream.synchronize().expect("a wait");
             face.fill(1.0);
-            twin::face(&stream, &mut memory, &mut face, SIDE, 3, true);
-            twin::launch(&stream, &function, &[], &mut memory);
+            by_hand::face(&stream, &mut memory, &mut face, SIDE, 3, true);
+            by_hand::launch(&stream, &function, &[], &mut memory);
         }
         stream.synchronize().expect("a wait");
     };
@@ -268,9 +269,9 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
         drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
         assert!(array.host().expect("a download")[5] > 0.0);
     };
-    let context = twin::context();
+    let context = by_hand::context();
     let stream = context.new_stream().expect("a stream");
-    let mut memory = twin::zeros(&stream, 1 << 21);
+    let mut memory = by_hand::zeros(&stream, 1 << 21);
     let mut ordinary = vec![1.0_f32; 1 << 21];
     let by_hand = move || {
         stream.memcpy_htod(&ordinary, &mut memory).expect("a copy");
@@ -294,7 +295,7 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
 
 pub(crate) fn one_row_changed_between_launches() -> Pair {
     const ROWS: usize = 64;
-    let (device, kernel) = (gpu(), kernels::touch1());
+    let (device, kernel) = (gpu(), touches::touch1());
     let mut sheet = SmartArray::from(Array2::<f32>::zeros((ROWS, ROWS)));
     let ours = move || {
         for row in 0..10 {
@@ -303,9 +304,9 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
         }
         device.stream().synchronize().expect("a wait");
     };
-    let context = twin::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 1));
-    let mut memory = twin::zeros(&stream, ROWS * ROWS);
+    let context = by_hand::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let mut memory = by_hand::zeros(&stream, ROWS * ROWS);
     let mut host = vec![0.0_f32; ROWS * ROWS];
     let by_hand = move || {
         for row in 0..10 {
@@ -315,7 +316,7 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
             stream.synchronize().expect("a wait");
             host[range.clone()].fill(1.0);
             stream.memcpy_htod(&host[range.clone()], &mut memory.slice_mut(range)).expect("a copy");
-            twin::launch(&stream, &function, &[], &mut memory);
+            by_hand::launch(&stream, &function, &[], &mut memory);
         }
         stream.synchronize().expect("a wait");
     };
@@ -323,7 +324,7 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
 }
 
 pub(crate) fn a_pipeline_of_kernels() -> Pair {
-    let (device, kernel) = (gpu(), kernels::touch4());
+    let (device, kernel) = (gpu(), touches::touch4());
     let ours = move || {
         let inputs: Vec<Floats> = (0..3).map(|_| Floats::from(Array1::zeros(LEN))).collect();
         let mut output = Floats::from(Array1::zeros(LEN));
@@ -332,15 +333,15 @@ pub(crate) fn a_pipeline_of_kernels() -> Pair {
         }
         assert!(output.host().expect("a download")[0] > 0.0);
     };
-    let context = twin::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), twin::function(&context, 4));
+    let context = by_hand::context();
+    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 4));
     let by_hand = move || {
         let host = vec![0.0_f32; LEN];
         let up = |_| stream.clone_htod(&host).expect("a copy");
         let inputs: Vec<CudaSlice<f32>> = (0..3).map(up).collect();
         let mut output = up(3);
         let inputs: Vec<&CudaSlice<f32>> = inputs.iter().collect();
-        (0..50).for_each(|_| twin::launch(&stream, &function, &inputs, &mut output));
+        (0..50).for_each(|_| by_hand::launch(&stream, &function, &inputs, &mut output));
         let mut down = vec![0.0_f32; LEN];
         stream.memcpy_dtoh(&output, &mut down).expect("a copy");
         stream.synchronize().expect("a wait");
@@ -354,6 +355,54 @@ pub(crate) fn a_pipeline_of_kernels() -> Pair {
             ("cuMemAllocFromPoolAsync", 4, "from a pool of our own, where the twin takes the device's default pool"),
             ("cuMemAllocAsync", -4, "instead of these"),
             ("cuCtxGetCurrent", 4, "each free makes its own context current, which cudarc leaves out (its hole d)"),
+        ],
+    }
+}
+
+pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
+    const SIDE: usize = 24;
+    let mut ours = conjugate_gradient::by_resident::Solver::new(&gpu(), SIDE).expect("a solver");
+    let mut by_hand = conjugate_gradient::by_hand::Solver::new(SIDE).expect("a solver");
+    Pair {
+        name: "conjugate gradient, 40 steps",
+        ours: Box::new(move || assert_eq!(ours.solve().expect("a solution").steps, 40)),
+        twin: Box::new(move || assert_eq!(by_hand.solve().expect("a solution").steps, 40)),
+        extra: &[
+            ("cuMemAllocFromPoolAsync", 8, "from a pool of our own, where the twin takes the device's default pool"),
+            ("cuMemAllocAsync", -8, "instead of these"),
+            (
+                "cuMemcpyHtoDAsync_v2",
+                2,
+                "ones of 8 bytes are no pattern that the driver sets: 4 KiB of them are laid, and copied on the device",
+            ),
+            ("cuMemcpyDtoDAsync_v2", 0, "those copies, where the twin copies from ones that it keeps; each when its array is first used"),
+            ("cuMemsetD8Async", -5, "what is written before it is read is not zeroed first, as cudarc's safe `alloc_zeros` does"),
+            ("cuCtxGetCurrent", 3, "each free makes its own context current, which cudarc leaves out; less the fills"),
+        ],
+    }
+}
+
+pub(crate) fn photographs_overlapped() -> Pair {
+    const SHAPE: (usize, usize, usize) = (24, 32, 3);
+    const COUNT: usize = 8;
+    let photos = || (0..COUNT).map(|index| Array3::from_shape_fn(SHAPE, |(row, column, _)| (row * column + 31 * index) as u8)).collect();
+    let ours = photos::by_resident::Studio::new(&gpu()).expect("a studio");
+    let mut by_hand = photos::by_hand::Studio::new(SHAPE).expect("a studio");
+    Pair {
+        name: "8 photographs over 3 streams",
+        ours: Box::new(move || assert_eq!(ours.develop(photos(), 1).expect("photographs").len(), 1)),
+        twin: Box::new(move || assert_eq!(by_hand.develop(photos(), 1).expect("photographs").len(), 1)),
+        extra: &[
+            ("cuMemAllocFromPoolAsync", 88, "from a pool of our own, where the twin takes the device's default pool"),
+            ("cuMemAllocAsync", -88, "instead of these"),
+            (
+                "cuEventRecord",
+                8,
+                "the kernel that reads the photograph, an array of two streams by then, takes an event too: who will write next is not known",
+            ),
+            ("cuMemFreeAsync", 0, "each array goes where its scope ends, and the twin's at the end"),
+            ("cuMemsetD8Async", 0, "zeros are laid when their array is first used"),
+            ("cuCtxGetCurrent", 112, "each free makes its own context current, which cudarc leaves out; and with the events"),
         ],
     }
 }

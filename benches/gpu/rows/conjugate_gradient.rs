@@ -1,43 +1,16 @@
 //! Conjugate gradient to a fixed residual: one program by this library, one by hand, of the same kernels and the same steps.
 
-mod by_hand;
-mod by_resident;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::fault::{Fault, Outcome};
+use crate::fault::Outcome;
 use crate::measure::{Contender, Run, timed};
+use crate::programs::conjugate_gradient::{Solved, by_hand, by_resident};
 use crate::report::{Report, Target};
 use crate::session::Session;
 
-/// The residual is looked at after so many steps.
-pub const STEPS_PER_LOOK: usize = 10;
-/// By how much it has to become smaller.
-pub const REDUCTION: f64 = 1e-6;
-/// Nobody needs as many steps on these squares.
-const STEPS_MAX: usize = 20_000;
-
-/// What the solver came to.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Solved {
-    pub steps: usize,
-    pub residual: f64,
-}
-
-/// Steps until the squared residual is small enough: `advance` takes one step, `look` brings the squared residual to the host.
-pub fn iterate<S>(state: &mut S, start: f64, advance: impl Fn(&mut S) -> Outcome, look: impl Fn(&S) -> Outcome<f64>) -> Outcome<Solved> {
-    for steps in 1..=STEPS_MAX {
-        advance(state)?;
-        if steps % STEPS_PER_LOOK == 0 {
-            let squared = look(state)?;
-            if squared <= REDUCTION * REDUCTION * start {
-                return Ok(Solved { steps, residual: squared.sqrt() });
-            }
-        }
-    }
-    Err(Fault::new(format_args!("{STEPS_MAX} steps were not enough")))
-}
+const PROGRAMS: [&str; 2] =
+    [include_str!("../programs/conjugate_gradient/by_resident.rs"), include_str!("../programs/conjugate_gradient/by_hand.rs")];
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     let side = session.size(1024, 24);
@@ -65,7 +38,7 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         format!("{}; {}", text(ours), text(theirs)),
         Some(ours.is_some() && ours == theirs),
     );
-    let lines = [include_str!("by_resident.rs"), include_str!("by_hand.rs")].map(lines_of_code);
+    let lines = PROGRAMS.map(lines_of_code);
     report.tell("lines of code, comments left out", format!("{}; by hand {}", lines[0], lines[1]), None);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resident::cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, LaunchConfig, PushKernelArg, sys};
 use resident::cudarc::nvrtc::Ptx;
 
-use crate::kernels;
+use crate::touches;
 
 pub(crate) const GRID: LaunchConfig = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
 
@@ -18,8 +18,8 @@ pub(crate) fn context() -> Arc<CudaContext> {
 }
 
 pub(crate) fn function(context: &Arc<CudaContext>, arrays: usize) -> CudaFunction {
-    kernels::stand_in_for(arrays);
-    let module = context.load_module(Ptx::from_src(kernels::ptx(arrays))).expect("a module");
+    touches::stand_in_for(arrays);
+    let module = context.load_module(Ptx::from_src(touches::ptx(arrays))).expect("a module");
     module.load_function(&format!("touch{arrays}")).expect("an entry")
 }
 
