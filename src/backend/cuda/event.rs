@@ -10,6 +10,7 @@ use cudarc::driver::sys::{self, CUresult};
 
 use super::call::{check, check_between, checked};
 use super::context::Context;
+use super::library::DRIVER;
 use super::stream::QueueCore;
 use crate::backend::{BackendError, BackendErrorKind, Position, QueueId, RawEvent};
 
@@ -163,10 +164,12 @@ impl RawEvent for CudaEvent {
         if !(self.event.timing && earlier.event.timing && self.is_complete()? && earlier.is_complete()?) {
             return Err(no_timing("both events must be recorded with timing, and be complete"));
         }
-        self.event.store.context.enter()?;
-        // SAFETY: both events live, were recorded with timing, and are past.
-        let elapsed = unsafe { result::event::elapsed(earlier.event.handle.0, self.event.handle.0) };
-        let milliseconds = checked(elapsed, "cuEventElapsedTime")?;
+        let context = &self.event.store.context;
+        if context.ordinal() != earlier.event.store.context.ordinal() {
+            return Err(no_timing("the two events are of two GPUs, whose clocks differ"));
+        }
+        context.enter()?;
+        let milliseconds = context.note(milliseconds_between(earlier.event.handle, self.event.handle))?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
     }
 
@@ -179,6 +182,18 @@ impl fmt::Debug for CudaEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CudaEvent({:?}, position {})", self.queue.id(), self.position.0)
     }
+}
+
+/// The bindings call the function's newer form, and end the program where a driver before 12.8 lacks it: so the first form is looked for by name, which all
+/// have.
+fn milliseconds_between(Handle(start): Handle, Handle(end): Handle) -> Result<f32, BackendError> {
+    type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
+    // SAFETY: this is the function's type.
+    let function = unsafe { DRIVER.function::<ElapsedTime>("cuEventElapsedTime") };
+    let function = function.ok_or_else(|| no_timing("the driver has no such function"))?;
+    let mut milliseconds = 0.0;
+    // SAFETY: the driver writes one number; both events live, were recorded with timing, and are past: the caller looked.
+    check(unsafe { function(&raw mut milliseconds, start, end) }, "cuEventElapsedTime").map(|()| milliseconds)
 }
 
 fn no_timing(detail: &str) -> BackendError {

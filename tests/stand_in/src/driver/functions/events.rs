@@ -8,6 +8,7 @@ use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::event::Event;
 use crate::driver::handle::{self, Handle};
+use crate::driver::kernel;
 
 /// Blocking waits and no timing: the flags that the stand-in takes. Events are not shared between processes.
 const FLAGS_MAX: u32 = 3;
@@ -51,6 +52,7 @@ driver_functions! {
     }
 
     cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
+        kernel::driver_has(12_080)?;
         elapsed(milliseconds, start, end)
     }
 }
