@@ -47,6 +47,40 @@ pub(crate) fn what_is_kept_is_given_back(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Room for two arrays, and three that are read in turn: copies that the host has too give way. What is newest on the device does not.
+pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream) = (lab.device(), lab.stream());
+    device.synchronize()?;
+    let limit = device.memory().in_use + (2 * MIB + MIB / 2) as u64;
+    device.set_memory_limit(limit);
+    let outcome = use_in_turn(lab).and_then(|()| {
+        let mut newest = [0, 1].map(|value| SmartArray::<u8, _>::full(MIB, value));
+        newest.iter_mut().try_for_each(|array| make_newest(array, &stream))?;
+        let refused = SmartArray::<u8, _>::full(MIB, 9).gpu_on(&stream).map(drop);
+        let Err(Error::OutOfMemory { .. }) = &refused else { panic!("{refused:?}") };
+        let text = refused.map_or_else(|error| error.to_string(), |()| String::new());
+        assert!(text.contains("1048576 bytes") && text.contains(&limit.to_string()), "{text}");
+        newest.iter().zip([0, 1]).try_for_each(|(array, value)| {
+            assert_eq!(array.get(MIB - 1)?, value);
+            Ok(())
+        })
+    });
+    device.set_memory_limit(u64::MAX);
+    outcome
+}
+
+fn use_in_turn(lab: &Lab<'_>) -> Result<()> {
+    let arrays = [0, 1, 2].map(|value| SmartArray::from(vec![value; MIB]));
+    for _ in 0..3 {
+        for array in &arrays {
+            array.prefetch(&lab.stream())?;
+            assert_eq!(array.residency().on(&lab.device()), Validity::Valid);
+        }
+    }
+    assert!(arrays.iter().zip([0_u8, 1, 2]).all(|(array, value)| array.host().is_ok_and(|host| host.iter().all(|x| *x == value))));
+    Ok(())
+}
+
 pub(crate) fn a_device_tells_its_capacity(lab: &Lab<'_>) -> Result<()> {
     let before = lab.device().capacity()?;
     assert!(before.free <= before.total && before.total > 0, "{before:?}");

@@ -182,6 +182,7 @@ macro_rules! conformance {
                 live_arrays_are_in_use_and_dropped_ones_are_not,
                 memory_is_used_again,
                 what_is_kept_is_given_back,
+                a_limit_is_kept_and_copies_give_way,
                 a_device_tells_its_capacity,
                 an_array_larger_than_the_device,
                 memory_freed_in_flight_is_found_when_there_is_no_room,

@@ -105,8 +105,9 @@ impl DeviceCore {
     /// Takes memory. Where there is no room, what is queued is waited for, frees above all, and what is kept is given back; then once more.
     pub(super) fn allocate(&self, len_bytes: u64, stream: sys::CUstream) -> Result<Address, BackendError> {
         self.memory.allocate(len_bytes, stream).or_else(|refusal| {
-            let may_find_room = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. }) && self.memory.usage().pooled > 0;
-            if !may_find_room || scope::in_body() {
+            // What the limit forbids is not found by waiting: what was freed counts as free from then on.
+            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. }) && !self.memory.is_beyond_limit(len_bytes);
+            if !is_full || self.memory.usage().pooled == 0 || scope::in_body() {
                 return Err(refusal);
             }
             self.trim()?;

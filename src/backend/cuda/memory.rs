@@ -31,6 +31,12 @@ struct Held {
     limit_bytes: Option<u64>,
 }
 
+impl Held {
+    fn free_below_limit(&self) -> u64 {
+        self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.in_use_bytes))
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Draining {
     len_bytes: u64,
@@ -112,10 +118,15 @@ impl DeviceMemory {
         outcome
     }
 
+    /// Whether the limit forbids so many bytes more.
+    pub(super) fn is_beyond_limit(&self, len_bytes: u64) -> bool {
+        self.held().free_below_limit() < len_bytes
+    }
+
     /// Counts the bytes as in use, unless the limit forbids it.
     fn reserve(&self, len_bytes: u64) -> Result<(), BackendError> {
         let mut held = self.held();
-        let free = held.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(held.in_use_bytes));
+        let free = held.free_below_limit();
         if len_bytes > free {
             let detail = format!("the limit set for this library is {} bytes", held.limit_bytes.unwrap_or_default());
             return Err(BackendError { kind: BackendErrorKind::OutOfMemory { requested: len_bytes, free }, call: "allocate", detail });
