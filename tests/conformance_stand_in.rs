@@ -39,7 +39,7 @@ fn downloads() -> usize {
 }
 
 #[test]
-fn what_lies_between_comes_along_where_nobody_else_can_be_at_it() {
+fn what_lies_between_comes_along_where_nobody_else_is_at_it() {
     run(|lab| {
         let contents: Array2<u32> = Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
         let mut array = SmartArray::from(contents.clone());
@@ -49,13 +49,23 @@ fn what_lies_between_comes_along_where_nobody_else_can_be_at_it() {
         assert_eq!(*array.host()?, contents);
         assert_eq!(downloads(), 1, "all boxes that were left came in one call");
         drop(array.gpu_mut_on(&lab.stream())?);
-        let (mut upper, lower) = array.split_at_mut(Axis(0), 20);
-        (0..20).try_for_each(|row| lower.slice(s![row, row]).host().map(drop))?;
+        (0..20).try_for_each(|row| array.slice(s![row, row]).host().map(drop))?;
         downloads();
+        assert_eq!(*array.slice(s![..20, ..]).host()?, contents.slice(s![..20, ..]));
+        assert_eq!(downloads(), 1, "of a part as well");
+        drop(array.gpu_mut_on(&lab.stream())?);
+        assert_eq!(*array.slice(s![.., ..;2]).host()?, contents.slice(s![.., ..;2]));
+        let lines = driver::take_calls().iter().filter(|call| call.name.starts_with("cuMemcpyDtoH")).count();
+        assert_eq!(lines, 1, "short rows come as one line");
         // Another stream is at work on the other half while this one comes down: what lies there is not touched.
-        upper.fill_on(&lab.new_stream()?, 7)?;
-        assert_eq!(*lower.host()?, contents.slice(s![20.., ..]));
+        drop(array.gpu_mut_on(&lab.stream())?);
+        let (mut left, right) = array.split_at_mut(Axis(1), 20);
+        (0..20).try_for_each(|row| right.slice(s![row, row]).host().map(drop))?;
+        downloads();
+        let at_work = left.gpu_mut_on(&lab.new_stream()?)?;
+        assert_eq!(*right.host()?, contents.slice(s![.., 20..]));
         assert!(downloads() > 1);
+        drop(at_work);
         drop(array);
         forget_calls(lab)
     });
@@ -67,6 +77,22 @@ fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     lab.device().trim()?;
     driver::take_calls();
     Ok(())
+}
+
+/// The pool keeps what is freed, and giving it back to the system would not help: waiting for the device and trimming at each allocation would cost all that
+/// the pool is for.
+#[test]
+fn at_a_limit_nobody_waits_for_the_device() {
+    run(|lab| {
+        drop(SmartArray::<u8, _>::full(1 << 22, 1).gpu_on(&lab.stream())?);
+        lab.device().synchronize()?;
+        driver::take_calls();
+        conformance::memory::a_limit_is_kept_and_copies_give_way(lab)?;
+        let calls = driver::take_calls();
+        let waits = calls.iter().filter(|call| ["cuCtxSynchronize", "cuMemPoolTrimTo"].contains(&call.name.as_str()));
+        assert_eq!(waits.count(), 0);
+        forget_calls(lab)
+    });
 }
 
 fn uploads(stream: &Stream, count: usize) -> Result<()> {

@@ -355,6 +355,11 @@ impl State {
         known.find(|(_, stream)| stream.id().0 == id)
     }
 
+    /// Somebody has acquired a use that is not marked yet.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pins > 0
+    }
+
     /// Keeps all devices' copies where they are, until `unpin`.
     #[inline]
     pub(crate) fn pin(&mut self) {

@@ -196,16 +196,16 @@ impl Request<'_> {
     }
 
     /// The box around all that lies between the first of the regions in memory and the last, if a copy may read that too: it holds contents, nothing queued
-    /// elsewhere writes it, and nobody else can come to, since all of the array is borrowed.
+    /// elsewhere writes it, and nobody else is about to. Whoever comes later finds the read entered.
     fn between(&self, state: &State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>) -> Option<Region> {
         let space = self.storage.space();
-        let is_borrowed = matches!(self.selection, Selection::Whole) && space.whole().axes() > 0;
+        let is_alone = (matches!(self.selection, Selection::Whole) || !state.is_pinned()) && space.whole().axes() > 0;
         let spans = || regions.iter().map(|region| region.span(0));
         let (start, end) = (spans().map(|span| span.start()).min()?, spans().map(|span| span.end()).max()?);
         let between = space.whole().with_span(0, Span::new(start, end, 1));
         let is_quiet = || self.foreign_writers(state, from, &between, stream).is_empty();
         let is_more = regions.as_slice() != [between];
-        (is_more && is_borrowed && state.holds(from, &[between]) && is_quiet()).then_some(between)
+        (is_more && is_alone && state.holds(from, &[between]) && is_quiet()).then_some(between)
     }
 
     fn note_downloaded(&self, state: &mut State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>, position: Position) {

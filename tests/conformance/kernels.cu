@@ -1,10 +1,12 @@
-// The kernels of the suite. A gate is time: a tenth of a second, since the host cannot hold a kernel back.
+// The kernels of the suite. A gate is time: a tenth of a second, since the host cannot hold a kernel back. One block takes it: a kernel is over when all its
+// blocks are, and on a small GPU thousands of slow ones would take longer than a watchdog lets them.
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
 __device__ u64 index() { return blockIdx.x * (u64)blockDim.x + threadIdx.x; }
 
 __device__ void pass_time() {
+    if (blockIdx.x > 0) return;
     long long start = clock64();
     while (clock64() - start < 150000000) { }
 }

@@ -76,6 +76,10 @@ pub(super) fn describe(failed: CUresult) -> String {
         209 => "the code was compiled for another architecture than this GPU's",
         222 => "the PTX is newer than the driver: update the driver, or compile to a cubin",
         700 => "a kernel read or wrote memory that is not its own; run it under compute-sanitizer",
+        802 => "the machine's GPUs are not ready: on machines with NVSwitch the service nvidia-fabricmanager has to run",
+        999 => {
+            "the driver does not say why; where nothing works, see whether the kernel module nvidia-uvm is loaded (nvidia-modprobe -u), and dmesg"
+        }
         803 => "kernel module and user library of the driver differ: reboot, or reinstall the driver",
         804 => "the driver's compatibility package does not support this GPU: install a full driver",
         _ => return format!("{failed:?}"),

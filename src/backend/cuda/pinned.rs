@@ -4,6 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,9 @@ use crate::backend::{BackendError, DeviceKind, HostMemory};
 
 /// The smallest block.
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
+
+/// Larger blocks have no power of two, but a multiple of this: half of one could lie idle, and that many pages more would have to be locked.
+const BLOCK_BYTES_STEP: u64 = 2 << 20;
 
 /// Bounds what is page-locked for all devices together, in bytes.
 const VARIABLE: &str = "RESIDENT_PINNED_MAX";
@@ -67,28 +71,26 @@ impl PinnedStore {
         if std::process::id() != self.process {
             return None;
         }
-        let block_bytes = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two()?;
-        let start = match self.reserve(block_bytes)? {
-            Some(start) => start,
-            None => self.lock_pages(block_bytes)?,
+        let wanted_bytes = block_bytes(len_bytes)?;
+        let (start, block_bytes) = match self.reserve(wanted_bytes)? {
+            Some(kept) => kept,
+            None => (self.lock_pages(wanted_bytes)?, wanted_bytes),
         };
         Some(Pinned { start, len_bytes: usize::try_from(len_bytes).ok()?, block_bytes, store: Arc::clone(self) })
     }
 
     /// Whether such a block is there already.
     pub(super) fn keeps(&self, len_bytes: u64) -> bool {
-        let block_bytes = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two();
-        block_bytes.is_some_and(|bytes| self.state().kept.get(&bytes).is_some_and(|blocks| !blocks.is_empty()))
+        block_bytes(len_bytes).is_some_and(|bytes| self.state().kept.range(fitting(bytes)).any(|(_, blocks)| !blocks.is_empty()))
     }
 
-    /// A kept block, or the right to lock so many bytes more, or neither.
-    fn reserve(&self, block_bytes: u64) -> Option<Option<Start>> {
+    /// A kept block and its length, or the right to lock so many bytes more, or neither.
+    fn reserve(&self, block_bytes: u64) -> Option<Option<(Start, u64)>> {
         // Freed after the lock, which a slow call is not made under.
         let mut given_back = Vec::new();
         let mut state = self.state();
-        if let Some(start) = state.kept.get_mut(&block_bytes).and_then(Vec::pop) {
-            state.kept_bytes -= block_bytes;
-            return Some(Some(start));
+        if let Some(kept) = state.take_fitting(block_bytes) {
+            return Some(Some(kept));
         }
         let has_room = loop {
             if count(block_bytes, self.limit_bytes) {
@@ -154,7 +156,25 @@ impl PinnedStore {
     }
 }
 
+/// How long a block for so many bytes is made.
+fn block_bytes(len_bytes: u64) -> Option<u64> {
+    let power = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two()?;
+    if power <= 2 * BLOCK_BYTES_STEP { Some(power) } else { len_bytes.checked_next_multiple_of(BLOCK_BYTES_STEP) }
+}
+
+/// Lengths of blocks that are taken for one of this length: a little longer ones too.
+fn fitting(block_bytes: u64) -> RangeInclusive<u64> {
+    block_bytes..=block_bytes.saturating_add(block_bytes / 4)
+}
+
 impl State {
+    /// The shortest block that will do, and its length.
+    fn take_fitting(&mut self, block_bytes: u64) -> Option<(Start, u64)> {
+        let kept = self.kept.range_mut(fitting(block_bytes)).find_map(|(len_bytes, blocks)| Some((blocks.pop()?, *len_bytes)))?;
+        self.kept_bytes -= kept.1;
+        Some(kept)
+    }
+
     /// The largest block that nobody uses. It is not counted any more.
     fn take_any(&mut self) -> Option<Start> {
         self.kept.retain(|_, blocks| !blocks.is_empty());
@@ -272,8 +292,15 @@ fn parse_bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// The machine's memory, where the system tells.
+/// The memory that this process may use, where the system tells: the machine's, or what its container has of it.
 fn machine_bytes() -> Option<u64> {
+    const OF_CONTAINERS: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    // Without a bound it says "max", or a number above what any machine has.
+    let bounds = OF_CONTAINERS.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+    bounds.chain(installed_bytes()).min()
+}
+
+fn installed_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     kilobytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -281,7 +308,24 @@ fn machine_bytes() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_bytes;
+    use super::{Start, State, block_bytes, parse_bytes};
+
+    #[test]
+    fn blocks_have_powers_of_two_up_to_4_mib_and_whole_steps_above() {
+        assert_eq!([0, 1, 5000, 1 << 20, (1 << 20) + 1, 3 << 20].map(block_bytes), [4096, 4096, 8192, 1 << 20, 2 << 20, 4 << 20].map(Some));
+        assert_eq!([(4 << 20) + 1, 10 << 30].map(block_bytes), [6 << 20, 10 << 30].map(Some));
+        assert_eq!(block_bytes(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_block_that_is_a_little_longer_will_do() {
+        let (mut state, start) = (State::default(), Start(std::ptr::null_mut()));
+        state.kept = [(4096, vec![start]), (8192, vec![]), (10_000, vec![start, start])].into();
+        state.kept_bytes = 24_096;
+        let mut taken = |bytes| state.take_fitting(bytes).map(|(_, len_bytes)| len_bytes);
+        assert_eq!([taken(4096), taken(4096), taken(8192), taken(8192), taken(8192)], [Some(4096), None, Some(10_000), Some(10_000), None]);
+        assert_eq!(state.kept_bytes, 0);
+    }
 
     #[test]
     fn bytes_are_read_with_their_unit() {
