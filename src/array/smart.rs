@@ -279,7 +279,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// Moves nothing; the host gets its memory here if it has none. Locking takes the system about a millisecond for each few MiB, and the memory can
     /// no longer be swapped out: it is worth it for arrays that go back and forth often. Memory that another library registered with CUDA is used as
-    /// it is, and left to that library. An array that is locked already stays as it is: for devices of another kind nothing is done then.
+    /// it is, and left to that library. What is locked for devices of this kind already stays as it is; one call for each kind locks for several.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -295,16 +295,16 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// # Errors
     ///
     /// [`NoDevice`](crate::Error::NoDevice) if there is no current device; [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a
-    /// first copy; [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`); [`DeviceLost`](crate::Error::DeviceLost) if the
-    /// device died. The array stays as it is then, and is staged.
+    /// first copy; [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`), or if others registered a part of the memory with CUDA
+    /// and not all of it; [`DeviceLost`](crate::Error::DeviceLost) if the device died. The array stays as it is then, and is staged.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
         transfer::page_lock(&self.request(Cause::Explicit, "page_lock", Location::caller()), &Device::current()?)
     }
 
     /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis order and strides. Stale parts come down first, and
-    /// what is queued that uses the host's copy is waited for; device copies are given back. Nothing is copied on the host, unless a device died that
-    /// may still be at this memory.
+    /// what is queued that uses the host's copy is waited for; device copies are given back. Nothing is copied on the host, unless a device may still be at
+    /// this memory: one that died, or one for which the driver did not unlock its pages.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::Array2};
@@ -332,7 +332,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
         let host = self.storage.lock().host.take();
         let rescued = host.as_ref().and_then(|buffer| buffer.rescued::<T>());
-        match rescued.unwrap_or_else(|| host.map(sole_owner)) {
+        match rescued.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unlocked::<T>())) {
             Some(buffer) => Ok(owned::array_over(buffer, &self.layout)),
             None => Err(transfer::host_full(&self.storage)),
         }

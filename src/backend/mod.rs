@@ -142,7 +142,21 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
 }
 
 /// Host memory whose pages are locked, until this drops: before the memory goes.
-pub(crate) trait PageLock: Debug + Send + Sync + 'static {}
+pub(crate) trait PageLock: Debug + Send + Sync + 'static {
+    /// Unlocks them: nothing uses the memory any more. `false` if a device may still have the pages; then the memory has to stay allocated, and goes to
+    /// `keep`. May be called again.
+    fn unlock(&mut self) -> bool {
+        true
+    }
+
+    /// Takes memory that could not be unlocked, and drops it once it is; never, if that never comes.
+    fn keep(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
+
+    /// Where in the memory one copy may not go on, ascending: what lies on either side was locked apart.
+    fn seams_bytes(&self) -> &[u64] {
+        &[]
+    }
+}
 
 /// One in-order queue of a device. Dropping the last handle lets queued work finish; it never waits.
 pub(crate) trait Queue: Debug + Send + Sync + 'static {

@@ -1,9 +1,10 @@
 //! Memory of the host that holds an array's contents: adopted from the user, or made here.
 
 use std::alloc::{Layout, alloc_zeroed};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::backend::{DeviceKind, HostMemory, PageLock};
 use crate::element::Element;
@@ -13,41 +14,45 @@ use crate::element::Element;
 /// It is what a vector of `T` was made of, so that it can become one again; `release` knows `T`.
 #[derive(Debug)]
 pub(crate) struct HostBuffer {
-    pointer: NonNull<u8>,
+    /// Freed by `drop`, or handed on, once its pages are unlocked.
+    memory: ManuallyDrop<Memory>,
     /// Of the vector, in elements.
     len: usize,
-    capacity: usize,
-    /// Where the array starts in it, in elements.
-    offset: usize,
     /// Of the array.
     len_bytes: usize,
-    release: unsafe fn(NonNull<u8>, usize, usize),
-    /// Set once, by `page_lock`. It goes before the memory does.
-    locked: OnceLock<Locked>,
+    /// By the kind of device that they are for; set by `page_lock`.
+    locks: [OnceLock<Box<dyn PageLock>>; KINDS],
     /// Held while pages are being locked.
     locking: Mutex<()>,
     /// A device died in the midst of work with it: somebody holds it for good.
     is_abandoned: AtomicBool,
 }
 
-/// Pages locked for one kind of device.
+/// How many kinds of devices there are.
+const KINDS: usize = DeviceKind::Hip as usize + 1;
+
+/// What a vector allocated. It is freed when this drops.
 #[derive(Debug)]
-struct Locked {
-    kind: DeviceKind,
-    _lock: Box<dyn PageLock>,
+struct Memory {
+    /// Where the array starts.
+    pointer: NonNull<u8>,
+    /// The same from the vector's start, in elements.
+    offset: usize,
+    capacity: usize,
+    release: unsafe fn(NonNull<u8>, usize, usize),
 }
 
-// SAFETY: the buffer owns its memory as the `Vec<T: Send + Sync>` did that it was made from; it hands out a pointer, and whoever uses it keeps the
-// order of uses (DESIGN.md, "Why it is sound").
-unsafe impl Send for HostBuffer {}
-// SAFETY: as above; `&HostBuffer` allows nothing but to read the fields.
-unsafe impl Sync for HostBuffer {}
+// SAFETY: it owns its memory as the `Vec<T: Send + Sync>` did that it was made from; it hands out a pointer, and whoever uses it keeps the order of uses
+// (DESIGN.md, "Why it is sound").
+unsafe impl Send for Memory {}
+// SAFETY: as above; `&Memory` allows nothing but to read the fields.
+unsafe impl Sync for Memory {}
 
-// SAFETY: `from_vec` and `zeroed` are the only makers: the pointer is the vector's, `offset` and `len_bytes` lie within its initialised length, and
+// SAFETY: `from_vec` and `zeroed` are the only makers: the pointer is the vector's, its offset and `len_bytes` lie within its initialised length, and
 // the memory is released by `drop` or handed on by `into_vec` alone, which both consume the value.
 unsafe impl HostMemory for HostBuffer {
     fn base(&self) -> *mut u8 {
-        self.pointer.as_ptr()
+        self.memory.pointer.as_ptr()
     }
 
     fn len_bytes(&self) -> usize {
@@ -59,43 +64,70 @@ unsafe impl HostMemory for HostBuffer {
     }
 
     fn is_page_locked(&self, kind: DeviceKind) -> bool {
-        self.locked.get().is_some_and(|locked| locked.kind == kind)
+        self.lock_for(kind).is_some()
     }
 }
 
 impl HostBuffer {
-    /// Whether its pages are locked for some kind of device.
-    pub(crate) fn is_locked(&self) -> bool {
-        self.locked.get().is_some()
+    fn lock_for(&self, kind: DeviceKind) -> Option<&dyn PageLock> {
+        self.locks[kind as usize].get().map(|lock| &**lock)
     }
 
-    /// Locks its pages for as long as it lives. One that is locked already stays as it is.
+    /// Locks its pages for as long as it lives. What is locked for devices of this kind already stays as it is; other kinds have locks of their own. That
+    /// it is locked shows while `shut_out` keeps out those who queue copies with it: none is planned for ordinary memory and queued for locked one.
     ///
     /// # Errors
     ///
     /// That of `lock`.
-    pub(crate) fn lock_pages<E>(&self, kind: DeviceKind, lock: impl FnOnce() -> Result<Box<dyn PageLock>, E>) -> Result<(), E> {
+    pub(crate) fn lock_pages<E, G>(
+        &self,
+        kind: DeviceKind,
+        lock: impl FnOnce() -> Result<Box<dyn PageLock>, E>,
+        shut_out: impl FnOnce() -> G,
+    ) -> Result<(), E> {
         // One thread at a time: a second one would find the pages locked, and take them for somebody else's to unlock.
         let _alone = self.locking.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.locked.get().is_none() {
-            let _first = self.locked.set(Locked { kind, _lock: lock()? });
+        let ours = &self.locks[kind as usize];
+        if ours.get().is_none() {
+            let lock = lock()?;
+            let _shut_out = shut_out();
+            let _first = ours.set(lock);
         }
         Ok(())
+    }
+
+    /// Where a copy that a device of this kind makes by itself may not go on, in bytes from the start.
+    pub(crate) fn seams_bytes(&self, kind: DeviceKind) -> &[u64] {
+        self.lock_for(kind).map_or(&[], PageLock::seams_bytes)
+    }
+
+    /// Unlocks its pages, for all devices; says whether none has them any more.
+    fn unlock_pages(&mut self) -> bool {
+        for lock in &mut self.locks {
+            if lock.get_mut().is_some_and(|lock| lock.unlock()) {
+                lock.take();
+            }
+        }
+        self.locks.iter().all(|lock| lock.get().is_none())
+    }
+
+    /// Itself, its pages unlocked, so that the memory can leave the library. Where a device still has them, the memory stays behind, and a copy leaves;
+    /// `None` if there is no room for one. Nothing queued touches it any more; `T` is the type that it was made with.
+    pub(crate) fn unlocked<T: Element>(mut self) -> Option<Self> {
+        if self.unlock_pages() { Some(self) } else { self.copied::<T>() }
     }
 
     /// Takes over the memory of a vector, of which the array is `len` elements from `offset`.
     pub(crate) fn from_vec<T: Element>(vector: Vec<T>, offset: usize, len: usize) -> Self {
         assert!(offset + len <= vector.len(), "an array of {len} elements from {offset} in a vector of {}", vector.len());
-        let mut vector = std::mem::ManuallyDrop::new(vector);
+        let mut vector = ManuallyDrop::new(vector);
         let start = vector.as_mut_ptr().wrapping_add(offset);
+        let pointer = NonNull::new(start).unwrap_or(NonNull::dangling()).cast();
         Self {
-            pointer: NonNull::new(start).unwrap_or(NonNull::dangling()).cast(),
+            memory: ManuallyDrop::new(Memory { pointer, offset, capacity: vector.capacity(), release: release::<T> }),
             len: vector.len(),
-            capacity: vector.capacity(),
-            offset,
             len_bytes: len * size_of::<T>(),
-            release: release::<T>,
-            locked: OnceLock::new(),
+            locks: [const { OnceLock::new() }; KINDS],
             locking: Mutex::new(()),
             is_abandoned: AtomicBool::new(false),
         }
@@ -104,14 +136,13 @@ impl HostBuffer {
     /// A copy in memory of its own, if this one will never have a sole owner again; `None` if there is no room. Nobody writes it meanwhile, but the remains
     /// of a dead device's work. `T` is the type that it was made with.
     pub(crate) fn rescued<T: Element>(&self) -> Option<Option<Self>> {
-        if !self.is_abandoned.load(Ordering::Acquire) {
-            return None;
-        }
-        let copy = Self::zeroed::<T>(self.len_bytes / size_of::<T>().max(1));
-        if let Some(copy) = &copy {
-            // SAFETY: both have `len_bytes` initialised bytes (`HostMemory`), the copy nobody else knows of.
-            unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes) };
-        }
+        self.is_abandoned.load(Ordering::Acquire).then(|| self.copied::<T>())
+    }
+
+    fn copied<T: Element>(&self) -> Option<Self> {
+        let copy = Self::zeroed::<T>(self.len_bytes / size_of::<T>().max(1))?;
+        // SAFETY: both have `len_bytes` initialised bytes (`HostMemory`), the copy nobody else knows of.
+        unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes) };
         Some(copy)
     }
 
@@ -124,19 +155,34 @@ impl HostBuffer {
     ///
     /// # Safety
     ///
-    /// `T` is the element type of the vector that this was made from, and nothing queued touches the memory any more.
+    /// `T` is the element type of the vector that this was made from, nothing queued touches the memory any more, and its pages are unlocked (`unlocked`).
     pub(crate) unsafe fn into_vec<T: Element>(self) -> (Vec<T>, usize) {
-        let mut this = std::mem::ManuallyDrop::new(self);
-        drop(this.locked.take());
-        let start = this.pointer.as_ptr().cast::<T>().wrapping_sub(this.offset);
-        // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took apart, and `this` is not dropped.
-        (unsafe { Vec::from_raw_parts(start, this.len, this.capacity) }, this.offset)
+        debug_assert!(self.locks.iter().all(|lock| lock.get().is_none()), "locked memory leaves");
+        let this = ManuallyDrop::new(self);
+        let Memory { pointer, offset, capacity, .. } = *this.memory;
+        let start = pointer.as_ptr().cast::<T>().wrapping_sub(offset);
+        // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took apart, and neither `this` nor its memory is dropped.
+        (unsafe { Vec::from_raw_parts(start, this.len, capacity) }, offset)
     }
 }
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        drop(self.locked.take());
+        let is_free = self.unlock_pages();
+        // SAFETY: nobody takes it elsewhere (`into_vec` does not come here), and `self` is gone after this.
+        let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
+        if is_free {
+            return;
+        }
+        let memory = Arc::new(memory);
+        for mut lock in self.locks.iter_mut().filter_map(OnceLock::take) {
+            lock.keep(Arc::clone(&memory) as Arc<dyn std::any::Any + Send + Sync>);
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
         // SAFETY: `release` was chosen by `from_vec` for the type whose vector this is; the pointer is that of its element `offset`.
         unsafe { (self.release)(self.pointer, self.offset, self.capacity) }
     }

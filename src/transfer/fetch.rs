@@ -73,7 +73,10 @@ impl Request<'_> {
         let locked = self.storage.lock().host.clone().filter(|host| host.is_page_locked(stream.device_ref().kind()));
         let is_direct = locked.is_some();
         let (source, parts) = match locked {
-            Some(host) => (host as Arc<dyn HostMemory>, regions.iter().map(|region| self.storage.space().same_place(region)).collect()),
+            Some(host) => {
+                let parts = self.parts_by_device(regions, &host, stream.device_ref());
+                (host as Arc<dyn HostMemory>, parts)
+            }
             None => self.stage(stream.device_ref(), regions)?,
         };
         let mut state = self.storage.lock();

@@ -174,13 +174,14 @@ impl Request<'_> {
         let stream = self.download_stream(&state, from, regions);
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
+        let parts = self.parts_by_device(regions, &host, stream.device_ref());
         let work = CopyWork {
             may_read_between: between.is_some(),
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Host(host),
             source_device: None,
-            parts: regions.iter().map(|region| space.same_place(region)).collect(),
+            parts,
             depends,
             label: self.storage.label("download of", self.site),
         };

@@ -124,6 +124,26 @@ pub(crate) fn an_array_is_page_locked_after_it_was_used(lab: &Lab<'_>) -> Result
     SmartArray::<u8, _>::zeros(0).page_lock()
 }
 
+/// Arrays of a few pages each, one made after the other: most share a page with the next.
+pub(crate) fn page_locked_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let mut arrays: Vec<_> = (0..24).map(|number| Some(SmartArray::from(noise(10_000, number)))).collect();
+    arrays.iter().flatten().try_for_each(SmartArray::page_lock)?;
+    for modulus in [3, 2, 1] {
+        for (number, array) in arrays.iter_mut().enumerate() {
+            let Some(whole) = array else { continue };
+            make_newest(whole, &lab.stream())?;
+            whole.prefetch_host()?;
+            assert!(*whole.host()? == noise(10_000, number), "array {number}");
+            if number % modulus == 0 {
+                // Its neighbours' copies are on their way.
+                *array = None;
+            }
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn a_page_locked_array_is_taken_back(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let contents = noise(MIB, 1);

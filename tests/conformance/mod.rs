@@ -92,6 +92,7 @@ macro_rules! conformance {
                 page_locked_memory_comes_down_and_goes_up,
                 page_locked_parts,
                 an_array_is_page_locked_after_it_was_used,
+                page_locked_neighbours_come_and_go,
                 a_page_locked_array_is_taken_back,
                 rows_of_a_large_array_in_several_pieces,
                 columns_of_a_large_array_in_several_pieces,

@@ -104,6 +104,56 @@ fn memory_of_the_caller_can_be_page_locked_once() {
     }
 }
 
+/// Memory of the test, from the start of a page on.
+fn pages(memory: &mut Vec<u8>, count: usize) -> *mut u8 {
+    memory.resize((count + 1) * 4096, 0);
+    let start = memory.as_mut_ptr();
+    start.wrapping_add(start.align_offset(4096))
+}
+
+#[test]
+fn memory_is_page_locked_by_whole_pages() {
+    let context = context(0);
+    context.bind_to_thread().expect("a context");
+    let stream = context.new_stream().expect("a stream");
+    let device = stream.alloc_zeros::<u8>(8192).expect("memory");
+    let address = { cudarc::driver::DevicePtr::device_ptr(&device, &stream).0 };
+    let mut memory = Vec::new();
+    let start = pages(&mut memory, 3);
+    let register = |offset: usize, len_bytes: usize| {
+        // SAFETY: memory of the test, live until it is unregistered below.
+        ok(unsafe { sys::cuMemHostRegister_v2(start.wrapping_add(offset).cast(), len_bytes, 1) }).map_err(|DriverError(refused)| refused)
+    };
+    let kind_at = |offset: usize| {
+        let mut kind = 0_u32;
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        // SAFETY: the driver writes 32 bits, and does not follow the address.
+        ok(unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, (start.addr() + offset) as u64) }).map(|()| kind)
+    };
+    let copy = |offset: usize, len_bytes: usize| {
+        // SAFETY: both memories are live, and at least so long; the copy is waited for.
+        let outcome = ok(unsafe { sys::cuMemcpyHtoDAsync_v2(address, start.wrapping_add(offset).cast(), len_bytes, stream.cu_stream()) });
+        stream.synchronize().expect("it is done");
+        outcome.map_err(|DriverError(refused)| refused)
+    };
+    register(100, 4096).expect("two pages");
+    assert_eq!([0, 8191].map(kind_at), [Ok(1); 2], "all of both");
+    assert!(kind_at(8192).is_err());
+    assert_eq!(register(8000, 1000), Err(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED), "another's page");
+    register(8192, 100).expect("the next page");
+    assert_eq!(copy(4000, 8192), Err(CUresult::CUDA_ERROR_INVALID_VALUE), "over two registrations");
+    copy(0, 8192).expect("in one");
+    // SAFETY: registered above, and nothing uses it any more.
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8192).cast()) }).expect("it is registered");
+    assert_eq!(copy(4000, 8000), Err(CUresult::CUDA_ERROR_INVALID_VALUE), "half of it is ordinary memory");
+    // SAFETY: as above.
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(100).cast()) }).expect("it is registered");
+    copy(4000, 8000).expect("ordinary memory");
+    register(8000, 1000).expect("nobody's");
+    // SAFETY: as above.
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8000).cast()) }).expect("it is registered");
+}
+
 #[test]
 fn pointers_tell_what_they_are() {
     let context = context(0);

@@ -13,6 +13,7 @@
 //! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
 //! | `near` | which processors are near a GPU |
 //! | `memory`, `pinned`, `registered` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through; the user's memory, page-locked |
+//! | `pages` | what is registered with the driver for which arrays; plain data |
 //! | `lent` | slices of cudarc's in which arrays live |
 //! | `watch` | wakes tasks that wait for a stream |
 //! | `code` | from CUDA C to a kernel that can be launched: see there |
@@ -23,7 +24,7 @@
 //! Downloads to ordinary memory are put in their place by the host, when somebody looks. The device does not see that, so order between streams is kept by
 //! the host as well: a stream that waits for an event remembers what is left to be done on the other (`flight::After::Behind`), and that is done first.
 //!
-//! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, programs).
+//! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, registrations, programs).
 
 mod call;
 mod clearing;
@@ -39,6 +40,7 @@ mod lent;
 mod library;
 mod memory;
 mod near;
+mod pages;
 mod pinned;
 mod queue;
 mod registered;

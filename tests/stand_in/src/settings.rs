@@ -21,6 +21,7 @@ pub struct Settings {
     pub(crate) poisons: bool,
     pub(crate) numa_node: i32,
     pub(crate) max_pitch_bytes: u64,
+    pub(crate) locks_bytes: bool,
 }
 
 impl Settings {
@@ -40,6 +41,7 @@ impl Settings {
             poisons: true,
             numa_node: 0,
             max_pitch_bytes: 0x7FFF_FFFF,
+            locks_bytes: false,
         }
     }
 
@@ -97,6 +99,11 @@ impl Settings {
     /// The largest pitch of a 2-D or 3-D copy.
     pub fn max_pitch(self, len_bytes: u64) -> Self {
         Self { max_pitch_bytes: len_bytes, ..self }
+    }
+
+    /// Registering memory of the host looks at bytes alone, as drivers of today do, and not at whole pages: neighbours on one page do not see each other.
+    pub fn locks_bytes(self) -> Self {
+        Self { locks_bytes: true, ..self }
     }
 }
 

@@ -115,7 +115,7 @@ pub(super) fn submit(context: &Context, stream: &Stream, destination: End, sourc
         return Err(Code::INVALID_VALUE);
     }
     let source = Resolved::source(source, extent)?;
-    let (destination, is_ordinary) = Resolved::destination(destination, extent);
+    let (destination, is_ordinary) = Resolved::destination(destination, extent)?;
     let part = part(&source.end, &destination.end, extent);
     // Between two places of the host nothing of the device is left to wait for but the stream's order.
     let position = match (&source.memory, &destination.memory) {
@@ -142,7 +142,7 @@ impl Resolved {
     fn source(end: End, extent: Extent) -> Outcome<Self> {
         match end.place {
             Place::Device(address) => Ok(Self::on_device(end, address)),
-            Place::Host(address) => match locked(end, extent, address) {
+            Place::Host(address) => match locked(end, extent, address)? {
                 Some(range) => Ok(Self::on_host(end, range)),
                 None => Self::staged(end, extent, address),
             },
@@ -150,17 +150,17 @@ impl Resolved {
     }
 
     /// What is written, and whether it is ordinary memory of the host.
-    fn destination(end: End, extent: Extent) -> (Self, bool) {
-        match end.place {
+    fn destination(end: End, extent: Extent) -> Outcome<(Self, bool)> {
+        Ok(match end.place {
             Place::Device(address) => (Self::on_device(end, address), false),
-            Place::Host(address) => match locked(end, extent, address) {
+            Place::Host(address) => match locked(end, extent, address)? {
                 Some(range) => (Self::on_host(end, range), false),
                 None => {
                     let len_bytes = end.span_bytes(extent).unwrap_or(0) as usize;
                     (Self::on_host(end, HostRange::new(pointer(address), len_bytes, None)), true)
                 }
             },
-        }
+        })
     }
 
     fn on_device(end: End, address: u64) -> Self {
@@ -181,10 +181,15 @@ impl Resolved {
     }
 }
 
-fn locked(end: End, extent: Extent, address: u64) -> Option<HostRange> {
-    let len_bytes = end.span_bytes(extent)?;
-    let range: Locked = host::around(address).filter(|range| range.holds(address, len_bytes))?;
-    Some(HostRange::new(pointer(address), len_bytes as usize, range.block()))
+/// Page-locked memory, or nothing if it is ordinary. CUDA copies nothing that lies in two registrations, or half in one.
+fn locked(end: End, extent: Extent, address: u64) -> Outcome<Option<HostRange>> {
+    let Some(len_bytes) = end.span_bytes(extent) else { return Ok(None) };
+    let range: Option<Locked> = host::around(address).filter(|range| range.holds(address, len_bytes));
+    match range {
+        Some(range) => Ok(Some(HostRange::new(pointer(address), len_bytes as usize, range.block()))),
+        None if host::is_partly_locked(address, len_bytes) => Err(Code::INVALID_VALUE),
+        None => Ok(None),
+    }
 }
 
 fn pointer(address: u64) -> *mut u8 {

@@ -2,17 +2,19 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Outcome};
 use super::handle::Handle;
+use super::machine;
 use crate::backend::HostMemory;
 
-/// What page-locked memory is aligned to.
+/// What is locked at once, and what memory of the driver's own is aligned to.
 const PAGE_BYTES: usize = 4096;
 
-/// A range of page-locked memory.
+/// A range of page-locked memory: the bytes that were asked for. Unless the settings say otherwise their pages belong to it whole, and to no other range.
 #[derive(Clone, Debug)]
 pub(super) struct Locked {
     pub(super) start: u64,
@@ -38,28 +40,46 @@ pub(super) fn free(start: u64) -> Outcome {
     take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
 }
 
-/// Page-locks memory of the caller.
+/// Page-locks memory of the caller, unless somebody has one of its pages.
 pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outcome {
-    let end = start.checked_add(len_bytes).ok_or(Code::INVALID_VALUE)?;
+    let end = start.checked_add(len_bytes).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES as u64));
+    end.ok_or(Code::INVALID_VALUE)?;
+    let new = Locked { start, len_bytes, flags, context, block: None };
+    let reach = new.reach();
     let mut locked = locked();
-    let before = locked.range(..end).next_back();
-    if before.is_some_and(|(_, range)| range.start + range.len_bytes > start) {
+    let before = locked.range(..reach.end).next_back();
+    if before.is_some_and(|(_, range)| range.reach().end > reach.start) {
         return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
     }
-    locked.insert(start, Locked { start, len_bytes, flags, context, block: None });
+    locked.insert(start, new);
     Ok(())
 }
 
-/// Takes that back.
+/// Takes that back. Nothing else does: what the caller does with the memory meanwhile, and whether the context is well, makes no difference.
 pub(super) fn unregister(start: u64) -> Outcome {
     take(start, false).map(drop).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
 }
 
-/// The page-locked range around an address.
+/// The page-locked range that an address lies in.
 pub(super) fn around(address: u64) -> Option<Locked> {
     let locked = locked();
-    let (_, range) = locked.range(..=address).next_back()?;
-    (address - range.start < range.len_bytes).then(|| range.clone())
+    let mut on_this_page = locked.range(..page_of(address).saturating_add(PAGE_BYTES as u64)).rev();
+    on_this_page
+        .find(|(_, range)| range.reach().start <= address)
+        .map(|(_, range)| range)
+        .filter(|range| address < range.reach().end)
+        .cloned()
+}
+
+/// Whether some of these bytes were asked to be page-locked: of what lies beside such bytes on a page nobody need know that it is locked too.
+pub(super) fn is_partly_locked(start: u64, len_bytes: u64) -> bool {
+    let locked = locked();
+    let before = locked.range(..start.saturating_add(len_bytes)).next_back();
+    before.is_some_and(|(_, range)| range.start + range.len_bytes > start)
+}
+
+fn page_of(address: u64) -> u64 {
+    address / PAGE_BYTES as u64 * PAGE_BYTES as u64
 }
 
 fn take(start: u64, is_ours: bool) -> Option<Locked> {
@@ -75,7 +95,15 @@ fn locked() -> MutexGuard<'static, BTreeMap<u64, Locked>> {
 impl Locked {
     /// Whether all of a range lies in it.
     pub(super) fn holds(&self, start: u64, len_bytes: u64) -> bool {
-        start >= self.start && len_bytes <= self.len_bytes - (start - self.start).min(self.len_bytes)
+        let reach = self.reach();
+        start >= reach.start && start.checked_add(len_bytes).is_some_and(|end| end <= reach.end)
+    }
+
+    /// What is taken for page-locked.
+    fn reach(&self) -> Range<u64> {
+        let end = self.start + self.len_bytes;
+        let is_whole_pages = self.block.is_some() || !machine::settings().locks_bytes;
+        if is_whole_pages { page_of(self.start)..end.next_multiple_of(PAGE_BYTES as u64) } else { self.start..end }
     }
 
     /// What keeps the memory while work uses it.
@@ -97,9 +125,10 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Zeroed memory of at least one byte.
+    /// Zeroed memory of at least so many bytes, which shares no page.
     pub(super) fn zeroed(len_bytes: usize) -> Outcome<Self> {
-        let layout = Layout::from_size_align(len_bytes.max(1), PAGE_BYTES).map_err(|_| Code::OUT_OF_MEMORY)?;
+        let whole_pages = len_bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(Code::OUT_OF_MEMORY)?;
+        let layout = Layout::from_size_align(whole_pages, PAGE_BYTES).map_err(|_| Code::OUT_OF_MEMORY)?;
         // SAFETY: the layout's size is above zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Code::OUT_OF_MEMORY)?;
         Ok(Self { start, layout })

@@ -1,0 +1,86 @@
+//! An allocator that lays out memory side by side where a test asks for that, with the gaps of an ordinary one, and says what of it was given back. Such
+//! memory is never handed out twice.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// Smaller things are no arrays' memory.
+const LEN_BYTES_MIN: usize = 1024;
+const ROOM_BYTES: usize = 8 << 20;
+/// What an ordinary allocator aligns to, and what it puts in front of each piece.
+const ALIGNMENT_BYTES: usize = 16;
+
+#[global_allocator]
+static ALLOCATOR: SideBySide = SideBySide { room: AtomicUsize::new(0), used_bytes: AtomicUsize::new(0) };
+
+struct SideBySide {
+    /// Where the room for it starts; 0 until it is needed.
+    room: AtomicUsize,
+    used_bytes: AtomicUsize,
+}
+
+/// One for each place where a piece may start.
+static GIVEN_BACK: [AtomicBool; ROOM_BYTES / ALIGNMENT_BYTES] = [const { AtomicBool::new(false) }; ROOM_BYTES / ALIGNMENT_BYTES];
+
+thread_local! {
+    static IS_ASKED_FOR: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lays out what `make` allocates side by side, from the start of a page on.
+pub(crate) fn side_by_side<T>(make: impl FnOnce() -> T) -> T {
+    let whole_pages = |used_bytes: usize| Some(used_bytes.next_multiple_of(PAGE_BYTES));
+    let _started = ALLOCATOR.used_bytes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, whole_pages);
+    IS_ASKED_FOR.set(true);
+    let made = make();
+    IS_ASKED_FOR.set(false);
+    made
+}
+
+/// Whether the piece that starts here, which was laid out side by side with others, was freed.
+pub(crate) fn is_given_back(start: usize) -> bool {
+    GIVEN_BACK[ALLOCATOR.place(start).expect("side by side with others")].load(Ordering::SeqCst)
+}
+
+impl SideBySide {
+    fn place(&self, start: usize) -> Option<usize> {
+        let room = self.room.load(Ordering::SeqCst);
+        start.checked_sub(room).filter(|offset| room != 0 && *offset < ROOM_BYTES).map(|offset| offset / ALIGNMENT_BYTES)
+    }
+
+    fn next(&self, len_bytes: usize) -> *mut u8 {
+        if self.room.load(Ordering::SeqCst) == 0 {
+            let layout = Layout::from_size_align(ROOM_BYTES, PAGE_BYTES).expect("a layout");
+            // SAFETY: the layout's size is above zero.
+            let room = unsafe { System.alloc_zeroed(layout) };
+            let _others = self.room.compare_exchange(0, room.expose_provenance(), Ordering::SeqCst, Ordering::SeqCst);
+        }
+        let taken_bytes = (len_bytes + ALIGNMENT_BYTES).next_multiple_of(ALIGNMENT_BYTES);
+        let offset = self.used_bytes.fetch_add(taken_bytes, Ordering::SeqCst) + ALIGNMENT_BYTES;
+        if offset + len_bytes > ROOM_BYTES {
+            return std::ptr::null_mut();
+        }
+        std::ptr::with_exposed_provenance_mut(self.room.load(Ordering::SeqCst) + offset)
+    }
+}
+
+// SAFETY: pieces of the room are handed out once, aligned as most things are and zeroed; all else is the system's.
+unsafe impl GlobalAlloc for SideBySide {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LEN_BYTES_MIN && layout.align() <= ALIGNMENT_BYTES && IS_ASKED_FOR.try_with(Cell::get).unwrap_or(false) {
+            return self.next(layout.size());
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        match self.place(start.addr()) {
+            Some(place) => GIVEN_BACK[place].store(true, Ordering::SeqCst),
+            // SAFETY: as the caller promises; it is not of the room, and so the system's.
+            None => unsafe { System.dealloc(start, layout) },
+        }
+    }
+}
