@@ -193,6 +193,8 @@ fn code_that_is_none_is_refused_before_and_by_the_driver() {
     let cases = [
         (CudaSource::ptx("this is no PTX"), "cannot load this PTX"),
         (CudaSource::ptx("before\0after"), "cannot load this PTX"),
+        (CudaSource::ptx(""), "this PTX is an empty text"),
+        (CudaSource::ptx(PTX).entry("before\0after"), "no `__global__` function `before\0after` in the code"),
         (CudaSource::cubin(*b"this is no cubin"), "neither a cubin nor a fatbin"),
         (CudaSource::cubin(*b"\x7FELF\x02\x01 cut off"), "its headers do not fit into its 14 bytes"),
         (CudaSource::cubin([]), "its 0 bytes are neither"),
@@ -236,6 +238,26 @@ fn more_shared_memory_than_usual_is_asked_for_once() {
         assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
     }
     assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1);
+}
+
+/// The driver keeps the number for the function, which both kernels share.
+#[test]
+fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
+    let (device, _alone) = gpu();
+    let source = || CudaSource::ptx(format!("{PTX}// for two kernels"));
+    let kernel = || {
+        let kernel = Kernel::<(Out<u32>,)>::new("where_am_i").require("five numbers", |_grid, (seen,)| seen.len() == 5);
+        // SAFETY: as in `where_am_i_kernel`.
+        unsafe { kernel.cuda(source()) }
+    };
+    let (large, small, stream) = (kernel(), kernel(), device.stream());
+    let mut seen = SmartArray::<u32, _>::zeros(5);
+    small.prepare(&device).expect("it loads");
+    for (kernel, shared_bytes) in [(&large, 100 << 10), (&small, 64 << 10), (&large, 100 << 10)] {
+        kernel.launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,)).expect("as much as the device has");
+        assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
+    }
+    assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1, "the second asks for less");
 }
 
 #[test]
@@ -286,6 +308,24 @@ fn what_could_not_be_loaded_is_tried_again() {
         resident_stand_in::fail_nth(call, 1, OUT_OF_MEMORY);
         let error = kernel.prepare(&device).expect_err("a fault");
         assert!(error.to_string().contains(call), "{error}");
+    }
+    kernel.prepare(&device).expect("it loads");
+}
+
+/// A driver that loads code when it is first needed tells what is wrong with it when a function is looked for.
+#[test]
+fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
+    let (device, _alone) = gpu();
+    // SAFETY: as in `axpy_kernel`; nothing is launched.
+    let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(format!("{PTX}// loaded late"))) };
+    let codes = [(200, "INVALID_IMAGE"), (209, "NO_BINARY_FOR_GPU"), (218, "INVALID_PTX"), (222, "UNSUPPORTED_PTX_VERSION")];
+    for (code, name) in codes.into_iter().chain([(300, "INVALID_SOURCE"), (302, "SHARED_OBJECT_SYMBOL_NOT_FOUND")]) {
+        for call in ["cuModuleGetFunction", "cuFuncGetAttribute"] {
+            resident_stand_in::fail_nth(call, 1, code);
+            let error = kernel.prepare(&device).expect_err("a fault");
+            let Error::Compile { log, .. } = &error else { panic!("{call}, {code}: {error}") };
+            assert!(log.contains("cannot load this PTX on sm_90") && log.contains(name), "{call}: {log}");
+        }
     }
     kernel.prepare(&device).expect("it loads");
 }

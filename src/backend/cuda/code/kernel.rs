@@ -1,11 +1,12 @@
 //! A kernel on one device: its function, what it needs, and the grids that it can be launched on.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 
+use super::function::Function;
 use super::limits::Limits;
 use super::module::Module;
 use crate::backend::cuda::call::check;
@@ -16,59 +17,39 @@ use crate::grid::Grid;
 #[derive(Debug)]
 pub(in crate::backend::cuda) struct CudaKernel {
     name: Arc<str>,
-    function: CUfunction,
+    function: Arc<Function>,
     module: Arc<Module>,
     parameters: Box<[ParameterLayout]>,
     attributes: KernelAttributes,
     limits: Limits,
-    /// Dynamic shared memory that a launch may ask for as things are, in bytes.
-    shared_bytes_allowed: AtomicU32,
-    /// Held while more is allowed, so that nobody allows less again.
-    allowing: Mutex<()>,
     /// The block size that the driver chose last: shared bytes above, threads below. A block of 0 threads says that there is none.
     chosen: AtomicU64,
 }
-
-// SAFETY: the function is a name for an object of the driver, which may be used from any thread; its module stays loaded (`module`).
-unsafe impl Send for CudaKernel {}
-// SAFETY: as for `Send`; what changes is atomic.
-unsafe impl Sync for CudaKernel {}
 
 impl CudaKernel {
     /// A function of a module, with parameters that were checked. The context is current.
     pub(super) fn new(
         name: &Arc<str>,
-        function: CUfunction,
+        function: Arc<Function>,
         module: Arc<Module>,
         parameters: Box<[ParameterLayout]>,
         limits: Limits,
     ) -> Result<Self, BackendError> {
         use CUfunction_attribute as Attribute;
-        let ask = |attribute| attribute_of(function, attribute);
+        let ask = |attribute| function.attribute(attribute);
         let attributes = KernelAttributes {
             registers: ask(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             shared_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
             local_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
             block_threads_max: ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         };
-        let allowed = ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
-        Ok(Self {
-            name: Arc::clone(name),
-            function,
-            module,
-            parameters,
-            attributes,
-            limits,
-            shared_bytes_allowed: AtomicU32::new(allowed),
-            allowing: Mutex::new(()),
-            chosen: AtomicU64::new(0),
-        })
+        Ok(Self { name: Arc::clone(name), function, module, parameters, attributes, limits, chosen: AtomicU64::new(0) })
     }
 
     /// What `cuLaunchKernel` takes.
     #[inline]
     pub(in crate::backend::cuda) fn function(&self) -> CUfunction {
-        self.function
+        self.function.handle()
     }
 
     /// As the function has them: views of a number of dimensions that the signature leaves open have the compiled one.
@@ -87,24 +68,11 @@ impl CudaKernel {
                 self.attributes.shared_bytes, self.limits.shared_bytes_opt_in
             ));
         }
-        let _alone = self.allowing.lock().unwrap_or_else(PoisonError::into_inner);
-        if len_bytes <= self.shared_bytes_allowed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.set_shared_bytes_allowed(len_bytes).map_err(|refusal| {
-            format!("asks for {len_bytes} bytes of dynamic shared memory, which the driver did not allow ({refusal}); ask for less")
-        })?;
-        self.shared_bytes_allowed.store(len_bytes, Ordering::Release);
-        Ok(())
-    }
-
-    fn set_shared_bytes_allowed(&self, len_bytes: u32) -> Result<(), BackendError> {
         let context = self.module.context();
-        context.enter()?;
-        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the context is current, and the function's module stays loaded.
-        let outcome = unsafe { sys::cuFuncSetAttribute(self.function, attribute, len_bytes.min(i32::MAX.unsigned_abs()) as i32) };
-        context.note(check(outcome, "cuFuncSetAttribute"))
+        let outcome = context.enter().and_then(|()| context.note(self.function.allow_shared(len_bytes)));
+        outcome.map_err(|refusal| {
+            format!("asks for {len_bytes} bytes of dynamic shared memory, which the driver did not allow ({refusal}); ask for less")
+        })
     }
 
     /// The block size with which most threads are at work at once, as the driver reckons.
@@ -119,7 +87,7 @@ impl CudaKernel {
         // SAFETY: the context is current, and the function's module stays loaded; the driver writes two `int`s; shared memory does not grow
         // with the block, so there is nothing to call back.
         let outcome = unsafe {
-            sys::cuOccupancyMaxPotentialBlockSize(&raw mut blocks, &raw mut threads, self.function, None, shared_bytes as usize, 0)
+            sys::cuOccupancyMaxPotentialBlockSize(&raw mut blocks, &raw mut threads, self.function.handle(), None, shared_bytes as usize, 0)
         };
         context.note(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
         let threads = threads.max(1).unsigned_abs().min(self.attributes.block_threads_max.max(1));
@@ -149,7 +117,7 @@ impl Loaded for CudaKernel {
     #[inline]
     fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String> {
         let shared_bytes = grid.dynamic_shared_bytes();
-        if shared_bytes > self.shared_bytes_allowed.load(Ordering::Acquire) {
+        if shared_bytes > self.function.shared_bytes_allowed() {
             self.allow_shared(shared_bytes)?;
         }
         let chosen = if grid.is_auto() { Some(self.chosen(*grid)?) } else { None };
@@ -163,11 +131,4 @@ impl Loaded for CudaKernel {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-fn attribute_of(function: CUfunction, attribute: CUfunction_attribute) -> Result<u32, BackendError> {
-    let mut value = 0;
-    // SAFETY: the function is one of the current context; the driver writes one `int`.
-    check(unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) }, "cuFuncGetAttribute")?;
-    Ok(value.max(0).unsigned_abs())
 }

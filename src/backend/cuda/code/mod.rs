@@ -4,12 +4,13 @@
 //! |---|---|
 //! | `programs`, `once` | from a program to a loaded kernel, each step once for all who need it |
 //! | `source`, `prelude`, `compile`, `cache` | CUDA C with its options; what stands before it; NVRTC; what earlier runs compiled |
-//! | `image`, `module` | machine code of a user's; loaded code |
+//! | `image`, `module`, `function` | machine code of a user's; loaded code; one function of it |
 //! | `ptx`, `signature` | what PTX says of its kernels; compiled parameters against the signature |
 //! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
 
 mod cache;
 mod compile;
+mod function;
 mod image;
 mod kernel;
 mod limits;

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use cudarc::driver::sys::CUfunction;
-
 use super::cache::Disk;
 use super::compile::{Compiled, Compiler, Target};
+use super::function::Function;
 use super::kernel::CudaKernel;
 use super::limits::Limits;
 use super::module::Module;
@@ -40,12 +39,12 @@ pub(in crate::backend::cuda) fn load(context: &Arc<Context>, programs: &Programs
     context.enter()?;
     let limits = programs.limits(context)?;
     let Found { module, function, name } = find(context, programs, program)?;
-    let told = context.note(signature::told_by_driver(function))?;
+    let told = signature::told_by_driver(function.handle()).map_err(|refusal| module.fault(refusal))?;
     let declared = || ptx::entries(&module.declarations).into_iter().find(|entry| entry.name == name)?.parameters_bytes;
     let compiled_bytes = told.or_else(declared);
     let parameters = signature::fitted(&name, &program.parameters, compiled_bytes.as_deref()).map_err(LoadError::Program)?;
     let kernel = CudaKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
-    Ok(Arc::new(context.note(kernel)?))
+    Ok(Arc::new(kernel.map_err(|refusal| module.fault(refusal))?))
 }
 
 impl From<BackendError> for LoadError {
@@ -81,14 +80,14 @@ impl Programs {
 /// A function of a module.
 struct Found {
     module: Arc<Module>,
-    function: CUfunction,
+    function: Arc<Function>,
     /// As the code has it.
     name: String,
 }
 
 impl Found {
     fn in_module(module: Arc<Module>, name: &str) -> Result<Result<Self, Arc<Module>>, LoadError> {
-        let function = module.function(name)?;
+        let function = module.function(name).map_err(|refusal| module.fault(refusal))?;
         Ok(match function {
             Some(function) => Ok(Self { module, function, name: name.to_owned() }),
             None => Err(module),
@@ -100,6 +99,9 @@ fn find(context: &Arc<Context>, programs: &Programs, program: &Program) -> Resul
     let source = &program.source;
     let entry: &str = source.entry.as_deref().unwrap_or(&program.kernel);
     let module = match &source.code {
+        CudaCode::Ptx(text) if text.is_empty() => {
+            return Err(LoadError::Program("this PTX is an empty text; give what a compiler wrote".to_owned()));
+        }
         CudaCode::Ptx(text) => programs.given(context, text.as_bytes(), "this PTX", ptx::declarations(text))?,
         CudaCode::Cubin(code) => {
             image::check(code).map_err(LoadError::Program)?;

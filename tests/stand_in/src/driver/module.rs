@@ -15,7 +15,8 @@ pub(super) struct Module {
     pub(super) handle: Handle,
     pub(super) context: Handle,
     image: Image,
-    functions: Mutex<Vec<Handle>>,
+    /// Those that somebody has asked for.
+    functions: Mutex<Vec<Arc<Function>>>,
 }
 
 /// A kernel of a module.
@@ -47,9 +48,13 @@ impl Module {
         Ok(module)
     }
 
-    /// The kernel of a name. Its handle is one more each time, as far as CUDA says.
+    /// The kernel of a name: one object, with what was set on it, however often it is asked for.
     pub(super) fn function(&self, name: &str) -> Outcome<Arc<Function>> {
         let entry = self.image.entries.iter().find(|entry| entry.name == name).ok_or(Code::NOT_FOUND)?;
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = functions.iter().find(|function| function.entry.name == name) {
+            return Ok(Arc::clone(known));
+        }
         let function = Arc::new(Function {
             handle: handle::next(),
             context: self.context,
@@ -59,7 +64,7 @@ impl Module {
             max_dynamic_shared_bytes: AtomicI32::new(SHARED_BYTES),
         });
         handle::insert(function.handle, Object::Function(Arc::clone(&function)));
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner).push(function.handle);
+        functions.push(Arc::clone(&function));
         Ok(function)
     }
 
@@ -68,7 +73,7 @@ impl Module {
         handle::remove(self.handle);
         let functions = std::mem::take(&mut *self.functions.lock().unwrap_or_else(PoisonError::into_inner));
         for function in functions {
-            handle::remove(function);
+            handle::remove(function.handle);
         }
     }
 }
