@@ -49,19 +49,29 @@ impl Drop for Scratch {
 /// Runs a part in a process of its own, and gives how many programs it compiled.
 #[track_caller]
 fn compilations_of(part: &str, cache: &Path) -> u64 {
-    let mut child = Command::new(std::env::current_exe().expect("this test"));
-    child.args(["--exact", "parts", "--nocapture", "--test-threads=1"]).env(PART, part).env("RESIDENT_CACHE", cache);
-    let output = child.output().expect("it starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{part}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let text = told_by(part, &[("RESIDENT_CACHE", cache)]);
     let count = text.split("compilations=").nth(1).and_then(|rest| rest.split_whitespace().next());
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{part}: {text}"))
+}
+
+/// Runs a part in a process of its own, with an environment of its own, and gives what it printed.
+#[track_caller]
+fn told_by(part: &str, environment: &[(&str, &Path)]) -> String {
+    let mut child = Command::new(std::env::current_exe().expect("this test"));
+    child.args(["--exact", "parts", "--nocapture", "--test-threads=1"]).env(PART, part).env_remove("RESIDENT_NVRTC");
+    let output = child.envs(environment.iter().copied()).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{part}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    text
 }
 
 /// The child's side: runs the part that the environment names. In the parent there is nothing to do: the other tests start children.
 #[test]
 fn parts() {
     let Ok(part) = std::env::var(PART) else { return };
+    if let Some(driver_version) = part.strip_prefix("which NVRTC for ") {
+        return which_nvrtc(driver_version.parse().expect("a number"));
+    }
     resident_stand_in::load(Settings::new()).expect("the stand-in driver loads");
     resident_stand_in_nvrtc::load().expect("the stand-in compiler loads");
     let device = Device::cuda(0).expect("the stand-in driver has a device");
@@ -167,6 +177,20 @@ fn works_after_faults(device: &Device) {
     works(&scale(SOURCE), device);
 }
 
+/// Compiles with whatever NVRTC is found, and prints the files of all that are open afterwards.
+fn which_nvrtc(driver_version: i32) {
+    resident_stand_in::load(Settings::new().driver_version(driver_version)).expect("the stand-in driver loads");
+    let device = Device::cuda(0).expect("the stand-in driver has a device");
+    if let Err(fault) = scale(SOURCE).prepare(&device) {
+        println!("{fault}");
+    }
+    let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
+    let mut files: Vec<&str> =
+        maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..])).filter(|file| file.contains("nvrtc")).collect();
+    files.dedup();
+    println!("open: {files:?}");
+}
+
 /// A file is read when it is compiled: another content is another program.
 fn a_file(device: &Device) {
     let scratch = Scratch::new("file");
@@ -230,6 +254,33 @@ fn a_cache_that_cannot_be_written_is_no_error() {
 #[test]
 fn a_compiler_newer_than_the_driver_is_told_with_both_versions() {
     compilations_of("a compiler newer than the driver", Path::new("off"));
+}
+
+#[test]
+fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
+    let folder = Scratch::new("versions");
+    let copy = |name: &str| fs::copy(resident_stand_in_nvrtc::file().expect("built"), folder.0.join(name)).expect("writable");
+    for name in ["libnvrtc.so", "libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so.14", "my-nvrtc.so"] {
+        copy(name);
+    }
+    let opened = |driver_version: u32, named: Option<&Path>| {
+        let named = named.map(|file| ("RESIDENT_NVRTC", file));
+        let environment = [("LD_LIBRARY_PATH", &*folder.0), ("RESIDENT_CACHE", Path::new("off"))].into_iter().chain(named);
+        told_by(&format!("which NVRTC for {driver_version}"), &environment.collect::<Vec<_>>())
+    };
+    let only = |name: &str| format!("open: [{:?}]", folder.0.join(name));
+    for (driver_version, name) in [(13_050, "libnvrtc.so.13"), (12_040, "libnvrtc.so.12"), (11_080, "libnvrtc.so.11.2")] {
+        let text = opened(driver_version, None);
+        assert!(text.contains(&only(name)), "{name}: {text}");
+    }
+    let text = opened(13_050, Some(&folder.0.join("my-nvrtc.so")));
+    assert!(text.contains(&only("my-nvrtc.so")), "{text}");
+    let text = opened(13_050, Some(&folder.0.join("no-nvrtc.so")));
+    assert!(text.contains("RESIDENT_NVRTC names") && text.contains("no-nvrtc.so") && text.contains("unset it"), "{text}");
+    assert!(text.contains("open: []"), "no other is taken in its place: {text}");
+    fs::remove_file(folder.0.join("libnvrtc.so.13")).expect("ours");
+    let text = opened(13_050, None);
+    assert!(text.contains(&only("libnvrtc.so.12")), "older code runs on any later driver: {text}");
 }
 
 #[test]

@@ -27,4 +27,4 @@ mod source;
 #[cfg(target_os = "linux")]
 mod types;
 
-pub use client::{compilations, load, set_version};
+pub use client::{compilations, file, load, set_version};

@@ -3,18 +3,22 @@
 //! | file | what it is |
 //! |---|---|
 //! | `programs`, `once` | from a program to a loaded kernel, each step once for all who need it |
-//! | `source`, `prelude`, `compile`, `cache` | CUDA C with its options; what stands before it; NVRTC; what earlier runs compiled |
+//! | `source`, `prelude` | CUDA C with its options; what stands before it |
+//! | `compile`, `compilation`, `nvrtc` | what comes of it; one run of NVRTC; its functions |
+//! | `cache` | what earlier runs compiled |
 //! | `image`, `module`, `function` | machine code of a user's; loaded code; one function of it |
 //! | `ptx`, `signature` | what PTX says of its kernels; compiled parameters against the signature |
 //! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
 
 mod cache;
+mod compilation;
 mod compile;
 mod function;
 mod image;
 mod kernel;
 mod limits;
 mod module;
+mod nvrtc;
 mod once;
 mod prelude;
 mod programs;

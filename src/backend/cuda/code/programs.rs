@@ -71,7 +71,7 @@ impl Programs {
     /// What NVRTC compiles.
     fn compiled(&self, context: &Arc<Context>, source: &Source<'_>) -> Result<Arc<Module>, LoadError> {
         self.modules.get_or_make(source.key(""), || {
-            let (compiled, maker) = compiled(source, context.capability(), &self.disk).map_err(LoadError::Program)?;
+            let (compiled, maker) = compiled(source, context, &self.disk).map_err(LoadError::Program)?;
             Module::load(context, &compiled, &maker)
         })
     }
@@ -165,9 +165,9 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// Compiled now, earlier in this process, or by an earlier run; and who did it, for messages.
-fn compiled(source: &Source<'_>, capability: (u32, u32), disk: &Disk) -> Result<(Arc<Compiled>, String), String> {
-    let compiler = Compiler::find()?;
-    let target = compiler.target(capability)?;
+fn compiled(source: &Source<'_>, context: &Context, disk: &Disk) -> Result<(Arc<Compiled>, String), String> {
+    let compiler = Compiler::find(context.driver_version())?;
+    let target = compiler.target(context.capability())?;
     let maker = format!("what NVRTC {} made for {}", compiler.version(), target.name());
     let key = source.key(&format!("{} by {}", target.name(), compiler.version()));
     let compiled = COMPILED.get_or_make(key.clone(), || {

@@ -1,7 +1,5 @@
 //! Tests with a real NVRTC: run where `RESIDENT_NVRTC` names the library, and fail if it is not there then.
 
-use std::ffi::OsString;
-
 use super::compile::{Compiled, Compiler, Target};
 use super::signature::fitted;
 use super::source::Source;
@@ -13,14 +11,11 @@ const BYTE: ElementLayout = ElementLayout { len_bytes: 1, align_bytes: 1, rust_n
 
 /// The compiler that the environment names. None where it names none.
 fn compiler() -> Option<Compiler> {
-    let Some(path): Option<OsString> = std::env::var_os("RESIDENT_NVRTC") else {
+    if std::env::var_os("RESIDENT_NVRTC").is_none() {
         eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
         return None;
-    };
-    // SAFETY: it is NVIDIA's compiler, as whoever set the variable says. It stays open, so that its name finds it from now on.
-    let library = unsafe { libloading::Library::new(&path) };
-    std::mem::forget(library.unwrap_or_else(|fault| panic!("{}: {fault}", path.display())));
-    Some(Compiler::find().expect("it was opened"))
+    }
+    Some(Compiler::find(13_000).unwrap_or_else(|fault| panic!("{fault}")))
 }
 
 fn program(kernel: &str, source: CudaSource, parameters: &[ParameterLayout]) -> Program {
