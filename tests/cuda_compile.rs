@@ -92,6 +92,10 @@ fn parts() {
         "eight threads" => eight_threads(&device),
         "expressions" => expressions(&device),
         "faults" => faults(&device),
+        "what comes out" => what_comes_out(&device),
+        "refused machine code" => refused_machine_code(&device),
+        "refused altogether" => refused_altogether(&device),
+        "refused once" => refused_once(&device),
         "a file" => a_file(&device),
         "includes" => includes(&device),
         other => panic!("there is no part {other}"),
@@ -177,6 +181,66 @@ fn works_after_faults(device: &Device) {
     works(&scale(SOURCE), device);
 }
 
+/// Where there is no cubin the PTX is taken; where there is neither, the option at fault is named.
+fn what_comes_out(device: &Device) {
+    register_scale("scale");
+    let with = |options: &[&str]| options.iter().fold(CudaSource::c(SOURCE), |source, option| source.option(*option));
+    for options in
+        [&["-arch=compute_80"][..], &["-arch", "compute_80"], &["--gpu-architecture", "sm_80"], &[" --gpu-architecture=compute_90"]]
+    {
+        works(&scale(with(options)), device);
+    }
+    for option in ["-dlto", "--dlink-time-opt", "-optix-ir"] {
+        let error = scale(with(&["-arch=sm_80", option])).prepare(device).expect_err("nothing to load");
+        let Error::Compile { log, .. } = &error else { panic!("{error}") };
+        assert!(log.contains("for sm_80 made neither machine code nor PTX") && log.contains(&format!("the option `{option}`")), "{log}");
+    }
+    let newer = scale(with(&["-arch=compute_120"])).prepare(device).expect_err("the device is older").to_string();
+    assert!(newer.contains("what NVRTC 13.0 made for compute_120 on sm_90 (PTX: CUDA_ERROR_INVALID_PTX"), "{newer}");
+}
+
+const NO_BINARY_FOR_GPU: u32 = 209;
+
+/// As of another architecture. What the driver says of code that it loads when it is first needed comes with the first function.
+fn refused_machine_code(device: &Device) {
+    register_scale("scale");
+    for (index, call) in ["cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute"].into_iter().enumerate() {
+        resident_stand_in::fail_nth(call, 1, NO_BINARY_FOR_GPU);
+        works(&scale(CudaSource::c(SOURCE).define("PART", index)), device);
+    }
+    let modules = resident_stand_in::calls().iter().filter(|call| call.name == "cuModuleLoadDataEx").count();
+    assert_eq!(modules, 6, "the machine code, then the PTX");
+}
+
+/// Nothing of it loads, also when it is compiled anew; another fault than one of the code's kind is not answered by PTX.
+fn refused_altogether(device: &Device) {
+    const OUT_OF_MEMORY: u32 = 2;
+    const UNSUPPORTED_PTX_VERSION: u32 = 222;
+    let kernel = scale(SOURCE);
+    for attempt in [0, 2] {
+        resident_stand_in::fail_nth("cuModuleLoadDataEx", attempt + 1, NO_BINARY_FOR_GPU);
+        resident_stand_in::fail_nth("cuModuleLoadDataEx", attempt + 2, UNSUPPORTED_PTX_VERSION);
+    }
+    let error = kernel.prepare(device).expect_err("refused twice").to_string();
+    for words in ["machine code: CUDA_ERROR_NO_BINARY_FOR_GPU", "PTX: CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "`RESIDENT_NVRTC` names"] {
+        assert!(error.contains(words), "{error}");
+    }
+    resident_stand_in::forget_faults();
+    resident_stand_in::take_calls();
+    resident_stand_in::fail_nth("cuModuleLoadDataEx", 1, OUT_OF_MEMORY);
+    assert!(!matches!(kernel.prepare(device).expect_err("no memory"), Error::Compile { .. }));
+    assert_eq!(resident_stand_in::take_calls().iter().filter(|call| call.name == "cuModuleLoadDataEx").count(), 1);
+    kernel.prepare(device).expect("it loads");
+}
+
+/// What an earlier run left does not load, and what is compiled anew does.
+fn refused_once(device: &Device) {
+    register_scale("scale");
+    resident_stand_in::fail_nth("cuModuleLoadDataEx", 1, NO_BINARY_FOR_GPU);
+    resident_stand_in::fail_nth("cuModuleLoadDataEx", 2, NO_BINARY_FOR_GPU);
+    works(&scale(SOURCE), device);
+}
+
 /// Compiles with whatever NVRTC is found, and prints the files of all that are open afterwards.
 fn which_nvrtc(driver_version: i32) {
     resident_stand_in::load(Settings::new().driver_version(driver_version)).expect("the stand-in driver loads");
@@ -254,6 +318,34 @@ fn a_cache_that_cannot_be_written_is_no_error() {
 #[test]
 fn a_compiler_newer_than_the_driver_is_told_with_both_versions() {
     compilations_of("a compiler newer than the driver", Path::new("off"));
+}
+
+#[test]
+fn options_decide_what_comes_out_and_what_is_kept() {
+    let cache = Scratch::new("options");
+    assert_eq!(compilations_of("what comes out", &cache.0), 8);
+    assert_eq!(cache.files().len(), 5, "what left nothing is not kept");
+    assert_eq!(
+        compilations_of("what comes out", &cache.0),
+        4,
+        "three that left nothing; what is kept and does not load is compiled once more"
+    );
+}
+
+#[test]
+fn machine_code_that_the_driver_refuses_is_replaced_by_its_ptx() {
+    let cache = Scratch::new("refused");
+    assert_eq!(compilations_of("refused machine code", &cache.0), 3);
+    assert_eq!(compilations_of("refused machine code", &cache.0), 0, "the PTX of what was kept");
+}
+
+#[test]
+fn what_is_kept_and_does_not_load_is_compiled_anew_once() {
+    let cache = Scratch::new("anew");
+    assert_eq!(compilations_of("two kernels", &cache.0), 1);
+    assert_eq!(compilations_of("refused once", &cache.0), 1);
+    assert_eq!(compilations_of("refused altogether", &cache.0), 1);
+    assert_eq!(compilations_of("two kernels", &cache.0), 0);
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub(crate) fn set_version(version: [i32; 2]) {
 struct Options {
     architecture: i32,
     is_real: bool,
+    /// Whether there is to be code that a driver loads.
+    has_code: bool,
     include_paths: Vec<String>,
     macros: HashMap<String, String>,
 }
@@ -74,7 +76,10 @@ impl Program {
         COMPILATIONS.fetch_add(1, Ordering::Relaxed);
         let made = read_options(options).map_err(|log| (Fault::InvalidOption, log)).and_then(|options| {
             let product = self.make(&options).map_err(|log| (Fault::Compilation, log))?;
-            Ok(Product { has_cubin: options.is_real, ..product })
+            Ok(match options.has_code {
+                true => Product { has_cubin: options.is_real, ..product },
+                false => Product { ptx: Some(String::new()), ..product },
+            })
         });
         match made {
             Ok(product) => {
@@ -144,21 +149,24 @@ fn entry(symbol: &str, kernel: &Kernel, layouts: &[Layout]) -> String {
     format!(".visible .entry {symbol}(\n{}\n)\n{bounds}{{\n\tret;\n}}\n\n", parameters.join(",\n"))
 }
 
-/// Options in either of their two forms: `--name=value`, and for macros and paths also `-Dname`, `-I path`.
+/// Options in either of their two forms: `--name=value` and `--name value`, and for macros and paths also `-Dname`, `-I path`. Spaces around are no part.
 fn read_options(options: &[String]) -> Result<Options, String> {
-    let mut read = Options { architecture: ARCHITECTURES[0], is_real: false, include_paths: Vec::new(), macros: HashMap::new() };
-    let mut rest = options.iter();
+    let (include_paths, macros) = (Vec::new(), HashMap::new());
+    let mut read = Options { architecture: ARCHITECTURES[0], is_real: false, has_code: true, include_paths, macros };
+    let mut rest = options.iter().map(|option| option.trim());
     while let Some(option) = rest.next() {
         let (name, value) = match option.split_once('=') {
             Some((name, value)) if name.starts_with("--") || !name.starts_with("-D") && name.starts_with('-') => (name, Some(value)),
-            _ => (option.as_str(), None),
+            _ => (option, None),
         };
-        let mut follows = || value.map(str::to_owned).or_else(|| rest.next().cloned());
+        let mut follows = || value.or_else(|| rest.next()).map(str::to_owned);
         let wrong = || format!("nvrtc: error: invalid value for {option}\n");
         match name {
             "--gpu-architecture" | "-arch" => {
                 (read.architecture, read.is_real) = architecture(&follows().ok_or_else(wrong)?).ok_or_else(wrong)?;
             }
+            // What is linked later, and what is for OptiX, is neither PTX nor a cubin.
+            "-dlto" | "--dlink-time-opt" | "-optix-ir" | "--optix-ir" => read.has_code = false,
             "--include-path" | "-I" => read.include_paths.push(follows().ok_or_else(wrong)?),
             "--define-macro" | "-D" => define(&follows().ok_or_else(wrong)?, &mut read.macros),
             _ if name.starts_with("-D") => define(&name[2..], &mut read.macros),

@@ -110,7 +110,7 @@ compiler_functions! {
         with(program, |program| write(place, ptx(program)?))
     }
 
-    // Of a virtual architecture there is no cubin: its size is 0. Of a real one it is the PTX, the end of the text included.
+    // Of a virtual architecture, and of what is to be linked later, there is no cubin: its size is 0. Else it is the PTX, the end of the text included.
     nvrtcGetCUBINSize(program: u64, len_bytes: *mut usize) {
         with(program, |program| set(len_bytes, cubin(program)?.map_or(0, |cubin| cubin.len() + 1)))
     }

@@ -9,6 +9,8 @@
 //! each name expression that asks for one. It knows scalars, pointers, `resident::ViewN<..>`, and structs, typedefs and aliases of the source made of those.
 //! Conditions (`#if`) are not looked at: all branches count.
 //!
+//! Of a virtual architecture there is no cubin; with `-dlto` and `--optix-ir` there is nothing that a driver loads, as with NVRTC.
+//!
 //! What it refuses: a line `#error ...`, a line `not C`, an include that is not found, a parameter of an unknown type, an unknown option or architecture.
 
 mod client;

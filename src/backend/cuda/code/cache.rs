@@ -17,7 +17,7 @@ use super::compile::Compiled;
 const VARIABLE: &str = "RESIDENT_CACHE";
 
 /// What every file starts with. Changes when the format does.
-const MAGIC: &[u8; 16] = b"resident-code-1\n";
+const MAGIC: &[u8; 16] = b"resident-code-2\n";
 
 /// Bytes of a length or a checksum.
 const NUMBER_BYTES: usize = 8;
@@ -137,11 +137,11 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Magic; length and bytes of the key, the code, the lowered name and the declarations; the checksum of all that.
+/// Magic; length and bytes of the key, the machine code, the PTX and the lowered name; the checksum of all that.
 fn encode(key: &[u8], compiled: &Compiled) -> Vec<u8> {
     let name = compiled.lowered_name.as_deref().unwrap_or_default();
     let mut file = MAGIC.to_vec();
-    for part in [key, &compiled.image, name.as_bytes(), compiled.declarations.as_bytes()] {
+    for part in [key, &compiled.cubin, &compiled.ptx, name.as_bytes()] {
         file.extend_from_slice(&(part.len() as u64).to_le_bytes());
         file.extend_from_slice(part);
     }
@@ -163,16 +163,12 @@ fn decode(file: &[u8], key: &[u8]) -> Option<Compiled> {
         rest = behind;
         Some(part)
     };
-    let (found_key, image, name, declarations) = (next()?, next()?, next()?, next()?);
-    if found_key != key || !rest.is_empty() {
+    let (found_key, cubin, ptx, name) = (next()?, next()?, next()?, next()?);
+    if found_key != key || !rest.is_empty() || cubin.is_empty() && ptx.is_empty() {
         return None;
     }
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-    Some(Compiled {
-        image: image.to_vec(),
-        lowered_name: Some(text(name)?).filter(|name| !name.is_empty()),
-        declarations: text(declarations)?,
-    })
+    let name = String::from_utf8(name.to_vec()).ok()?;
+    Some(Compiled { cubin: cubin.to_vec(), ptx: ptx.to_vec(), lowered_name: Some(name).filter(|name| !name.is_empty()) })
 }
 
 #[cfg(test)]
@@ -183,8 +179,8 @@ mod tests {
 
     use super::{Compiled, Disk, chosen, decode, encode, file_name};
 
-    fn compiled(image: &[u8]) -> Compiled {
-        Compiled { image: image.to_vec(), lowered_name: Some("_Z1fv".into()), declarations: ".entry _Z1fv()\n".into() }
+    fn compiled(cubin: &[u8]) -> Compiled {
+        Compiled { cubin: cubin.to_vec(), ptx: b".entry _Z1fv()\n".to_vec(), lowered_name: Some("_Z1fv".into()) }
     }
 
     /// A folder of one test's own, removed afterwards.
@@ -220,7 +216,7 @@ mod tests {
         assert_eq!(disk.get(b"key"), Some(compiled(b"second")));
         assert_eq!(disk.get(b"other"), None);
         assert_eq!(Disk::off().get(b"key"), None);
-        let no_name = Compiled { lowered_name: None, declarations: String::new(), image: Vec::new() };
+        let no_name = Compiled { lowered_name: None, cubin: Vec::new(), ptx: b"text".to_vec() };
         disk.put(b"", &no_name);
         assert_eq!(disk.get(b""), Some(no_name));
     }

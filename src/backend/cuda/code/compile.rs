@@ -1,29 +1,44 @@
-//! CUDA C to machine code, by NVRTC.
+//! CUDA C to machine code and PTX, by NVRTC.
 
 use std::ffi::c_int;
 
 use super::compilation::{Compilation, c_string};
 use super::nvrtc::Nvrtc;
-use super::ptx;
+use super::{options, ptx};
 
-/// What came out: code for the driver, and what is known of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What came out: code for the driver, and what is known of it. There is machine code or PTX, or both.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Compiled {
-    /// A cubin, or PTX text.
-    pub(super) image: Vec<u8>,
+    /// Machine code for one architecture. Empty where there is none.
+    pub(super) cubin: Vec<u8>,
+    /// A text that the driver compiles for its device. Empty where there is none.
+    pub(super) ptx: Vec<u8>,
     /// Under which name the code has the function that a name expression stands for.
     pub(super) lowered_name: Option<String>,
-    /// The heads of all kernels, as PTX declares them.
-    pub(super) declarations: String,
 }
 
-/// What is compiled, whatever it is compiled for.
+impl Compiled {
+    /// What the driver may be given, the best first, and what that is.
+    pub(super) fn images(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        [("machine code", &*self.cubin), ("PTX", &*self.ptx)].into_iter().filter(|(_, image)| !image.is_empty())
+    }
+
+    /// The heads of all kernels, as PTX declares them.
+    pub(super) fn declarations(&self) -> String {
+        ptx::declarations(&String::from_utf8_lossy(&self.ptx))
+    }
+}
+
+/// What is compiled, and for what.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Unit {
     pub(super) text: String,
     /// What the log calls it.
     pub(super) file: String,
+    /// With one that says what to compile for.
     pub(super) options: Vec<String>,
+    /// What that one says.
+    pub(super) target: String,
     /// Of the function to run, where it is no `extern "C"` one: `scale<float>`.
     pub(super) expression: Option<String>,
 }
@@ -99,23 +114,30 @@ impl Compiler {
     }
 
     /// Compiles; or says what is wrong, as the compiler's log does.
-    pub(super) fn compile(self, unit: &Unit, target: Target) -> Result<Compiled, String> {
+    pub(super) fn compile(self, unit: &Unit) -> Result<Compiled, String> {
         let compilation = Compilation::new(self.nvrtc, &unit.text, &unit.file)?;
         let expression = unit.expression.as_deref().map(c_string).transpose()?;
         if let Some(expression) = &expression {
             compilation.add(expression)?;
         }
-        let options: Vec<String> = unit.options.iter().cloned().chain([format!("--gpu-architecture={}", target.name())]).collect();
-        let refused = |log| format!("NVRTC {} for {} refuses the source, correct it:\n{log}", self.version(), target.name());
-        compilation.run(&options).map_err(refused)?;
-        let ptx = compilation.ptx()?;
-        let declarations = ptx::declarations(&String::from_utf8_lossy(&ptx));
-        let image = match target {
-            Target::Machine(_) => compilation.cubin()?,
-            Target::Virtual(_) => ptx,
-        };
+        let refused = |log| format!("NVRTC {} for {} refuses the source, correct it:\n{log}", self.version(), unit.target);
+        compilation.run(&unit.options).map_err(refused)?;
+        let (cubin, ptx) = (compilation.cubin()?, compilation.ptx()?);
+        if cubin.is_empty() && ptx.is_empty() {
+            return Err(self.nothing_made(unit));
+        }
         let lowered_name = expression.map(|expression| compilation.lowered_name(&expression)).transpose()?;
-        Ok(Compiled { image, lowered_name, declarations })
+        Ok(Compiled { cubin, ptx, lowered_name })
+    }
+
+    /// A compilation that went well, and left nothing for the driver.
+    #[cold]
+    fn nothing_made(self, unit: &Unit) -> String {
+        let what = format!("NVRTC {} for {} made neither machine code nor PTX", self.version(), unit.target);
+        match options::without_code(&unit.options) {
+            Some(option) => format!("{what}, since the option `{option}` asks for something else, which no driver loads; leave it out"),
+            None => format!("{what} with the options {}; leave out the one that asks for something else", unit.options.join(" ")),
+        }
     }
 }
 

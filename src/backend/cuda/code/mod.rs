@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `programs`, `once` | from a program to a loaded kernel, each step once for all who need it |
-//! | `source`, `prelude` | CUDA C with its options; what stands before it |
+//! | `source`, `options`, `prelude` | CUDA C; its options; what stands before it |
 //! | `compile`, `compilation`, `nvrtc` | what comes of it; one run of NVRTC; its functions |
 //! | `cache` | what earlier runs compiled |
 //! | `image`, `module`, `function` | machine code of a user's; loaded code; one function of it |
@@ -20,6 +20,7 @@ mod limits;
 mod module;
 mod nvrtc;
 mod once;
+mod options;
 mod prelude;
 mod programs;
 mod ptx;

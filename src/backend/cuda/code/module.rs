@@ -9,6 +9,7 @@ use cudarc::driver::sys::{self, CUjit_option, CUmodule, CUresult};
 use super::compile::Compiled;
 use super::function::Function;
 use super::once::OncePerKey;
+use super::ptx;
 use crate::backend::cuda::call::{check, version_text};
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, BackendErrorKind, LoadError};
@@ -36,20 +37,48 @@ unsafe impl Send for Module {}
 // SAFETY: as for `Send`; nothing in it changes but the table of functions, which has a lock.
 unsafe impl Sync for Module {}
 
-/// What the driver did not take.
+/// One image that the driver did not take.
 struct Refused {
+    /// `machine code`, or what.
+    kind: &'static str,
     refusal: BackendError,
     /// What the driver's own compiler said, if anything.
     log: String,
 }
 
 impl Module {
-    /// Loads a cubin, a fatbin or PTX. The context is current. `maker` says who made it, for the error.
+    /// Loads machine code; PTX where there is none, or where the driver does not take it for what it is: another architecture's, or a newer compiler's.
+    /// The context is current. `maker` says who made it, for the error.
     pub(super) fn load(context: &Arc<Context>, code: &Compiled, maker: &str) -> Result<Self, LoadError> {
-        let handle = load_into(&code.image).map_err(|(refusal, log)| not_loaded(context, maker, &Refused { refusal, log }))?;
-        let (lowered_name, declarations) = (code.lowered_name.clone(), code.declarations.clone());
-        let maker = maker.to_owned();
-        Ok(Self { handle, context: Arc::clone(context), maker, functions: OncePerKey::new(), lowered_name, declarations })
+        let mut refused: Vec<Refused> = Vec::new();
+        for (kind, image) in code.images() {
+            match Self::load_image(context, code, maker, image) {
+                Ok(module) => return Ok(module),
+                Err((refusal, log)) => refused.push(Refused { kind, refusal, log }),
+            }
+            if !refused.iter().all(|refused| has_code(&refused.refusal, is_about_kind)) {
+                break;
+            }
+        }
+        Err(not_loaded(context, maker, &refused))
+    }
+
+    fn load_image(context: &Arc<Context>, code: &Compiled, maker: &str, image: &[u8]) -> Result<Self, (BackendError, String)> {
+        let module = Self {
+            handle: load_into(image)?,
+            context: Arc::clone(context),
+            maker: maker.to_owned(),
+            functions: OncePerKey::new(),
+            lowered_name: code.lowered_name.clone(),
+            declarations: code.declarations(),
+        };
+        // A driver that loads code when it is first needed says only now what it thinks of it. Where there is other code to be had, that must be known.
+        if code.images().count() > 1
+            && let Some(entry) = ptx::entries(&module.declarations).first()
+        {
+            module.function(entry.name).map_err(|refusal| (refusal, String::new()))?;
+        }
+        Ok(module)
     }
 
     /// A function by the name that the code has for it. None if there is none. The context is current.
@@ -81,7 +110,7 @@ impl Module {
     /// call is.
     #[cold]
     pub(super) fn fault(&self, refusal: BackendError) -> LoadError {
-        not_loaded(&self.context, &self.maker, &Refused { refusal, log: String::new() })
+        not_loaded(&self.context, &self.maker, &[Refused { kind: "a function", refusal, log: String::new() }])
     }
 }
 
@@ -102,31 +131,52 @@ fn load_into(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     })
 }
 
-/// The code is at fault, or the call.
+/// The code is at fault, or the call that was refused last.
 #[cold]
-fn not_loaded(context: &Context, maker: &str, Refused { refusal, log }: &Refused) -> LoadError {
-    if !matches!(refusal.kind, BackendErrorKind::Driver { code } if is_about_code(code)) {
-        return LoadError::Refused(context.note::<()>(Err(refusal.clone())).err().unwrap_or_else(|| refusal.clone()));
+fn not_loaded(context: &Context, maker: &str, refused: &[Refused]) -> LoadError {
+    match refused.last() {
+        Some(last) if !has_code(&last.refusal, is_about_code) => {
+            let refusal = last.refusal.clone();
+            LoadError::Refused(context.note::<()>(Err(refusal.clone())).err().unwrap_or(refusal))
+        }
+        _ => LoadError::Program(told(context, maker, refused)),
     }
+}
+
+/// All that was tried, why each was refused, and what to do.
+fn told(context: &Context, maker: &str, refused: &[Refused]) -> String {
     let (major, minor) = context.capability();
     let driver = version_text(context.driver_version());
-    let says = if log.is_empty() { String::new() } else { format!("\n{log}") };
-    LoadError::Program(format!(
-        "the driver (CUDA {driver}) cannot load {maker} on sm_{major}{minor}: {}; make it for this architecture, with tools no newer than the driver{says}",
-        refusal.detail
-    ))
+    let why: Vec<String> = refused.iter().map(|refused| format!("{}: {}", refused.kind, refused.refusal.detail)).collect();
+    let logs: String = refused.iter().filter(|refused| !refused.log.is_empty()).map(|refused| format!("\n{}", refused.log)).collect();
+    format!(
+        "the driver (CUDA {driver}) cannot load {maker} on sm_{major}{minor} ({}); make it for this architecture, with tools no newer than the driver \
+         (`RESIDENT_NVRTC` names the NVRTC that compiles CUDA C){logs}",
+        why.join("; ")
+    )
+}
+
+/// Whether a refusal is the driver's, with such a code.
+fn has_code(refusal: &BackendError, is_such: fn(i64) -> bool) -> bool {
+    matches!(refusal.kind, BackendErrorKind::Driver { code } if is_such(code))
 }
 
 const INVALID_IMAGE: i64 = 200;
 const NO_BINARY_FOR_GPU: i64 = 209;
 const INVALID_PTX: i64 = 218;
 const JIT_COMPILER_NOT_FOUND: i64 = 221;
+const UNSUPPORTED_PTX_VERSION: i64 = 222;
 const UNSUPPORTED_DEVICE_SIDE_SYNC: i64 = 223;
 const INVALID_SOURCE: i64 = 300;
 const SHARED_OBJECT_INIT_FAILED: i64 = 303;
 
+/// The driver cannot use code of this kind: it is another architecture's, of another format, or of tools that are newer than it.
+fn is_about_kind(code: i64) -> bool {
+    matches!(code, INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION)
+}
+
 fn is_about_code(code: i64) -> bool {
-    matches!(code, INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX)
-        || (JIT_COMPILER_NOT_FOUND..=UNSUPPORTED_DEVICE_SIDE_SYNC).contains(&code)
+    is_about_kind(code)
+        || matches!(code, JIT_COMPILER_NOT_FOUND | UNSUPPORTED_DEVICE_SIDE_SYNC)
         || (INVALID_SOURCE..=SHARED_OBJECT_INIT_FAILED).contains(&code)
 }

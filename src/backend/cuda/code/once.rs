@@ -28,6 +28,17 @@ impl<K: Eq + Hash, V> OncePerKey<K, V> {
             None => Ok(Arc::clone(value.insert(Arc::new(make()?)))),
         }
     }
+
+    /// Another value in the place of one that turned out to be of no use, unless somebody has put another there already; the one that holds then.
+    pub(super) fn replace<E>(&self, key: K, useless: &Arc<V>, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
+        crate::sync::assert_none_held();
+        let slot = Arc::clone(lock(&self.slots).get_or_insert_default().entry(key).or_default());
+        let mut value = lock(&slot);
+        match &*value {
+            Some(other) if !Arc::ptr_eq(other, useless) => Ok(Arc::clone(other)),
+            _ => Ok(Arc::clone(value.insert(Arc::new(make()?)))),
+        }
+    }
 }
 
 impl<K: Eq + Hash, V> Default for OncePerKey<K, V> {
@@ -76,6 +87,16 @@ mod tests {
         assert_eq!(table.get_or_make(1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
         assert_eq!(table.get_or_make(1, || Ok::<_, &str>(8)).as_deref(), Ok(&7), "it is there");
         assert_eq!(table.get_or_make(2, || Ok::<_, &str>(9)).as_deref(), Ok(&9), "under another key");
+    }
+
+    #[test]
+    fn what_is_of_no_use_is_replaced_once() {
+        let table = OncePerKey::new();
+        let first = table.get_or_make(1, || Ok::<u8, &str>(7)).expect("made");
+        assert_eq!(table.replace(1, &first, || Err("no")), Err("no"));
+        assert_eq!(table.replace(1, &first, || Ok::<u8, &str>(8)).as_deref(), Ok(&8));
+        assert_eq!(table.replace(1, &first, || Ok::<u8, &str>(9)).as_deref(), Ok(&8), "somebody was faster");
+        assert_eq!(table.get_or_make(1, || Ok::<u8, &str>(9)).as_deref(), Ok(&8));
     }
 
     #[test]

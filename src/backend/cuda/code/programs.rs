@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::cache::Disk;
-use super::compile::{Compiled, Compiler, Target};
+use super::compile::{Compiled, Compiler};
 use super::function::Function;
 use super::kernel::CudaKernel;
 use super::limits::Limits;
@@ -18,7 +18,15 @@ use crate::backend::prototype::is_identifier;
 use crate::backend::{BackendError, CudaSource, LoadError, Loaded, Program};
 
 /// Compiled code of this process, for all devices.
-static COMPILED: OncePerKey<Vec<u8>, Compiled> = OncePerKey::new();
+static COMPILED: OncePerKey<Vec<u8>, Made> = OncePerKey::new();
+
+/// What was compiled.
+#[derive(Debug)]
+struct Made {
+    code: Compiled,
+    /// By an earlier run.
+    was_kept: bool,
+}
 
 /// One device's modules: one for each source, and one more for each name expression. They stay for the device's life.
 #[derive(Debug)]
@@ -62,17 +70,23 @@ impl Programs {
     }
 
     /// What the driver gets as it is: PTX or machine code.
-    fn given(&self, context: &Arc<Context>, code: &[u8], maker: &str, declarations: String) -> Result<Arc<Module>, LoadError> {
-        let key = [b"given", code].concat();
-        let code = Compiled { image: code.to_vec(), lowered_name: None, declarations };
+    fn given(&self, context: &Arc<Context>, code: Compiled, maker: &str) -> Result<Arc<Module>, LoadError> {
+        let key = [b"given", &*code.cubin, &*code.ptx].concat();
         self.modules.get_or_make(key, || Module::load(context, &code, maker))
     }
 
-    /// What NVRTC compiles.
+    /// What NVRTC compiles. What an earlier run compiled, and the driver does not take, is compiled anew.
     fn compiled(&self, context: &Arc<Context>, source: &Source<'_>) -> Result<Arc<Module>, LoadError> {
         self.modules.get_or_make(source.key(""), || {
-            let (compiled, maker) = compiled(source, context, &self.disk).map_err(LoadError::Program)?;
-            Module::load(context, &compiled, &maker)
+            let recipe = Recipe::new(context, source).map_err(LoadError::Program)?;
+            let made = recipe.made(&self.disk).map_err(LoadError::Program)?;
+            match Module::load(context, &made.code, &recipe.maker()) {
+                Err(LoadError::Program(_)) if made.was_kept => {
+                    let anew = recipe.made_anew(&made, &self.disk).map_err(LoadError::Program)?;
+                    Module::load(context, &anew.code, &recipe.maker())
+                }
+                outcome => outcome,
+            }
         })
     }
 }
@@ -102,10 +116,10 @@ fn find(context: &Arc<Context>, programs: &Programs, program: &Program) -> Resul
         CudaCode::Ptx(text) if text.is_empty() => {
             return Err(LoadError::Program("this PTX is an empty text; give what a compiler wrote".to_owned()));
         }
-        CudaCode::Ptx(text) => programs.given(context, text.as_bytes(), "this PTX", ptx::declarations(text))?,
+        CudaCode::Ptx(text) => programs.given(context, Compiled { ptx: text.as_bytes().to_vec(), ..Compiled::default() }, "this PTX")?,
         CudaCode::Cubin(code) => {
             image::check(code).map_err(LoadError::Program)?;
-            programs.given(context, code, "this machine code", String::new())?
+            programs.given(context, Compiled { cubin: code.to_vec(), ..Compiled::default() }, "this machine code")?
         }
         CudaCode::C(text) => return find_in_c(context, programs, program, entry, text, None),
         CudaCode::File(path) => {
@@ -164,23 +178,50 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|fault| format!("the file {} cannot be read: {fault}", path.display()))
 }
 
-/// Compiled now, earlier in this process, or by an earlier run; and who did it, for messages.
-fn compiled(source: &Source<'_>, context: &Context, disk: &Disk) -> Result<(Arc<Compiled>, String), String> {
-    let compiler = Compiler::find(context.driver_version())?;
-    let target = compiler.target(context.capability())?;
-    let maker = format!("what NVRTC {} made for {}", compiler.version(), target.name());
-    let key = source.key(&format!("{} by {}", target.name(), compiler.version()));
-    let compiled = COMPILED.get_or_make(key.clone(), || {
-        let kept = if source.is_self_contained { disk.get(&key) } else { None };
-        kept.map_or_else(|| compile_and_keep(compiler, source, target, &key, disk), Ok)
-    })?;
-    Ok((compiled, maker))
+/// How a source is compiled for a device.
+struct Recipe<'a> {
+    source: &'a Source<'a>,
+    compiler: Compiler,
+    /// The source's own architecture, else the best for the device.
+    target: String,
+    /// Of what comes out.
+    key: Vec<u8>,
 }
 
-fn compile_and_keep(compiler: Compiler, source: &Source<'_>, target: Target, key: &[u8], disk: &Disk) -> Result<Compiled, String> {
-    let compiled = compiler.compile(&source.unit(), target)?;
-    if source.is_self_contained {
-        disk.put(key, &compiled);
+impl<'a> Recipe<'a> {
+    fn new(context: &Context, source: &'a Source<'a>) -> Result<Self, String> {
+        let compiler = Compiler::find(context.driver_version())?;
+        let target = match source.architecture() {
+            Some(own) => own.to_owned(),
+            None => compiler.target(context.capability())?.name(),
+        };
+        let key = source.key(&format!("{target} by {}", compiler.version()));
+        Ok(Self { source, compiler, target, key })
     }
-    Ok(compiled)
+
+    /// For messages.
+    fn maker(&self) -> String {
+        format!("what NVRTC {} made for {}", self.compiler.version(), self.target)
+    }
+
+    /// Compiled now, earlier in this process, or by an earlier run.
+    fn made(&self, disk: &Disk) -> Result<Arc<Made>, String> {
+        COMPILED.get_or_make(self.key.clone(), || {
+            let kept = if self.source.is_self_contained { disk.get(&self.key) } else { None };
+            kept.map_or_else(|| self.make(disk), |code| Ok(Made { code, was_kept: true }))
+        })
+    }
+
+    /// Compiled now, in the place of what an earlier run left.
+    fn made_anew(&self, useless: &Arc<Made>, disk: &Disk) -> Result<Arc<Made>, String> {
+        COMPILED.replace(self.key.clone(), useless, || self.make(disk))
+    }
+
+    fn make(&self, disk: &Disk) -> Result<Made, String> {
+        let code = self.compiler.compile(&self.source.unit(&self.target))?;
+        if self.source.is_self_contained {
+            disk.put(&self.key, &code);
+        }
+        Ok(Made { code, was_kept: false })
+    }
 }

@@ -24,7 +24,7 @@ fn program(kernel: &str, source: CudaSource, parameters: &[ParameterLayout]) -> 
 
 fn compile(compiler: Compiler, program: &Program, text: &str, expression: Option<&str>) -> Result<Compiled, String> {
     let source = Source::new(program, text, None, expression).expect("well formed");
-    compiler.compile(&source.unit(), Target::Machine(90))
+    compiler.compile(&source.unit(source.architecture().unwrap_or("sm_90")))
 }
 
 const VIEWS: &str = r#"
@@ -47,9 +47,10 @@ fn views() -> Vec<ParameterLayout> {
 fn machine_code_and_the_sizes_of_its_parameters_come_out() {
     let Some(compiler) = compiler() else { return };
     let compiled = compile(compiler, &program("views", VIEWS.into(), &views()), VIEWS, None).expect("it is right");
-    image::check(&compiled.image).expect("a whole cubin");
-    assert!(image::check(&compiled.image[..compiled.image.len() - 1]).is_err(), "and no byte more than it");
-    let entries = ptx::entries(&compiled.declarations);
+    image::check(&compiled.cubin).expect("a whole cubin");
+    assert!(image::check(&compiled.cubin[..compiled.cubin.len() - 1]).is_err(), "and no byte more than it");
+    let declarations = compiled.declarations();
+    let entries = ptx::entries(&declarations);
     let [entry] = &entries[..] else { panic!("{entries:?}") };
     assert_eq!(*fitted("views", &views(), entry.parameters_bytes.as_deref()).expect("they fit"), *views());
     let other = fitted("views", &views()[1..], entry.parameters_bytes.as_deref()).expect_err("one is missing");
@@ -73,8 +74,9 @@ fn a_name_expression_has_a_name_in_the_code() {
     let program = program("scale", text.into(), &[]);
     for (expression, sizes) in [("scale<float>", vec![4, 8]), ("scale<double>", vec![8, 8]), ("plain", vec![4])] {
         let compiled = compile(compiler, &program, text, Some(expression)).expect("it is right");
+        let declarations = compiled.declarations();
         let name = compiled.lowered_name.expect("it was asked for");
-        let entry = ptx::entries(&compiled.declarations).into_iter().find(|entry| entry.name == name);
+        let entry = ptx::entries(&declarations).into_iter().find(|entry| entry.name == name);
         assert_eq!(entry.and_then(|entry| entry.parameters_bytes), Some(sizes), "{expression}");
     }
     let log = compile(compiler, &program, text, Some("nothing")).expect_err("there is no such function");
@@ -100,9 +102,38 @@ fn an_architecture_that_nobody_knows_gets_text_for_the_newest_known() {
     let target = compiler.target((99, 9)).expect("there is an older one");
     assert_eq!(target, Target::Virtual(compiler.supported().expect("it can tell").into_iter().max().expect("some")));
     let program = program("views", VIEWS.into(), &views());
-    let unit = Source::new(&program, VIEWS, None, None).expect("well formed").unit();
-    let compiled = compiler.compile(&unit, target).expect("it is right");
-    assert!(String::from_utf8(compiled.image).expect("text").contains(&format!(".target {}", target.name().replace("compute", "sm"))));
+    let unit = Source::new(&program, VIEWS, None, None).expect("well formed").unit(&target.name());
+    let compiled = compiler.compile(&unit).expect("it is right");
+    assert!(compiled.cubin.is_empty(), "there is machine code for real architectures alone");
+    assert!(String::from_utf8(compiled.ptx).expect("text").contains(&format!(".target {}", target.name().replace("compute", "sm"))));
+}
+
+#[test]
+fn an_architecture_of_the_users_decides_what_comes_out() {
+    let Some(compiler) = compiler() else { return };
+    let text = "extern \"C\" __global__ void f(float *x) { x[0] = 1; }";
+    let cases: [(&[&str], bool, &str); 5] = [
+        (&["-arch=compute_90"], false, ".target sm_90"),
+        (&["-arch", "compute_80"], false, ".target sm_80"),
+        (&["--gpu-architecture", "sm_80"], true, ".target sm_80"),
+        (&[" --gpu-architecture=sm_90a "], true, ".target sm_90a"),
+        (&[], true, ".target sm_90"),
+    ];
+    for (options, has_cubin, target) in cases {
+        let source = options.iter().fold(CudaSource::c(text), |source, option| source.option(*option));
+        let compiled = compile(compiler, &program("f", source, &[]), text, None).expect("it is right");
+        assert_eq!(!compiled.cubin.is_empty(), has_cubin, "{options:?}");
+        assert!(String::from_utf8(compiled.ptx).expect("text").lines().any(|line| line == target), "{options:?}");
+    }
+}
+
+#[test]
+fn options_that_leave_no_code_are_named() {
+    let Some(compiler) = compiler() else { return };
+    for option in ["-dlto", "--dlink-time-opt", "-optix-ir"] {
+        let log = compile(compiler, &program("f", CudaSource::c("").option(option), &[]), "", None).expect_err("nothing for a driver");
+        assert!(log.contains(&format!("the option `{option}`")) && log.contains("leave it out"), "{log}");
+    }
 }
 
 #[test]

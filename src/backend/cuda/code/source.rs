@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::compile::Unit;
-use super::prelude;
+use super::{options, prelude};
 use crate::backend::Program;
 use crate::backend::prototype::identifier;
 
@@ -53,10 +53,19 @@ impl<'a> Source<'a> {
         key
     }
 
-    pub(super) fn unit(&self) -> Unit {
+    /// What the options say to compile for, if they say it.
+    pub(super) fn architecture(&self) -> Option<&str> {
+        options::architecture(&self.options)
+    }
+
+    /// To be compiled for a target, which is that of the options where they have one.
+    pub(super) fn unit(&self, target: &str) -> Unit {
         let text = if self.has_prelude { prelude::before(self.text, &self.file) } else { self.text.to_owned() };
         let expression = self.expression.map(str::to_owned);
-        Unit { text, file: self.file.clone(), options: self.options.clone(), expression }
+        // Of two, NVRTC would take the last.
+        let architecture = self.architecture().is_none().then(|| format!("--gpu-architecture={target}"));
+        let options = self.options.iter().cloned().chain(architecture).collect();
+        Unit { text, file: self.file.clone(), options, target: target.to_owned(), expression }
     }
 }
 
@@ -107,11 +116,21 @@ mod tests {
     fn options_reach_the_compiler_in_its_words() {
         let source = CudaSource::file("kernels/all.cu").define("N", 3).option("--use_fast_math").include("/opt/headers");
         let program = program("first", source);
-        let unit = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None).expect("well formed").unit();
-        assert_eq!(unit.options, ["--define-macro=N=3", "--use_fast_math", "--include-path=/opt/headers", "--include-path=kernels"]);
+        let unit = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None).expect("well formed").unit("sm_90");
+        let own = ["--define-macro=N=3", "--use_fast_math", "--include-path=/opt/headers", "--include-path=kernels"];
+        assert_eq!(unit.options, [&own[..], &["--gpu-architecture=sm_90"]].concat());
         assert_eq!((&*unit.text, &*unit.file), ("x", "kernels/all.cu"));
-        let alone = Source::new(&program, "x", Some(Path::new("all.cu")), None).expect("well formed").unit();
-        assert_eq!(alone.options.last().map(String::as_str), Some("--include-path=."), "the folder of a file without one");
+        let alone = Source::new(&program, "x", Some(Path::new("all.cu")), None).expect("well formed").unit("sm_90");
+        assert_eq!(alone.options[alone.options.len() - 2], "--include-path=.", "the folder of a file without one");
+    }
+
+    #[test]
+    fn an_architecture_of_the_users_gets_none_of_ours_beside_it() {
+        let program = program("f", CudaSource::c("x").option("-arch").option("compute_80"));
+        let source = Source::new(&program, "x", None, None).expect("well formed");
+        assert_eq!(source.architecture(), Some("compute_80"));
+        let unit = source.unit("compute_80");
+        assert_eq!((unit.options, &*unit.target), (vec!["-arch".to_owned(), "compute_80".to_owned()], "compute_80"));
     }
 
     #[test]

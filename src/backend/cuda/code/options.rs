@@ -1,0 +1,63 @@
+//! Options of a user's that decide what comes out of NVRTC. It takes each as a word of its own or behind `=`, and with spaces around.
+
+/// The spellings of the option that says what to compile for.
+const ARCHITECTURE: [&str; 2] = ["-arch", "--gpu-architecture"];
+
+/// Options with which nothing comes out that a driver could load: code to be linked later, code for OptiX.
+const NO_CODE: [&str; 4] = ["-dlto", "--dlink-time-opt", "-optix-ir", "--optix-ir"];
+
+/// What they say to compile for, if they say it: the last one holds.
+pub(super) fn architecture(options: &[String]) -> Option<&str> {
+    let place = options.iter().rposition(|option| ARCHITECTURE.contains(&name(option)))?;
+    let value = match options[place].split_once('=') {
+        Some((_, value)) => value,
+        // Without a value it is for the compiler to complain.
+        None => options.get(place + 1).map_or("", String::as_str),
+    };
+    Some(value.trim())
+}
+
+/// The first one with which no code comes out.
+pub(super) fn without_code(options: &[String]) -> Option<&str> {
+    options.iter().map(|option| option.trim()).find(|option| NO_CODE.contains(&name(option)))
+}
+
+/// An option without its value.
+fn name(option: &str) -> &str {
+    option.split_once('=').map_or(option, |(name, _)| name).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{architecture, without_code};
+
+    fn options(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_architecture_is_recognised_in_all_spellings() {
+        let cases: [(&[&str], _); 9] = [
+            (&["-arch=compute_90"], Some("compute_90")),
+            (&["--gpu-architecture=sm_90a"], Some("sm_90a")),
+            (&["-arch", "sm_80"], Some("sm_80")),
+            (&["--fmad=false", "--gpu-architecture", "compute_80", "-G"], Some("compute_80")),
+            (&[" -arch=sm_90 "], Some("sm_90")),
+            (&["-arch=sm_90", "-arch", "sm_80"], Some("sm_80")),
+            (&["-arch"], Some("")),
+            (&["--use_fast_math", "--define-macro=X=-arch", "--define-macro=arch=9", "-architect=x"], None),
+            (&[], None),
+        ];
+        for (words, expected) in cases {
+            assert_eq!(architecture(&options(words)), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn options_that_leave_no_code_are_recognised() {
+        for option in ["-dlto", "--dlink-time-opt", " --optix-ir", "-optix-ir"] {
+            assert_eq!(without_code(&options(&["-G", option])), Some(option.trim()));
+        }
+        assert_eq!(without_code(&options(&["--gen-opt-lto", "-arch=compute_90", "--define-macro=X=-dlto"])), None);
+    }
+}
