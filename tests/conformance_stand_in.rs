@@ -18,9 +18,13 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// What the machine is like: see `on_a_poorer_machine`.
 const POORER: &str = "RESIDENT_TEST_POORER";
 
+fn is_poorer() -> bool {
+    std::env::var_os(POORER).is_some()
+}
+
 fn settings() -> Settings {
     let rich = Settings::new().devices(2);
-    if std::env::var_os(POORER).is_none() {
+    if !is_poorer() {
         return rich;
     }
     rich.without_pools().peers(false).max_pitch(1000).driver_version(11_040).compute_capability(5, 0)
@@ -64,7 +68,8 @@ fn what_lies_between_comes_along_where_nobody_else_is_at_it() {
         downloads();
         let at_work = left.gpu_mut_on(&lab.new_stream()?)?;
         assert_eq!(*right.host()?, contents.slice(s![.., 20..]));
-        assert!(downloads() > 1);
+        let largest = driver::take_calls().iter().map(|call| call.len_bytes).max();
+        assert!(largest <= Some(40 * 20 * 4), "{largest:?} bytes in one copy: more than the half has");
         drop(at_work);
         drop(array);
         forget_calls(lab)
@@ -77,6 +82,35 @@ fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     lab.device().trim()?;
     driver::take_calls();
     Ok(())
+}
+
+/// One call for all of them, both ways, where the driver is new enough; a call each where it is not.
+#[test]
+fn many_small_boxes_go_in_one_call() {
+    run(|lab| {
+        let mut array = SmartArray::from(Array2::<u32>::zeros((300, 2000)));
+        drop(array.gpu_mut_on(&lab.stream())?);
+        let places: Vec<(usize, usize)> = (0..30).map(|turn| (turn * 10, (turn * 61) % 1900)).collect();
+        let boxes = |array: &SmartArray<u32, _>| {
+            places.iter().try_for_each(|(row, column)| array.slice(s![*row, *column..*column + 4]).host().map(drop))
+        };
+        boxes(&array)?;
+        places.iter().try_for_each(|(row, column)| {
+            array.slice_mut(s![*row, *column..*column + 4]).into_host_mut()?.fill(7);
+            Ok(())
+        })?;
+        let copies = |calls: &[driver::Call]| calls.iter().filter(|call| call.name.starts_with("cuMemcpy") && call.code == 0).count();
+        driver::take_calls();
+        drop(array.gpu_on(&lab.stream())?);
+        let up = copies(&driver::take_calls());
+        assert_eq!(up, if is_poorer() { 30 } else { 1 }, "copies up");
+        let expected = |(row, column): (usize, usize)| {
+            if places.iter().any(|(x, y)| row == *x && (*y..*y + 4).contains(&column)) { 7 } else { 0 }
+        };
+        assert_eq!(*array.host()?, Array2::from_shape_fn((300, 2000), expected));
+        drop(array);
+        forget_calls(lab)
+    });
 }
 
 /// The pool keeps what is freed, and giving it back to the system would not help: waiting for the device and trimming at each allocation would cost all that

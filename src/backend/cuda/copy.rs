@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemorytype};
 
+use super::batch::{self, Lines};
 use super::call::{check, check_between};
 use super::shape::{self, Shape};
 use crate::backend::{BackendError, CopyPart};
@@ -11,8 +12,8 @@ use crate::backend::{BackendError, CopyPart};
 /// One end of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
-    /// The start of host memory.
-    Host(*mut u8),
+    /// The start of host memory, and whether its pages are locked.
+    Host(*mut u8, bool),
     /// A device address, and its context where that is another than the stream's.
     Device(u64, Option<sys::CUcontext>),
 }
@@ -25,6 +26,19 @@ pub(super) struct Target {
     pub(super) pitch_max: u64,
 }
 
+impl Target {
+    /// An end as one address, if lines from or to it may go in one call: memory of this context, or page-locked memory of the host, which the driver reads
+    /// and writes in the stream's order. It has no batches on the NULL stream.
+    fn start_for_batch(&self, end: End) -> Option<u64> {
+        match end {
+            _ if self.stream.is_null() => None,
+            End::Host(start, is_page_locked) => is_page_locked.then(|| start.expose_provenance() as u64),
+            End::Device(address, None) => Some(address),
+            End::Device(_, Some(_)) => None,
+        }
+    }
+}
+
 /// Queues the copy of all parts. The first call that is refused ends it: what was queued before stays queued.
 ///
 /// # Safety
@@ -33,16 +47,43 @@ pub(super) struct Target {
 /// * Both ends hold every run of the parts, and stay so until the copies are over.
 /// * Until then nobody writes the source's runs, and nobody else touches the destination's.
 pub(super) unsafe fn queue(target: Target, source: End, destination: End, parts: &[CopyPart]) -> Result<(), BackendError> {
+    // SAFETY: the caller's promise is handed on.
+    let lines_are_queued = unsafe { queue_lines(target, source, destination, parts) }?;
     let mut outcome = Ok(());
     for part in parts {
         shape::each(part, target.pitch_max, &mut |shape| {
-            if outcome.is_ok() {
+            if outcome.is_ok() && !(lines_are_queued && shape.is_line()) {
                 // SAFETY: a shape covers runs of its part alone (`shape`), for which the caller vouches.
                 outcome = unsafe { queue_shape(target, source, destination, shape) };
             }
         });
     }
     outcome
+}
+
+/// Queues all lines in one call, if they are many and the driver does that: whether it did.
+///
+/// # Safety
+///
+/// As [`queue`].
+unsafe fn queue_lines(target: Target, source: End, destination: End, parts: &[CopyPart]) -> Result<bool, BackendError> {
+    let (Some(from), Some(to)) = (target.start_for_batch(source), target.start_for_batch(destination)) else { return Ok(false) };
+    // A part of many rows that do not fit a plane makes many lines; what fits makes one shape.
+    if parts.len() < batch::LINES_MIN && parts.iter().all(|part| part.axes.is_empty()) {
+        return Ok(false);
+    }
+    let mut lines = Lines::default();
+    let mut count = 0;
+    for part in parts {
+        shape::each(part, target.pitch_max, &mut |shape| {
+            if shape.is_line() {
+                count += 1;
+                lines.push(from + shape.source, to + shape.destination, shape.width_bytes);
+            }
+        });
+    }
+    // SAFETY: lines are runs of the parts, for which the caller vouches.
+    if count < batch::LINES_MIN { Ok(false) } else { unsafe { lines.queue(target.stream) } }
 }
 
 /// # Safety
@@ -52,7 +93,7 @@ unsafe fn queue_shape(target: Target, source: End, destination: End, shape: Shap
     let is_between = matches!(source, End::Device(_, Some(_))) || matches!(destination, End::Device(_, Some(_)));
     match shape {
         // SAFETY: the caller's promise is handed on.
-        Shape { height: 1, depth: 1, .. } => unsafe { line(target, source, destination, shape) },
+        _ if shape.is_line() => unsafe { line(target, source, destination, shape) },
         // SAFETY: as above.
         _ if is_between => unsafe { between(target, source, destination, shape) },
         // SAFETY: as above.
@@ -68,12 +109,12 @@ unsafe fn queue_shape(target: Target, source: End, destination: End, shape: Shap
 unsafe fn line(target: Target, source: End, destination: End, shape: Shape) -> Result<(), BackendError> {
     let (len, stream) = (shape.width_bytes as usize, target.stream);
     match (source, destination) {
-        (End::Host(from), End::Device(to, _)) => {
+        (End::Host(from, _), End::Device(to, _)) => {
             let from = host(from, shape.source).cast_const();
             // SAFETY: the ends hold the runs, as the caller promises.
             check(unsafe { sys::cuMemcpyHtoDAsync_v2(to + shape.destination, from, len, stream) }, "cuMemcpyHtoDAsync")
         }
-        (End::Device(from, _), End::Host(to)) => {
+        (End::Device(from, _), End::Host(to, _)) => {
             let to = host(to, shape.destination);
             // SAFETY: as above.
             check(unsafe { sys::cuMemcpyDtoHAsync_v2(to, from + shape.source, len, stream) }, "cuMemcpyDtoHAsync")
@@ -88,7 +129,7 @@ unsafe fn line(target: Target, source: End, destination: End, shape: Shape) -> R
             let result = unsafe { sys::cuMemcpyPeerAsync(to + shape.destination, own, from + shape.source, peer, len, stream) };
             check_between(result, "cuMemcpyPeerAsync")
         }
-        (End::Host(_), End::Host(_)) => Err(super::call::invalid("copy", "both ends are on the host".to_owned())),
+        (End::Host(..), End::Host(..)) => Err(super::call::invalid("copy", "both ends are on the host".to_owned())),
     }
 }
 
@@ -204,7 +245,7 @@ struct Memory {
 impl Memory {
     fn at(end: End, offset: u64) -> Self {
         match end {
-            End::Host(start) => Self { kind: CUmemorytype::CU_MEMORYTYPE_HOST, host: host(start, offset), device: 0, context: None },
+            End::Host(start, _) => Self { kind: CUmemorytype::CU_MEMORYTYPE_HOST, host: host(start, offset), device: 0, context: None },
             End::Device(start, context) => {
                 Self { kind: CUmemorytype::CU_MEMORYTYPE_DEVICE, host: std::ptr::null_mut(), device: start + offset, context }
             }

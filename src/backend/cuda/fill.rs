@@ -166,7 +166,7 @@ unsafe fn double(target: Target, address: u64, footprint: &Footprint, seed: &See
         axes: SmallVec::new(),
     };
     // SAFETY: the seed is no longer than a run, and lives until it is laid.
-    unsafe { copy::queue(target, End::Host(seed.base()), End::Device(address, None), &[laid])? };
+    unsafe { copy::queue(target, End::Host(seed.base(), false), End::Device(address, None), &[laid])? };
     for part in doublings(footprint, seed.len_bytes() as u64) {
         // SAFETY: parts copy runs of the footprint to other runs of it, as the caller may; stream order keeps one behind the other.
         unsafe { copy::queue(target, End::Device(address, None), End::Device(address, None), &[part])? };

@@ -26,6 +26,7 @@
 //!
 //! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, registrations, programs).
 
+mod batch;
 mod call;
 mod clearing;
 mod code;

@@ -62,6 +62,10 @@ impl Shape {
         })
     }
 
+    pub(super) fn is_line(&self) -> bool {
+        self.height == 1 && self.depth == 1
+    }
+
     fn moved(self, source: u64, destination: u64) -> Self {
         Self { source: self.source + source, destination: self.destination + destination, ..self }
     }

@@ -156,7 +156,7 @@ fn bring_down(
         None => Arc::new(Plain::zeroed(len_bytes).ok_or_else(|| no_room(len_bytes))?),
     };
     // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the packed memory, which the flight keeps.
-    settled(core, unsafe { copy::queue(target, from, End::Host(packed.base()), &into) })?;
+    settled(core, unsafe { copy::queue(target, from, host_end(&*packed), &into) })?;
     Ok(After::Unpack(Landing { packed, destination: Arc::clone(host), parts: out_of }))
 }
 
@@ -176,9 +176,13 @@ fn source_end(core: &QueueCore, source: &Memory, device: Option<&dyn crate::back
 
 fn end(memory: &Memory) -> End {
     match memory {
-        Memory::Host(host) => End::Host(host.base()),
+        Memory::Host(host) => host_end(&**host),
         Memory::Device(address) => End::Device(address.0, None),
     }
+}
+
+fn host_end(host: &dyn HostMemory) -> End {
+    End::Host(host.base(), host.is_page_locked(DeviceKind::Cuda))
 }
 
 fn host_of(memory: Memory) -> Option<Arc<dyn HostMemory>> {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::driver::arguments::In;
+use crate::driver::arguments::{In, Out};
 use crate::driver::call::driver_functions;
 use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::copy::{self, End, Extent, Place, Return};
 use crate::driver::handle::{self, Handle};
+use crate::driver::kernel;
 use crate::driver::machine::settings;
 use crate::driver::stream::Stream;
 
@@ -63,6 +64,16 @@ struct Copy3 {
     depth: usize,
 }
 
+/// `CUmemcpyAttributes`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Attributes {
+    source_access_order: u32,
+    source_location: [i32; 2],
+    destination_location: [i32; 2],
+    flags: u32,
+}
+
 driver_functions! {
     cuMemcpyHtoD_v2(destination: u64, source: u64, len_bytes: usize) {
         to_device(destination, source, len_bytes, 0, Return::Done)
@@ -95,6 +106,27 @@ driver_functions! {
 
     cuMemcpyAsync(destination: u64, source: u64, len_bytes: usize, stream: Handle) {
         run(Place::of(destination), Place::of(source), len_bytes, stream, Return::Early)
+    }
+
+    // In the order of the stream alone, with one set of attributes for all, and between a device and page-locked memory or another place of it.
+    cuMemcpyBatchAsync(
+        destinations: In<u64>, sources: In<u64>, lens_bytes: In<usize>, count: usize, attributes: In<Attributes>, from: In<usize>, kinds: usize,
+        refused: Out<usize>, stream: Handle,
+    ) {
+        kernel::driver_has(12_080)?;
+        if stream == 0 || count == 0 || kinds != 1 || from.get()? != 0 || attributes.get()?.source_access_order != 1 {
+            return Err(Code::INVALID_VALUE);
+        }
+        for index in 0..count {
+            refused.set_if_wanted(index);
+            let (destination, source, len_bytes) = (destinations.nth(index)?, sources.nth(index)?, lens_bytes.nth(index)?);
+            if len_bytes == 0 {
+                return Err(Code::INVALID_VALUE);
+            }
+            run(Place::of(destination), Place::of(source), len_bytes, stream, Return::Early)?;
+        }
+        refused.set_if_wanted(usize::MAX);
+        Ok(())
     }
 
     cuMemcpyPeer(destination: u64, to: Handle, source: u64, from: Handle, len_bytes: usize) {
