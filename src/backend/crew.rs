@@ -9,7 +9,7 @@ use std::thread;
 
 use smallvec::SmallVec;
 
-use super::{CopyPart, bytes};
+use super::{CopyPart, bytes, extent};
 
 /// How many threads help whoever copies.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
@@ -148,40 +148,22 @@ fn start(helpers: usize) -> Option<&'static Crew> {
 }
 
 fn shares_max(part: &CopyPart) -> u64 {
-    super::extent::part_bytes(part) / SHARE_BYTES_MIN
+    extent::part_bytes(part) / SHARE_BYTES_MIN
 }
 
 /// The part in up to `count` disjoint ones of about the same length: by its slowest axis, or along its one run. There is one at least.
 fn shares(part: &CopyPart, count: u64) -> SmallVec<[CopyPart; 4]> {
     let count = count.min(shares_max(part)).max(1);
-    let whole = || part.axes.first().map_or(part.run_bytes, |axis| axis.0);
-    let step = whole().div_ceil(count).max(1);
-    let mut shares: SmallVec<[CopyPart; 4]> = (0..whole())
+    let whole = extent::turns(part);
+    let step = whole.div_ceil(count).max(1);
+    let mut shares: SmallVec<[CopyPart; 4]> = (0..whole)
         .step_by(usize::try_from(step).unwrap_or(usize::MAX))
-        .map(|start| share(part, start, step.min(whole() - start)))
+        .map(|start| extent::section(part, start, step.min(whole - start)))
         .collect();
     if shares.is_empty() {
         shares.push(part.clone());
     }
     shares
-}
-
-/// `len` of the slowest axis' turns, or of the run's bytes, from `start` on.
-fn share(part: &CopyPart, start: u64, len: u64) -> CopyPart {
-    let mut share = part.clone();
-    let (source_step, destination_step) = match share.axes.first_mut() {
-        Some(axis) => {
-            axis.0 = len;
-            (axis.1, axis.2)
-        }
-        None => {
-            share.run_bytes = len;
-            (1, 1)
-        }
-    };
-    share.source_offset_bytes += start * source_step;
-    share.destination_offset_bytes += start * destination_step;
-    share
 }
 
 #[cfg(test)]

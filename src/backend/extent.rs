@@ -62,6 +62,68 @@ pub(crate) fn part_bytes(part: &CopyPart) -> u64 {
     part.axes.iter().fold(part.run_bytes, |bytes, axis| bytes.saturating_mul(axis.0))
 }
 
+/// Turns of a part's slowest axis; of one without axes its bytes.
+pub(crate) fn turns(part: &CopyPart) -> u64 {
+    part.axes.first().map_or(part.run_bytes, |axis| axis.0)
+}
+
+/// `len` of those, from `start` on.
+pub(crate) fn section(part: &CopyPart, start: u64, len: u64) -> CopyPart {
+    let mut section = part.clone();
+    let (source_step, destination_step) = match section.axes.first_mut() {
+        Some(axis) => {
+            axis.0 = len;
+            (axis.1, axis.2)
+        }
+        None => {
+            section.run_bytes = len;
+            (1, 1)
+        }
+    };
+    section.source_offset_bytes += start * source_step;
+    section.destination_offset_bytes += start * destination_step;
+    section
+}
+
+/// Parts as lists of at most so many bytes each, in their order; none of it is left out, and nothing comes twice.
+pub(crate) fn lists(parts: SmallVec<[CopyPart; 1]>, bytes_max: u64) -> SmallVec<[SmallVec<[CopyPart; 1]>; 1]> {
+    if parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part_bytes(part))) <= bytes_max {
+        return SmallVec::from_iter([parts]);
+    }
+    let (mut lists, mut list, mut room) = (SmallVec::new(), SmallVec::new(), bytes_max.max(1));
+    for part in &parts {
+        each_within(part, bytes_max.max(1), &mut |section| {
+            let len_bytes = part_bytes(&section);
+            if len_bytes > room {
+                lists.push(std::mem::take(&mut list));
+                room = bytes_max.max(1);
+            }
+            room -= len_bytes;
+            list.push(section);
+        });
+    }
+    lists.push(list);
+    lists
+}
+
+/// Sections of a part of at most so many bytes each.
+fn each_within(part: &CopyPart, bytes_max: u64, visit: &mut impl FnMut(CopyPart)) {
+    let whole = turns(part);
+    let turn_bytes = part_bytes(part) / whole.max(1);
+    if part_bytes(part) <= bytes_max {
+        visit(part.clone());
+    } else if turn_bytes <= bytes_max {
+        let step = bytes_max / turn_bytes.max(1);
+        (0..whole).step_by(step as usize).for_each(|start| visit(section(part, start, step.min(whole - start))));
+    } else {
+        for start in 0..whole {
+            let mut turn = section(part, start, 1);
+            turn.axes.remove(0);
+            each_within(&turn, bytes_max, visit);
+        }
+    }
+}
+
 /// Bytes of a footprint, saturating.
 pub(crate) fn footprint_bytes(footprint: &Footprint) -> u64 {
     footprint.axes.iter().fold(footprint.run_bytes, |bytes, axis| bytes.saturating_mul(axis.0))
@@ -104,4 +166,45 @@ pub(crate) fn as_part(footprint: &Footprint) -> CopyPart {
     let axes: SmallVec<[(u64, u64, u64); 3]> = footprint.axes.iter().map(|&(count, stride)| (count, stride, stride)).collect();
     let offset_bytes = footprint.offset_bytes;
     CopyPart { run_bytes: footprint.run_bytes, source_offset_bytes: offset_bytes, destination_offset_bytes: offset_bytes, axes }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use smallvec::SmallVec;
+
+    use super::{CopyPart, for_each_run, lists, part_bytes};
+
+    /// Boxes whose bytes are apart, at both ends.
+    fn part() -> impl Strategy<Value = CopyPart> {
+        (1_u64..6, prop::collection::vec((1_u64..5, 0_u64..3, 0_u64..3), 0..4)).prop_map(|(run_bytes, axes)| {
+            let (mut source, mut destination, mut part_axes) = (run_bytes, run_bytes, SmallVec::new());
+            for (count, source_gap, destination_gap) in axes {
+                let strides = (source + source_gap, destination + destination_gap);
+                part_axes.insert(0, (count, strides.0, strides.1));
+                (source, destination) = (strides.0 * count, strides.1 * count);
+            }
+            CopyPart { run_bytes, source_offset_bytes: 3, destination_offset_bytes: 9, axes: part_axes }
+        })
+    }
+
+    fn bytes_of(parts: &[CopyPart]) -> Vec<(u64, u64)> {
+        let mut bytes = Vec::new();
+        for part in parts {
+            for_each_run(part, &mut |from, to, len| bytes.extend((0..len).map(|byte| (from + byte, to + byte))));
+        }
+        bytes.sort_unstable();
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn lists_hold_every_byte_once_and_none_is_too_long(parts in prop::collection::vec(part(), 1..4), bytes_max in 0_u64..40) {
+            let parts: SmallVec<[CopyPart; 1]> = parts.into();
+            let lists = lists(parts.clone(), bytes_max);
+            let lens = lists.iter().map(|list| list.iter().map(part_bytes).sum::<u64>());
+            prop_assert!(lens.clone().all(|len| len <= bytes_max.max(1)) && lens.clone().all(|len| len > 0), "{:?}", lens.collect::<Vec<_>>());
+            prop_assert_eq!(bytes_of(&lists.into_iter().flatten().collect::<Vec<_>>()), bytes_of(&parts));
+        }
+    }
 }

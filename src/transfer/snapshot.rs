@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::assign::End;
 use super::{Queued, Request, acquire_host, after_locks};
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes};
+use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
@@ -163,23 +163,25 @@ impl Snapshot {
         let own = stream.filter(|stream| *stream.device_ref() == state.slot(place).device).cloned();
         let stream = own.unwrap_or_else(|| request.download_stream(&state, place, regions));
         let depends = request.read_behind(&state, &stream, place, regions)?;
-        let buffer: Arc<dyn HostMemory> = Arc::clone(&self.buffer) as Arc<dyn HostMemory>;
-        let work = CopyWork {
-            may_read_between: false,
-            loss: FailureKind::Copy,
-            source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
-            destination: Memory::Host(buffer),
-            source_device: None,
-            parts,
-            depends,
-            label: request.storage.label("snapshot of", request.site),
-        };
-        let position = request.submit_read(&mut state, &stream, place, regions, Work::Copy(Box::new(work)))?;
+        // In pieces: whoever waits puts one in its place while the next comes down.
+        let bytes_max = stream.device_ref().backend().piece_bytes_max();
+        for parts in extent::lists(parts, bytes_max) {
+            let work = CopyWork {
+                may_read_between: false,
+                loss: FailureKind::Copy,
+                source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+                destination: Memory::Host(Arc::clone(&self.buffer) as Arc<dyn HostMemory>),
+                source_device: None,
+                parts,
+                depends: depends.clone(),
+                label: request.storage.label("snapshot of", request.site),
+            };
+            let position = request.submit_read(&mut state, &stream, place, regions, Work::Copy(Box::new(work)))?;
+            stream.record_in_time();
+            self.queued.push((stream.clone(), position));
+        }
         let bytes = regions.iter().map(|region| request.storage.space().region_bytes(region)).sum();
         request.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, Place::HOST);
-        drop(state);
-        stream.record_in_time();
-        self.queued.push((stream, position));
         Ok(())
     }
 }

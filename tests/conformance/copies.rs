@@ -180,6 +180,23 @@ pub(crate) fn rows_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<(
     Ok(())
 }
 
+/// Taken while the array is written on: each piece is as it was when the snapshot was asked for, and they count as one copy.
+pub(crate) fn a_snapshot_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<()> {
+    let contents = large(3000, 1500);
+    let mut array = SmartArray::from(contents.clone());
+    make_newest(&mut array, &lab.stream())?;
+    let before = array.traffic().to_host;
+    let whole = array.snapshot_on(&lab.new_stream()?)?;
+    let part = array.slice(s![..;-1, 200..1400]).snapshot_on(&lab.stream())?;
+    array.fill_on(&lab.stream(), 5)?;
+    assert!(part.wait()? == contents.slice(s![..;-1, 200..1400]));
+    assert!(whole.wait()? == contents);
+    let moved = array.traffic().to_host;
+    assert_eq!((moved.count - before.count, moved.bytes - before.bytes), (2, 4 * 3000 * (1500 + 1200)));
+    assert_eq!(array.get((0, 0))?, 5);
+    Ok(())
+}
+
 pub(crate) fn columns_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<()> {
     let mut expected = large(1500, 2000);
     let mut array = SmartArray::from(expected.clone());

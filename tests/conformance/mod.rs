@@ -95,6 +95,7 @@ macro_rules! conformance {
                 page_locked_neighbours_come_and_go,
                 a_page_locked_array_is_taken_back,
                 rows_of_a_large_array_in_several_pieces,
+                a_snapshot_of_a_large_array_in_several_pieces,
                 columns_of_a_large_array_in_several_pieces,
                 a_large_array_in_column_order,
                 an_array_of_more_than_four_gigabytes,
