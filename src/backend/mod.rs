@@ -129,6 +129,8 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn reaches(&self, peer: &dyn Backend) -> bool;
     /// Page-locked memory to pack an upload into, its contents unspecified; `None` where ordinary memory does as well, or there is no room for it.
     fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
+    /// Copies of so many bytes each are about to come down to ordinary memory, all at once: what takes long the first time is done now, under no lock.
+    fn expect_downloads(&self, lens_bytes: &[u64]);
     /// The most bytes that one copy between ordinary memory of the host and this device should take: larger ones go in pieces.
     fn piece_bytes_max(&self) -> u64;
     /// Lets the device reach host memory by itself, until what is returned drops.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::device_side::queued;
 use super::fetch::by_source;
+use super::snapshot::ANNOUNCED_BYTES_MIN;
 use super::window::{Share, Window, first_share};
 use super::{Queued, Request, after_locks};
 use crate::audit::Direction;
@@ -162,9 +163,27 @@ impl Request<'_> {
         }
     }
 
+    /// Announces a large download to ordinary memory, so that no pages have to be locked under the array's lock.
+    fn announce(&self, from: Place, len_bytes: u64) {
+        if len_bytes < ANNOUNCED_BYTES_MIN {
+            return;
+        }
+        let device = {
+            let state = self.storage.lock();
+            let device = &state.slot(from).device;
+            let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
+            if is_direct { None } else { Some(device.clone()) }
+        };
+        if let Some(device) = device {
+            device.backend().expect_downloads(&[len_bytes]);
+        }
+    }
+
     /// Queues a copy from a device's memory to the host's. Nobody waits for it here.
     fn download(&self, from: Place, regions: &SmallVec<[Region; 1]>, window: &mut Window) -> Result<()> {
         let space = self.storage.space();
+        let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
+        self.announce(from, bytes);
         let mut state = self.storage.lock();
         let Some(host) = state.host.clone() else { return Ok(()) };
         if !state.holds(from, regions) {
@@ -186,7 +205,6 @@ impl Request<'_> {
             label: self.storage.label("download of", self.site),
         };
         let position = self.queue_write(&mut state, &stream, Place::HOST, regions, Work::Copy(Box::new(work)))?;
-        let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
         window.add(Direction::ToHost, stream.device_ref(), &stream, Place::HOST, bytes);
         if let Some(between) = between {
             self.note_reading(&mut state, &stream, from, &SmallVec::from_iter([between]), position);

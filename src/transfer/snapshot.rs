@@ -9,10 +9,13 @@ use super::{Queued, Request, acquire_host, after_locks};
 use crate::audit::{Cause, Direction};
 use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region, Source};
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::Touch;
 use crate::storage::{HostBuffer, Ranges, Strided, copies_between};
+
+/// Downloads of fewer bytes take page-locked memory as they go: the little that they need is there, or soon locked.
+pub(super) const ANNOUNCED_BYTES_MIN: u64 = 64 << 10;
 
 /// Memory that is being filled, and the work that fills it.
 #[derive(Debug)]
@@ -54,6 +57,12 @@ pub(crate) fn snapshot(
     let outcome = taken.into_iter().try_for_each(|(place, regions, parts)| snapshot.take_device(&request, stream, place, &regions, parts));
     after_locks();
     outcome.map(|()| snapshot)
+}
+
+/// Announces what is about to come down, so that no pages have to be locked under the array's lock.
+fn announce(device: &Device, lists: &[Parts]) {
+    let lens = lists.iter().map(|parts| parts.iter().map(extent::part_bytes).sum::<u64>()).filter(|len| *len >= ANNOUNCED_BYTES_MIN);
+    device.backend().expect_downloads(&lens.collect::<SmallVec<[u64; 4]>>());
 }
 
 type Regions = SmallVec<[Region; 1]>;
@@ -152,20 +161,22 @@ impl Snapshot {
     }
 
     fn take_device(&mut self, request: &Request<'_>, stream: Option<&Stream>, place: Place, regions: &Regions, parts: Parts) -> Result<()> {
+        let device = request.storage.lock().slot(place).device.clone();
+        let lists = extent::lists(parts, device.backend().piece_bytes_max());
+        announce(&device, &lists);
         let mut state = request.storage.lock();
         if !state.holds(place, regions) {
             // It gave way to others, or failed to arrive: what another place has comes by way of the host.
             request.plan(&state, Place::HOST, Access::Read)?;
             drop(state);
             let selected = crate::storage::Selection::Boxes(regions.clone());
-            return self.take_host(&Request { selection: &selected, ..*request }, &parts);
+            return self.take_host(&Request { selection: &selected, ..*request }, &lists.concat());
         }
         let own = stream.filter(|stream| *stream.device_ref() == state.slot(place).device).cloned();
         let stream = own.unwrap_or_else(|| request.download_stream(&state, place, regions));
         let depends = request.read_behind(&state, &stream, place, regions)?;
         // In pieces: whoever waits puts one in its place while the next comes down.
-        let bytes_max = stream.device_ref().backend().piece_bytes_max();
-        for parts in extent::lists(parts, bytes_max) {
+        for parts in lists {
             let work = CopyWork {
                 may_read_between: false,
                 loss: FailureKind::Copy,

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use cudarc::driver::{CudaContext, CudaStream};
+use smallvec::SmallVec;
 
 use super::call::{check, checked};
 use super::code::{self, Programs};
 use super::context::Context;
 use super::event::EventStore;
 use super::memory::{self, DeviceMemory};
-use super::pinned::PinnedStore;
+use super::pinned::{Pinned, PinnedStore};
 use super::queue::CudaQueue;
 use super::registered::Registered;
 use super::stream::{self, QueueCore};
@@ -220,6 +221,12 @@ impl Backend for CudaDevice {
             stream::look_around_on(&self.0);
         }
         self.0.pinned.take(len_bytes).map(|pinned| Arc::new(pinned) as Arc<dyn HostMemory>)
+    }
+
+    fn expect_downloads(&self, lens_bytes: &[u64]) {
+        let blocks: SmallVec<[Pinned; 4]> = lens_bytes.iter().map_while(|len_bytes| self.0.pinned.take(*len_bytes)).collect();
+        // Given back at once, to be taken when they are needed.
+        drop(blocks);
     }
 
     fn piece_bytes_max(&self) -> u64 {

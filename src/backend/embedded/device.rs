@@ -220,6 +220,8 @@ impl Backend for EmbeddedDevice {
         None
     }
 
+    fn expect_downloads(&self, _lens_bytes: &[u64]) {}
+
     fn piece_bytes_max(&self) -> u64 {
         self.core.piece_bytes_max
     }
