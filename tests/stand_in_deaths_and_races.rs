@@ -9,8 +9,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use driver_kernels::{assert_success, code, in_a_process};
-use resident::ndarray::{Array2, Ix2};
-use resident::{Device, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, DeviceMut, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream, audit};
 use resident_stand_in::{self as driver, Settings};
 
 const ILLEGAL_ADDRESS: u32 = 700;
@@ -219,4 +219,76 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
             assert_eq!(outcome, cudarc::driver::sys::CUresult::CUDA_SUCCESS);
         }
     });
+}
+
+/// The host waits for a device of another kind; what runs there may ask for any array's state.
+#[test]
+fn an_array_that_two_kinds_of_device_have_comes_down_though_a_body_looks_at_it() {
+    alone("an_array_that_two_kinds_of_device_have_comes_down_though_a_body_looks_at_it", || {
+        let gpu = driver_kernels::open(Settings::new(), 1).remove(0);
+        let (opened, opening) = mpsc::channel::<()>();
+        let opening = std::sync::Mutex::new(opening);
+        let look = Kernel::<(InOut<u32, Ix2>,)>::new("look").host(move |_grid, (mut x,)| {
+            opening.lock().expect("alone").recv().expect("somebody opens");
+            assert!(!audit::inventory().is_empty());
+            x.fill(2);
+        });
+        let mut array = matrix(1);
+        look.launch_on(&Device::cpu().stream(), Grid::cover(64), (&mut array,)).expect("queued");
+        array.prefetch_host().expect("queued");
+        let stream = gpu.stream();
+        let mut newest = array.gpu_overwrite_on(&stream).expect("room");
+        stream.cudarc().memset_zeros(&mut newest).expect("queued");
+        drop(newest);
+        let opener = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            opened.send(()).expect("the body waits");
+        });
+        assert_eq!(array.host().expect("it is there").sum(), 0);
+        opener.join().expect("it was opened");
+        assert_eq!(array.host().expect("it is there").sum(), 0, "what came down before is not put over it");
+    });
+}
+
+/// A large download is put in its place by a thread that only looks around, while the rest of the program goes on with newer contents of a part of it.
+#[test]
+fn what_came_down_before_is_not_put_over_what_came_down_since() {
+    const ROWS: usize = 2048;
+    const COLUMNS: usize = 4096;
+    alone("what_came_down_before_is_not_put_over_what_came_down_since", || {
+        let gpu = driver_kernels::open(Settings::new(), 1).remove(0);
+        let (first, second) = (gpu.new_stream().expect("a stream"), gpu.new_stream().expect("a stream"));
+        let mut array = SmartArray::from(Array2::<u32>::zeros((ROWS, COLUMNS)));
+        let (looks, goes_on) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let looker = gpu.clone();
+            scope.spawn(move || {
+                // Until the other side is gone, also by a panic.
+                while goes_on.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                    drop(looker.new_stream());
+                }
+            });
+            let _until_here = looks;
+            for turn in 0..60_u8 {
+                set(&mut array.gpu_overwrite_on(&first).expect("room"), &first, turn);
+                array.prefetch_host().expect("queued");
+                // Until the other thread is in the midst of it, now and then.
+                std::thread::sleep(Duration::from_micros(300 * u64::from(turn)));
+                let last = s![ROWS - 1.., ..];
+                set(&mut array.slice_mut(last).gpu_overwrite_on(&second).expect("room"), &second, 100 + turn);
+                let expected = u32::from_ne_bytes([100 + turn; 4]);
+                let is_new = |array: &SmartArray<u32, Ix2>| array.slice(last).host().expect("it is there").iter().all(|x| *x == expected);
+                assert!(is_new(&array), "turn {turn}");
+                first.synchronize().expect("nothing failed");
+                assert!(is_new(&array), "turn {turn}, when all was put in its place");
+            }
+        });
+    });
+}
+
+/// Sets all bytes.
+fn set(memory: &mut DeviceMut<'_, u32, Ix2>, stream: &Stream, value: u8) {
+    let (address, len_bytes) = (memory.address(), memory.len() * size_of::<u32>());
+    // SAFETY: the guard keeps so many bytes there, and order on its stream.
+    unsafe { resident::cudarc::driver::result::memset_d8_async(address, value, len_bytes, stream.cudarc().cu_stream()) }.expect("queued");
 }

@@ -115,6 +115,8 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
     /// Makes another in-order queue.
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// Clears up what is over, and lets go of streams that nobody has any more; does not wait. It may let go of anything, and so is asked for with no lock held.
+    fn look_around(&self);
     /// Gives back what is kept for reuse, waiting for queued frees first. Called when an allocation found no room.
     fn trim(&self) -> Result<(), BackendError>;
     /// Allocations that would bring the bytes in use above this are refused from now on. What is in use stays.

@@ -177,6 +177,7 @@ impl Device {
     ///
     /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
     pub fn new_stream(&self) -> Result<Stream> {
+        self.0.backend.look_around();
         let core = self.new_core().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
         self.forget_unused_streams();
         self.0.streams.lock().push(Arc::clone(&core));

@@ -222,7 +222,8 @@ impl Stream {
         if self.device.kind() == other.device.kind() {
             self.queue().wait(&**event)?;
         } else {
-            // No driver waits for another family's events; the host does.
+            // No driver waits for another family's events; the host does. What it waits for may be user code, which may ask for any lock.
+            sync::assert_none_held();
             event.synchronize()?;
         }
         self.core().log.lock().has_waited_for(other.id(), event.position());

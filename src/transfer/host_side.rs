@@ -7,11 +7,11 @@ use super::device_side::queued;
 use super::fetch::by_source;
 use super::snapshot::ANNOUNCED_BYTES_MIN;
 use super::window::{Share, Window, first_share};
-use super::{Queued, Request, after_locks};
+use super::{Marks, Queued, Request, after_locks};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes, failure};
 use crate::coherence::{Access, Piece, Place, Region, Source, Span};
-use crate::device::{self, Stream};
+use crate::device::{self, Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{Selection, State, Storage};
@@ -114,6 +114,13 @@ fn bring_pieces(request: &Request<'_>, access: Access, may_wait: bool, window: &
                 continue;
             }
         }
+        let pending = request.of_other_kinds(&state, &pieces);
+        if !pending.is_empty() {
+            drop(state);
+            request.wait_for_host(pending)?;
+            state = storage.lock();
+            continue;
+        }
         request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces, window))?;
         if !is_last {
             window.expect_more();
@@ -137,6 +144,31 @@ impl Request<'_> {
         let smallest = sources.map(of_place).min();
         let bytes_max = smallest.unwrap_or(u64::MAX);
         first_share(self.storage.space(), planned, bytes_max, |source| matches!(source, Source::Place(_)))
+    }
+
+    /// What other kinds of device than the pieces come from still do with the host's copy. No driver waits for another's events: the host does, beforehand,
+    /// with no lock and no claim held.
+    fn of_other_kinds(&self, state: &State, pieces: &[Piece]) -> Queued {
+        let mut pending = Queued::new();
+        for piece in pieces {
+            let Source::Place(from) = piece.source else { continue };
+            if from != Place::HOST {
+                pending.extend(self.strangers(state, &state.slot(from).device, &piece.region));
+            }
+        }
+        pending
+    }
+
+    /// What devices of other kinds than `device` still do with a region of the host's copy.
+    fn strangers(&self, state: &State, device: &Device, region: &Region) -> Queued {
+        let mut marks = Marks::new();
+        state.uses(Place::HOST).before(Some(region), Touch::Write, |mark| {
+            let is_strange = state.stream(mark.stream).is_some_and(|stream| stream.device_ref().kind() != device.kind());
+            if is_strange && !state.is_over(mark) && !marks.contains(&mark) {
+                marks.push(mark);
+            }
+        });
+        queued(state, &marks)
     }
 
     fn fetch_to_host(&self, pieces: &[Piece], window: &mut Window) -> Result<()> {
@@ -191,6 +223,10 @@ impl Request<'_> {
             return Ok(());
         }
         let stream = self.download_stream(&state, from, regions);
+        if regions.iter().any(|region| !self.strangers(&state, stream.device_ref(), region).is_empty()) {
+            // Somebody came in between: the caller finds the elements stale, and waits.
+            return Ok(());
+        }
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
         let parts = self.parts_by_device(regions, &host, stream.device_ref());

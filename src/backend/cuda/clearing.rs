@@ -179,7 +179,9 @@ impl QueueCore {
                 failure::enter(self.id, position, Arc::new(record));
             }
         }
-        let over = self.line().ledger.take_upto(upto);
+        // What the host has yet to do of it is no secret meanwhile: a stream that is to wait for this work waits for that too.
+        let over = self.line().ledger.take_in_hand(upto);
+        let is_any = !over.is_empty();
         let mut let_go = Vec::new();
         for flight in over {
             match flight.after {
@@ -189,6 +191,9 @@ impl QueueCore {
             }
         }
         self.completed.fetch_max(upto.0, Ordering::AcqRel);
+        if is_any {
+            self.line().ledger.put_down();
+        }
         let_go
     }
 

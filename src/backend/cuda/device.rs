@@ -182,9 +182,11 @@ impl Backend for CudaDevice {
     }
 
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
-        // Streams that nobody has any more can go once they are known to be done.
-        stream::look_around_on(&self.0);
         self.default_queue()
+    }
+
+    fn look_around(&self) {
+        stream::look_around_on(&self.0);
     }
 
     fn trim(&self) -> Result<(), BackendError> {

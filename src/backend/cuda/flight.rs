@@ -129,6 +129,16 @@ pub(super) struct Ledger {
     names: VecDeque<Named>,
     /// The position named last.
     named_upto: Position,
+    /// Taken out, and not over before the host has done its part.
+    in_hand: InHand,
+}
+
+/// What of the work that is being cleared up others have to know of.
+#[derive(Clone, Copy, Debug, Default)]
+struct InHand {
+    /// The first that is of matter on other streams.
+    matters_from: Option<Position>,
+    writes_host_memory: bool,
 }
 
 impl Ledger {
@@ -159,12 +169,14 @@ impl Ledger {
 
     /// Whether something up to `upto` remains to be done that is of matter on other streams.
     pub(super) fn matters_elsewhere(&self, upto: Position) -> bool {
-        self.flights.iter().take_while(|flight| flight.position <= upto).any(|flight| flight.after.is_of_matter_elsewhere())
+        let in_flight =
+            || self.flights.iter().take_while(|flight| flight.position <= upto).any(|flight| flight.after.is_of_matter_elsewhere());
+        self.in_hand.matters_from.is_some_and(|from| from <= upto) || in_flight()
     }
 
     /// Whether the host has yet to write something that work in flight brought down.
     pub(super) fn writes_host_memory(&self) -> bool {
-        self.flights.iter().any(|flight| flight.after.writes_host_memory())
+        self.in_hand.writes_host_memory || self.flights.iter().any(|flight| flight.after.writes_host_memory())
     }
 
     /// How much is remembered.
@@ -196,6 +208,21 @@ impl Ledger {
     pub(super) fn inheriting(&self, upto: Position) -> SmallVec<[(Position, Dependencies, FailureKind); 1]> {
         let flights = self.flights.iter().take_while(|flight| flight.position <= upto);
         flights.filter(|flight| !flight.depends.is_empty()).map(|flight| (flight.position, flight.depends.clone(), flight.loss)).collect()
+    }
+
+    /// Takes out what is over at `upto`, to be cleared up. Until [`put_down`](Self::put_down) it counts as there: whoever waits for it waits for the host too.
+    pub(super) fn take_in_hand(&mut self, upto: Position) -> SmallVec<[Flight; 4]> {
+        let over = self.take_upto(upto);
+        self.in_hand = InHand {
+            matters_from: over.iter().find(|flight| flight.after.is_of_matter_elsewhere()).map(|flight| flight.position),
+            writes_host_memory: over.iter().any(|flight| flight.after.writes_host_memory()),
+        };
+        over
+    }
+
+    /// What was taken in hand is over, and counts so already.
+    pub(super) fn put_down(&mut self) {
+        self.in_hand = InHand::default();
     }
 
     /// Takes out what is over at `upto`.
@@ -298,6 +325,18 @@ mod tests {
         let over: Vec<Position> = ledger.take_upto(Position(2)).iter().map(|flight| flight.position).collect();
         assert_eq!(over, [Position(2)]);
         assert_eq!(ledger.take_upto(Position(9)).len(), 1);
+    }
+
+    #[test]
+    fn what_is_in_hand_is_not_over() {
+        let mut ledger = Ledger::default();
+        let behind = After::Behind { queue: QueueId(7), position: Position(1) };
+        ledger.push(Flight { after: behind, ..flight(2, Dependencies::new()) });
+        assert!(!ledger.matters_elsewhere(Position(1)) && ledger.matters_elsewhere(Position(2)));
+        assert_eq!(ledger.take_in_hand(Position(5)).len(), 1);
+        assert!(!ledger.matters_elsewhere(Position(1)) && ledger.matters_elsewhere(Position(2)));
+        ledger.put_down();
+        assert!(!ledger.matters_elsewhere(Position(2)));
     }
 
     #[test]

@@ -220,6 +220,8 @@ impl Backend for EmbeddedDevice {
         None
     }
 
+    fn look_around(&self) {}
+
     fn expect_downloads(&self, _lens_bytes: &[u64]) {}
 
     fn piece_bytes_max(&self) -> u64 {

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Outcome};
+use super::context;
 
 /// One call, as it is remembered.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +56,10 @@ pub(super) fn enter(name: &'static str, body: impl FnOnce() -> Outcome) -> u32 {
     // A call may be made inside another: work that a wait runs may be a host function.
     let outer = DETAIL.replace((0, 0));
     let outcome = match due(name, false) {
-        Some(code) => Err(code),
+        Some(code) => {
+            context::find_dead(code);
+            Err(code)
+        }
         None => catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Code::UNKNOWN)),
     };
     let code = outcome.err().unwrap_or(Code::SUCCESS).0;

@@ -26,6 +26,14 @@ macro_rules! codes {
     };
 }
 
+impl Code {
+    /// Whether a context is lost that says so.
+    pub(super) fn is_sticky(self) -> bool {
+        let sticky = [Self::ECC_UNCORRECTABLE, Self::CONTAINED, Self::ILLEGAL_ADDRESS, Self::LAUNCH_TIMEOUT, Self::ASSERT];
+        sticky.contains(&self) || (Self::HARDWARE_STACK_ERROR.0..=Self::LAUNCH_FAILED.0).contains(&self.0)
+    }
+}
+
 codes! {
     SUCCESS = 0, c"CUDA_SUCCESS", c"no error";
     INVALID_VALUE = 1, c"CUDA_ERROR_INVALID_VALUE", c"invalid argument";

@@ -167,6 +167,14 @@ impl Context {
     }
 }
 
+/// A call is made to say that a device has died, as a test asked. A dead device does nothing more: so what was queued is over before.
+pub(super) fn find_dead(code: Code) {
+    let context = current_handle().and_then(|handle| handle::context(handle).ok());
+    if let Some(context) = context.filter(|_| code.is_sticky()) {
+        let _as_far_as_possible = context.wait_for_all();
+    }
+}
+
 /// The handle of this thread's current context.
 pub(super) fn current_handle() -> Option<Handle> {
     CURRENT.with_borrow(|stack| stack.last().copied())
