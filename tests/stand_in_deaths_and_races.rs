@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use driver_kernels::{assert_success, code, in_a_process};
+use resident::cudarc::driver::result;
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, DeviceMut, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream, audit};
 use resident_stand_in::{self as driver, Settings};
@@ -290,5 +291,5 @@ fn what_came_down_before_is_not_put_over_what_came_down_since() {
 fn set(memory: &mut DeviceMut<'_, u32, Ix2>, stream: &Stream, value: u8) {
     let (address, len_bytes) = (memory.address(), memory.len() * size_of::<u32>());
     // SAFETY: the guard keeps so many bytes there, and order on its stream.
-    unsafe { resident::cudarc::driver::result::memset_d8_async(address, value, len_bytes, stream.cudarc().cu_stream()) }.expect("queued");
+    unsafe { result::memset_d8_async(address, value, len_bytes, stream.cudarc().cu_stream()) }.expect("queued");
 }

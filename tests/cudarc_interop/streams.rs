@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use resident::cudarc::driver::CudaContext;
+use resident::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use resident::{Device, Error, SmartArray, Stream};
 
 use super::bench::{Bench, Gate, doubling, gated, launch, launch_with, other_context};
@@ -133,5 +134,29 @@ fn a_stream_outlives_its_handles_of_either_side() {
     drop(adopted);
     bench.gpu.synchronize().unwrap();
     assert_eq!(array.get(3).unwrap(), 5);
+    bench.finish();
+}
+
+/// What is captured does not run: taken for work it would be lost, and run again over memory that is others' by then. Refused, nothing has happened.
+#[test]
+fn a_stream_that_others_capture_takes_no_work() {
+    let bench = Bench::new();
+    let gate = Gate::default();
+    gate.open();
+    let double = doubling(&bench.gpu, "double_beside_capture", &gate);
+    let (stream, other) = (bench.gpu.new_stream().unwrap(), bench.gpu.new_stream().unwrap());
+    let mut array = SmartArray::from(vec![3.0_f32; LEN]).named("captured");
+    launch_with(&stream.cudarc(), &double, &mut array.gpu_mut_on(&stream).unwrap());
+    stream.cudarc().begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
+    let fresh = SmartArray::from(vec![1.0_f32; LEN]);
+    let refused = fresh.prefetch(&stream).unwrap_err();
+    assert!(matches!(refused, Error::Backend { .. }) && refused.to_string().contains("end the capture"), "{refused}");
+    assert!(matches!(stream.record(), Err(Error::Backend { .. })));
+    // On other streams nothing is in the way, and what the captured one has is not lost.
+    assert_eq!(fresh.gpu_on(&other).map(|guard| guard.len()), Ok(LEN));
+    let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    assert!(stream.cudarc().end_capture(flags).unwrap().is_none());
+    assert_eq!(array.host().unwrap()[LEN - 1], 6.0);
+    fresh.prefetch(&stream).unwrap();
     bench.finish();
 }

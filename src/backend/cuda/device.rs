@@ -78,7 +78,9 @@ impl CudaDevice {
 
     /// A stream of somebody else's as a queue. It is of this GPU's primary context: the caller looked.
     pub(crate) fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
-        Arc::new(CudaQueue::new(QueueCore::new(Arc::clone(&self.0), stream)))
+        let core = QueueCore::new(Arc::clone(&self.0), stream);
+        core.share();
+        Arc::new(CudaQueue::new(core))
     }
 }
 

@@ -29,9 +29,9 @@ impl CudaQueue {
         self.0.device()
     }
 
-    /// cudarc's object.
+    /// cudarc's object, for others.
     pub(crate) fn stream(&self) -> &Arc<CudaStream> {
-        self.0.stream()
+        self.0.share()
     }
 
     /// Whether an object of cudarc's is of this very stream.
@@ -73,7 +73,7 @@ impl Queue for CudaQueue {
     }
 
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
-        self.0.enter()?;
+        self.0.enter_to_queue()?;
         let address = self.0.note(self.0.device.allocate(len_bytes, self.0.raw_stream()))?;
         let mut line = self.0.line();
         let position = self.0.draw(&mut line);
@@ -86,7 +86,7 @@ impl Queue for CudaQueue {
     }
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
-        self.0.enter()?;
+        self.0.enter_to_queue()?;
         // Launches alone: copies are queued with an array's lock held.
         let may_clear = matches!(work, Work::Launch(_));
         let position = self.0.note(submit::queue(&self.0, work))?;
@@ -105,7 +105,7 @@ impl Queue for CudaQueue {
         let Some(event) = event.as_any().downcast_ref::<CudaEvent>() else {
             return Err(invalid("cuStreamWaitEvent", "the event belongs to another kind of device".to_owned()));
         };
-        self.0.enter()?;
+        self.0.enter_to_queue()?;
         let other = event.queue_core();
         let after = if Arc::ptr_eq(other, &self.0) { After::Nothing } else { other.to_be_done_first(event.position()) };
         let mut line = self.0.line();

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cudarc::driver::CudaStream;
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUresult, CUstreamCaptureStatus};
 
+use super::call::{check, refusal};
 use super::device::{CudaDevice, DeviceCore};
 use super::event::{CudaEvent, DriverEvent};
 use super::flight::{After, Flight, Ledger};
@@ -32,6 +33,8 @@ pub(super) struct QueueCore {
     pub(super) id: QueueId,
     pub(super) device: Arc<DeviceCore>,
     stream: Arc<CudaStream>,
+    /// Others have the stream as well, and may capture it.
+    is_shared: AtomicBool,
     /// The position drawn last, for reading without the lock.
     tail: AtomicU64,
     /// Everything up to here is over, also what remained to be done on the host.
@@ -59,6 +62,7 @@ impl QueueCore {
             id: QueueId::next(),
             device,
             stream,
+            is_shared: AtomicBool::new(false),
             tail: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             line: Mutex::default(),
@@ -80,6 +84,34 @@ impl QueueCore {
 
     pub(super) fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
+    }
+
+    /// The stream for others, who may do with it what they like from now on.
+    pub(super) fn share(&self) -> &Arc<CudaStream> {
+        self.is_shared.store(true, Ordering::Relaxed);
+        &self.stream
+    }
+
+    /// Makes the context current, to queue something. Refuses while others capture the stream: what is queued would not run, but be recorded, and run at their
+    /// will, over memory that is somebody else's by then.
+    pub(super) fn enter_to_queue(&self) -> Result<(), BackendError> {
+        self.enter()?;
+        if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_capture(&self) -> Result<(), BackendError> {
+        const CALL: &str = "cuStreamIsCapturing";
+        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream lives as long as `self`; the driver writes one status.
+        self.note_locked(check(unsafe { sys::cuStreamIsCapturing(self.raw_stream(), &raw mut status) }, CALL))?;
+        if status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+            return Ok(());
+        }
+        let refused = refusal(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CALL);
+        let advice =
+            "the stream is being captured: end the capture before arrays are used on it, or capture a stream that they are not used on";
+        Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
     }
 
     pub(super) fn raw_stream(&self) -> sys::CUstream {
@@ -149,7 +181,7 @@ impl QueueCore {
     /// Queues an event behind everything, and remembers it. It has a position of its own: what others queued behind the last work of ours lies before
     /// it, and no earlier event stands for it.
     pub(super) fn record(self: &Arc<Self>, timing: bool) -> Result<CudaEvent, BackendError> {
-        self.enter()?;
+        self.enter_to_queue()?;
         let event = Arc::new(self.device.events().take(timing)?);
         let mut line = self.line();
         self.note_locked(event.record(self.raw_stream()))?;
@@ -165,7 +197,7 @@ impl QueueCore {
     }
 
     pub(super) fn free(self: &Arc<Self>, address: Address) -> Result<Position, BackendError> {
-        self.enter()?;
+        self.enter_to_queue()?;
         let memory = self.device.memory();
         if let Some(lent) = memory.let_go(address.0) {
             return self.give_back(address, lent);

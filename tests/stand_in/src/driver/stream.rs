@@ -23,6 +23,7 @@ pub(super) struct Stream {
     pub(super) priority: i32,
     is_legacy: bool,
     is_destroyed: AtomicBool,
+    is_captured: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -62,8 +63,19 @@ impl Stream {
 
     fn over(queue: Arc<dyn Queue>, handle: Handle, context: Handle, flags: u32, priority: i32) -> Self {
         let is_legacy = handle == 0;
-        let (is_destroyed, state) = (AtomicBool::new(false), Mutex::new(State::default()));
-        Self { handle, context, queue, is_blocking: !is_legacy && flags & 1 == 0, flags, priority, is_legacy, is_destroyed, state }
+        let (is_destroyed, is_captured, state) = (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(State::default()));
+        Self {
+            handle,
+            context,
+            queue,
+            is_blocking: !is_legacy && flags & 1 == 0,
+            flags,
+            priority,
+            is_legacy,
+            is_destroyed,
+            is_captured,
+            state,
+        }
     }
 
     /// Its handle is gone; its work goes on.
@@ -132,8 +144,19 @@ impl Stream {
         if is_done { Ok(()) } else { Err(Code::NOT_READY) }
     }
 
+    pub(super) fn is_captured(&self) -> bool {
+        self.is_captured.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_captured(&self, is_captured: bool) {
+        self.is_captured.store(is_captured, Ordering::Release);
+    }
+
     /// The rule of the NULL stream: what comes next comes behind the work of blocking streams, or they behind its.
     fn join(&self, context: &Context) -> Outcome {
+        if self.is_captured() {
+            return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
+        }
         if self.is_legacy {
             let others = context.streams();
             others.iter().filter(|stream| stream.is_blocking).try_for_each(|stream| self.come_behind(stream))

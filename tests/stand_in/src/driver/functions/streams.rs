@@ -65,9 +65,26 @@ driver_functions! {
     }
 
     cuStreamIsCapturing(stream: Handle, status: Out<u32>) {
-        any(stream)?;
-        // There is no capture.
-        status.set(0)
+        status.set(u32::from(any(stream)?.1.is_captured()))
+    }
+
+    // A capture is a state of the stream, in which it takes no work; what comes of it is no graph.
+    cuStreamBeginCapture_v2(stream: Handle, mode: u32) {
+        let (_, stream) = any(stream)?;
+        if mode > 2 || stream.is_captured() {
+            return Err(Code::INVALID_VALUE);
+        }
+        stream.set_captured(true);
+        Ok(())
+    }
+
+    cuStreamEndCapture(stream: Handle, graph: Out<Handle>) {
+        let (_, stream) = any(stream)?;
+        if !stream.is_captured() {
+            return Err(Code::INVALID_VALUE);
+        }
+        stream.set_captured(false);
+        graph.set(0)
     }
 
     cuStreamGetCaptureInfo_v2(stream: Handle, status: Out<u32>, id: Out<u64>, graph: Out<Handle>, dependencies: Out<Handle>, count: Out<usize>) {
