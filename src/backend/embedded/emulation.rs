@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::log::CallKind;
+
 /// What a fresh embedded device is to be like: for tests, and to ask "what if".
 ///
 /// By default it is like the plain embedded device (no limit but the machine's memory, a worker thread for each stream, transfers as fast as
@@ -126,23 +128,38 @@ impl Link {
 /// call succeed and the work fail when it runs;
 /// only copies, fills and launches can: a late fault that meets another kind of call has no effect.
 ///
-/// ```
-/// use resident::{Emulation, Fault};
+/// A device that [poisons](Emulation::poison) stale copies, as emulated ones do with debug assertions, makes calls for that, too: a program that is to
+/// fail at the same place in every build counts calls of one kind, by [`of`](Fault::of).
 ///
-/// let emulation = Emulation::new().fail(Fault::nth(3)).fail(Fault::nth(5).late());
-/// # let _ = emulation;
+/// ```
+/// use resident::emulation::CallKind;
+/// use resident::{Device, Emulation, Fault, Grid, InOut, Kernel, SmartArray};
+///
+/// let device = Device::emulated(Emulation::new().fail(Fault::nth(2).of(CallKind::Launch)));
+/// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let mut array = SmartArray::from(vec![1.0_f32; 8]);
+/// double.launch_on(&device.stream(), Grid::cover(8), (&mut array,))?;
+/// assert!(double.launch_on(&device.stream(), Grid::cover(8), (&mut array,)).is_err());
+/// assert_eq!(array.host()?.sum(), 16.0);
+/// # Ok::<(), resident::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Fault {
     pub(super) call: u64,
     pub(super) late: bool,
+    pub(super) kind: Option<CallKind>,
 }
 
 impl Fault {
     /// The `call`-th call, counted from 1, is refused. There is no call 0.
     pub fn nth(call: u64) -> Self {
-        Self { call, late: false }
+        Self { call, late: false, kind: None }
+    }
+
+    /// Calls of this kind alone are counted: the third launch, whatever is called in between.
+    pub fn of(self, kind: CallKind) -> Self {
+        Self { kind: Some(kind), ..self }
     }
 
     /// The call succeeds, and its work fails when it runs.

@@ -2,6 +2,9 @@
 
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use smallvec::SmallVec;
 
 use super::device::DeviceCore;
 use super::emulation::Fault;
@@ -19,7 +22,8 @@ use crate::backend::{Address, BackendError, BackendErrorKind, Label, Memory, Pos
 /// The instruments of one device.
 #[derive(Debug)]
 pub(super) struct Instruments {
-    faults: Vec<Fault>,
+    /// With the calls that each one has counted, if it counts calls of one kind alone.
+    faults: Vec<(Fault, AtomicU64)>,
     log: Arc<Log>,
     tracker: Arc<Tracker>,
 }
@@ -27,6 +31,7 @@ pub(super) struct Instruments {
 impl Instruments {
     /// Instruments with an empty log.
     pub(super) fn new(faults: Vec<Fault>, tracker: Arc<Tracker>) -> Self {
+        let faults = faults.into_iter().map(|fault| (fault, AtomicU64::new(0))).collect();
         Self { faults, log: Arc::default(), tracker }
     }
 
@@ -48,10 +53,20 @@ impl Instruments {
     ) -> Result<T, BackendError> {
         let kind = draft.kind;
         let number = self.log.begin(draft);
-        let faults = || self.faults.iter().filter(|fault| fault.call == number);
-        let outcome = if faults().any(|fault| !fault.late) { Err(injected(kind, number)) } else { call(faults().next().map(|_| number)) };
+        let due = self.due(kind, number);
+        let is_refused = due.iter().any(|fault| !fault.late);
+        let outcome = if is_refused { Err(injected(kind, number)) } else { call(due.first().map(|_| number)) };
         self.log.settle(number, outcome.as_ref().ok().map(|(_, position)| *position));
         outcome.map(|(value, _)| value)
+    }
+
+    /// The faults whose turn it is at this call.
+    fn due(&self, kind: CallKind, number: u64) -> SmallVec<[Fault; 1]> {
+        let is_due = |(fault, counted): &&(Fault, AtomicU64)| match fault.kind {
+            None => fault.call == number,
+            Some(other) => other == kind && counted.fetch_add(1, Ordering::Relaxed) + 1 == fault.call,
+        };
+        self.faults.iter().filter(is_due).map(|(fault, _)| *fault).collect()
     }
 
     /// A fresh block.
