@@ -129,6 +129,27 @@ fn at_a_limit_nobody_waits_for_the_device() {
     });
 }
 
+/// What several streams read at an array's end is freed on a stream that nobody waits for.
+#[test]
+fn arrays_of_several_streams_are_freed_though_nobody_waits() {
+    const BYTES: usize = 1 << 16;
+    const COUNT: usize = 300;
+    run(|lab| {
+        let [up, one, other] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
+        let mut most = 0;
+        for _ in 0..COUNT {
+            // No upload, which looks around where it finds no page-locked memory.
+            let array = SmartArray::<u8, _>::full(BYTES, 1);
+            array.prefetch(&up)?;
+            drop((array.gpu_on(&one)?, array.gpu_on(&other)?));
+            drop(array);
+            most = most.max(driver::memory_in_use(0));
+        }
+        assert!(most < (COUNT * BYTES / 2) as u64, "{most} bytes were in use at once");
+        forget_calls(lab)
+    });
+}
+
 fn uploads(stream: &Stream, count: usize) -> Result<()> {
     (0..count).try_for_each(|_| SmartArray::from(vec![1_u8; 40_000]).prefetch(stream))
 }

@@ -60,6 +60,7 @@ pub(crate) struct DeviceShared {
     orphans: Mutex<Vec<orphan::Orphan>, DeviceLevel>,
     /// Where memory is freed that several streams use at its end; made when it is first needed.
     frees: OnceLock<Arc<StreamCore>>,
+    frees_since_look: AtomicU32,
     traffic: SharedTraffic,
     /// With what stale copies are filled, at hand.
     poison: Option<u8>,
@@ -128,6 +129,7 @@ impl Device {
             visits: Mutex::new(Visits::new()),
             orphans: Mutex::new(Vec::new()),
             frees: OnceLock::new(),
+            frees_since_look: AtomicU32::new(0),
             traffic: SharedTraffic::default(),
         };
         Ok(Self(Arc::new(shared)))

@@ -1,6 +1,7 @@
 //! Device memory that nobody owns any more and that could not be given back yet.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::{Device, Stream};
 use crate::backend::Address;
@@ -64,6 +65,18 @@ impl Device {
                 self.0.frees.get()?
             }
         };
+        self.0.frees_since_look.fetch_add(1, Ordering::Relaxed);
         Some(Stream::of(self.clone(), Some(Arc::clone(core))))
+    }
+
+    /// Clears up what was freed there and is over, now and then: nobody waits for that stream. No lock is held.
+    pub(crate) fn look_at_frees(&self) {
+        const FREES_PER_LOOK: u32 = 32;
+        if self.0.frees_since_look.load(Ordering::Relaxed) < FREES_PER_LOOK {
+            return;
+        }
+        self.0.frees_since_look.store(0, Ordering::Relaxed);
+        // One that cannot be asked is cleared up by whoever waits for the device.
+        let _asked = self.0.frees.get().map(|core| core.queue().poll(core.queue().tail()));
     }
 }

@@ -43,6 +43,7 @@ impl Request<'_> {
         }
         let device = stream.device_ref();
         device.settle_orphans();
+        device.look_at_frees();
         let label = self.storage.label("memory for", self.site);
         let len_bytes = self.storage.space().len_bytes();
         let first = stream.queue().allocate(len_bytes, &label);
