@@ -49,7 +49,7 @@
 //! |---|---|
 //! | `RESIDENT_DEVICE` | the device that threads start on: `cpu`, `cuda:0` |
 //! | `RESIDENT_CACHE` | a folder for compiled kernels, or `off`; by default the user's cache folder |
-//! | `RESIDENT_NVRTC` | the file of NVRTC to be used, and no other; by default that of the driver's own version of CUDA, else the newest that is found |
+//! | `RESIDENT_NVRTC` | the file of NVRTC to be used, and no other; by default that of the driver's own major version of CUDA, else an older one, else a newer |
 //! | `RESIDENT_PINNED_MAX` | the most page-locked memory for staging, in bytes (`512M`, `4G`); by default an eighth of the machine's memory, or of its container's |
 //! | `RESIDENT_STAGING_THREADS` | how many threads help to pack and unpack large copies; by default so many that half of the processors copy, seven at most |
 //! | `CUDARC_CUDA_VERSION` | when building: the CUDA version whose functions cudarc binds (`12080` for 12.8); by default the toolkit's, else the newest |

@@ -202,7 +202,8 @@ impl CudaSource {
         self
     }
 
-    /// Passes an option to NVRTC, as in `--use_fast_math`.
+    /// Passes an option to NVRTC, as in `--use_fast_math`. `--gpu-architecture` (or `-arch`) takes the place of the device's own architecture; options that leave nothing
+    /// to load, as `-dlto` does, are an error of the first launch.
     #[must_use]
     pub fn option(mut self, option: impl Into<Arc<str>>) -> Self {
         self.options.push(option.into());
