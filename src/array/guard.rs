@@ -1,15 +1,14 @@
-//! What an access hands out. Nothing happens when a guard is dropped but that its device learns where foreign work ends: forgetting one is never
+//! What an access on a device hands out. Nothing happens when a guard is dropped but that its device learns where foreign work ends: forgetting one is never
 //! unsound and loses no update.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use ndarray::{ArrayRef, ArrayView, ArrayViewMut, Dimension};
+use ndarray::Dimension;
 
 use super::layout::Layout;
 use crate::audit::Cause;
@@ -17,83 +16,6 @@ use crate::coherence::Place;
 use crate::device::{Device, Stream};
 use crate::storage::Storage;
 use crate::transfer::{self, Request};
-
-/// The host's copy of a part, to be read: an `ndarray::ArrayRef`, by [`SmartArray::host`](crate::SmartArray::host). It is valid for as long as this
-/// lives; meanwhile others may read the array too, on devices as well.
-///
-/// ```
-/// use resident::{SmartArray, ndarray::{ArrayRef, Ix1}};
-///
-/// fn energy(signal: &ArrayRef<f32, Ix1>) -> f32 { signal.iter().map(|x| x * x).sum() }
-///
-/// let signal = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
-/// let host = signal.host()?;
-/// assert_eq!((host[1], host.view().len(), energy(&host)), (2.0, 3, 14.0));
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[must_use]
-pub struct HostRef<'a, T, D: Dimension> {
-    pub(super) view: ArrayView<'a, T, D>,
-}
-
-impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
-    type Target = ArrayRef<T, D>;
-
-    #[inline]
-    fn deref(&self) -> &ArrayRef<T, D> {
-        &self.view
-    }
-}
-
-/// The host's copy of a part, to be written: an `ndarray::ArrayRef`, by [`SmartArray::host_mut`](crate::SmartArray::host_mut) or
-/// [`host_overwrite`](crate::SmartArray::host_overwrite). The host became the newest side when it was handed out.
-///
-/// ```
-/// let mut array = resident::SmartArray::<f32, _>::zeros((2, 3));
-/// let mut host = array.host_mut()?;
-/// host[[0, 1]] = 5.0;
-/// host.row_mut(1).fill(2.0);
-/// assert_eq!(host.sum(), 11.0);
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[must_use]
-pub struct HostMut<'a, T, D: Dimension> {
-    pub(super) view: ArrayViewMut<'a, T, D>,
-}
-
-impl<T, D: Dimension> Deref for HostMut<'_, T, D> {
-    type Target = ArrayRef<T, D>;
-
-    #[inline]
-    fn deref(&self) -> &ArrayRef<T, D> {
-        &self.view
-    }
-}
-
-impl<T, D: Dimension> DerefMut for HostMut<'_, T, D> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut ArrayRef<T, D> {
-        &mut self.view
-    }
-}
-
-impl<T: fmt::Debug, D: Dimension> fmt::Debug for HostRef<'_, T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.fmt(f)
-    }
-}
-
-impl<T: fmt::Debug, D: Dimension> fmt::Debug for HostMut<'_, T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.fmt(f)
-    }
-}
-
-impl<T: fmt::Display, D: Dimension> fmt::Display for HostRef<'_, T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view.fmt(f)
-    }
-}
 
 /// What both guards of a device's side are: a part of one device's copy, on one stream.
 pub(crate) struct HandedOut<'a, D> {
@@ -224,7 +146,7 @@ macro_rules! handed_out {
 /// assert_eq!((first.stream(), second.stream()), (one.clone(), other.clone()));
 /// # Ok::<(), resident::Error>(())
 /// ```
-#[must_use]
+#[must_use = "hand this guard to foreign work; to bring contents to a device ahead of their use take `prefetch`, or `drop` the guard"]
 pub struct DeviceRef<'a, T, D> {
     pub(crate) part: HandedOut<'a, D>,
     pub(super) element: PhantomData<&'a T>,
@@ -240,7 +162,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 ///
 /// It is the newest copy from the moment it was handed out. Later uses elsewhere are ordered behind all work queued on the stream before this guard
 /// drops; if it is forgotten, behind all work queued there before they are. Dropping it waits for nothing.
-#[must_use]
+#[must_use = "hand this guard to foreign work, which ends where the guard is dropped; where there is no such work, `drop` it"]
 pub struct DeviceMut<'a, T, D: Dimension> {
     pub(crate) part: HandedOut<'a, D>,
     pub(super) place: Place,

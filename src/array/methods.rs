@@ -1,4 +1,5 @@
-//! The methods that arrays and their parts share, written once: `reading!` for shared access, `writing!` for exclusive access.
+//! The methods that arrays and their parts share, written once: `reading!` for shared access, `writing!` for exclusive access. Questions stand in
+//! `questions.rs`.
 
 /// Methods that need only shared access. `$life` is how long guards live: the borrow of `self`, or for a `SmartView<'a>` all of `'a`.
 macro_rules! reading {
@@ -13,7 +14,7 @@ macro_rules! reading {
         ///
         /// let _here = Device::cpu().enter();
         /// let mut field = SmartArray::from(Array2::<f32>::ones((100, 100)));
-        /// field.gpu_mut()?;                                                     // a kernel would write all of it now
+        /// drop(field.gpu_mut()?);                                               // a kernel would write all of it now
         /// assert_eq!(field.slice(s![7, ..]).host()?.sum(), 100.0);              // one row comes down: 400 bytes
         /// assert_eq!(field.host()?.sum(), 10_000.0);                            // and then the other rows
         /// assert_eq!(field.traffic().to_host.bytes, 100 * 100 * 4);
@@ -131,7 +132,7 @@ macro_rules! reading {
         ///
         /// let _here = Device::cpu().enter();
         /// let mut result = SmartArray::from(vec![1.0_f32; 1000]);
-        /// result.gpu_mut()?;                                                    // a kernel would write it
+        /// drop(result.gpu_mut()?);                                              // a kernel would write it
         /// result.prefetch_host()?;                                              // on its way
         /// let other: f32 = (0..1000).map(|number| number as f32).sum();         // meanwhile
         /// assert_eq!(result.host()?.sum() + other, 500_500.0);                  // nothing more comes down
@@ -156,7 +157,7 @@ macro_rules! reading {
         ///
         /// let stream = Device::cpu().stream();
         /// let mut field = SmartArray::from(vec![1.0_f32; 100]);
-        /// field.gpu_mut_on(&stream)?;                                           // newest on the device
+        /// drop(field.gpu_mut_on(&stream)?);                                     // newest on the device
         /// let earlier = field.snapshot_on(&stream)?;                            // on its way: 400 bytes
         /// field.fill(0.0)?;                                                     // does not wait for it, nor change it
         /// assert_eq!(earlier.wait()?.sum(), 100.0);
@@ -181,7 +182,7 @@ macro_rules! reading {
         /// let _here = Device::cpu().enter();
         /// let mut table = SmartArray::from(Array2::from_shape_fn((3, 4), |(row, column)| (10 * row + column) as u32));
         /// assert_eq!(table.get([2, 1])?, 21);                                   // from the host
-        /// table.gpu_mut()?;
+        /// drop(table.gpu_mut()?);
         /// assert_eq!(table.get((2, 1))?, 21);                                   // from the device: four bytes
         /// assert_eq!(table.traffic().to_host.bytes, 4);
         /// # Ok::<(), resident::Error>(())
@@ -204,7 +205,7 @@ macro_rules! reading {
         ///
         /// let _here = Device::cpu().enter();
         /// let mut state = SmartArray::from(vec![1.0_f32; 1000]);
-        /// state.gpu_mut()?;                                                     // newest on the device
+        /// drop(state.gpu_mut()?);                                               // newest on the device
         /// let backup = state.try_clone()?;                                      // copied there
         /// assert_eq!(backup.residency().on(&Device::cpu()), Validity::Valid);
         /// assert_eq!(backup.residency().host(), Validity::Absent);
@@ -232,7 +233,7 @@ macro_rules! reading {
         /// let image = SmartArray::from(Array2::<u8>::zeros((600, 800)));
         /// let tile = image.slice(s![..;2, 100..200]);                           // every other row of 100 columns
         /// assert_eq!(tile.shape(), [300, 100]);
-        /// tile.gpu()?;
+        /// drop(tile.gpu()?);
         /// assert_eq!(image.traffic().to_device.bytes, 300 * 100);
         /// # Ok::<(), resident::Error>(())
         /// ```
@@ -243,109 +244,6 @@ macro_rules! reading {
         #[track_caller]
         pub fn slice<I: SliceArg<D>>(&self, info: I) -> SmartView<$life, T, I::OutDim> {
             SmartView::new(self.part().storage, self.part().layout.slice(&info))
-        }
-
-        /// Elements along each axis.
-        #[must_use]
-        pub fn shape(&self) -> &[usize] {
-            self.part().layout.shape()
-        }
-
-        /// Elements from one to the next along each axis, on the host and on every device: all copies of an array have one layout.
-        #[must_use]
-        pub fn strides(&self) -> &[isize] {
-            self.part().layout.strides()
-        }
-
-        /// Elements along each axis, as ndarray's dimension: what ndarray's constructors take for a shape.
-        #[must_use]
-        pub fn raw_dim(&self) -> D {
-            self.part().layout.dim().clone()
-        }
-
-        /// Elements, over all axes.
-        #[must_use]
-        pub fn len(&self) -> usize {
-            self.part().layout.len()
-        }
-
-        /// Whether there are no elements.
-        #[must_use]
-        pub fn is_empty(&self) -> bool {
-            self.len() == 0
-        }
-
-        /// The array's name, by which errors, reports and events speak of it: what [`named`](crate::SmartArray::named) gave it, else its type, its
-        /// shape and the line that made it.
-        ///
-        /// ```
-        /// use resident::{SmartArray, ndarray::s};
-        ///
-        /// let photo = SmartArray::<u8, _>::zeros((3, 4)).named("photo");
-        /// assert_eq!(&*photo.slice(s![0, ..]).name(), "photo");                 // a part is called after its array
-        /// assert!(SmartArray::<u8, _>::zeros((3, 4)).name().starts_with("u8[3, 4] made at "));
-        /// ```
-        #[must_use]
-        pub fn name(&self) -> Arc<str> {
-            self.part().storage.name()
-        }
-
-        /// Where this part can be read at the moment of asking. Moves nothing, waits for nothing.
-        ///
-        /// ```
-        /// use resident::{Device, SmartArray, Validity, ndarray::s};
-        ///
-        /// let device = Device::cpu();
-        /// let _here = device.enter();
-        /// let mut array = SmartArray::from(vec![0_u16; 100]);
-        /// array.slice_mut(s![..30]).gpu_mut()?;                                 // a kernel would write the first 30 on the device
-        /// assert_eq!(array.residency().host(), Validity::Partial { valid_bytes: 140 });
-        /// assert_eq!(array.residency().on(&device), Validity::Partial { valid_bytes: 60 });
-        /// assert_eq!(array.slice(s![..30]).residency().on(&device), Validity::Valid);
-        /// # Ok::<(), resident::Error>(())
-        /// ```
-        #[must_use]
-        pub fn residency(&self) -> Residency {
-            self.part().residency()
-        }
-
-        /// What the whole array has moved since it was made: copies and bytes. Moves nothing.
-        ///
-        /// ```
-        /// use resident::{Device, SmartArray};
-        ///
-        /// let _here = Device::cpu().enter();
-        /// let array = SmartArray::from(vec![0_u64; 100]);
-        /// array.gpu()?;
-        /// array.gpu()?;                                                         // is there already
-        /// assert_eq!((array.traffic().to_device.count, array.traffic().to_device.bytes), (1, 800));
-        /// # Ok::<(), resident::Error>(())
-        /// ```
-        #[must_use]
-        pub fn traffic(&self) -> Traffic {
-            self.part().storage.lock().traffic()
-        }
-
-        /// Whether elements lie row by row without gaps, the last axis fastest. Axes of length 1 do not count, as in NumPy's relaxed strides.
-        ///
-        /// ```
-        /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
-        ///
-        /// let (rows, columns) = (SmartArray::<f32, _>::zeros((3, 4)), SmartArray::<f32, _>::zeros((3, 4).f()));
-        /// assert!(rows.is_c_contiguous() && !rows.is_f_contiguous());
-        /// assert!(columns.is_f_contiguous() && !columns.is_c_contiguous());
-        /// assert!(rows.slice(s![1.., ..]).is_c_contiguous());                   // whole rows
-        /// assert!(!rows.slice(s![.., 1..]).is_c_contiguous());                  // gaps between them
-        /// ```
-        #[must_use]
-        pub fn is_c_contiguous(&self) -> bool {
-            self.part().layout.is_c_contiguous()
-        }
-
-        /// Whether elements lie column by column without gaps, the first axis fastest: see [`is_c_contiguous`](Self::is_c_contiguous).
-        #[must_use]
-        pub fn is_f_contiguous(&self) -> bool {
-            self.part().layout.is_f_contiguous()
         }
     };
 }
@@ -361,7 +259,7 @@ macro_rules! writing {
         ///
         /// let _here = Device::cpu().enter();
         /// let mut counts = SmartArray::from(vec![1_u32; 10]);
-        /// counts.gpu()?;                                                        // both sides valid
+        /// drop(counts.gpu()?);                                                  // both sides valid
         /// counts.host_mut()?[3] = 7;
         /// assert_eq!(counts.residency().on(&Device::cpu()), Validity::Stale);
         /// assert_eq!(counts.host()?.sum(), 16);
@@ -385,7 +283,7 @@ macro_rules! writing {
         ///
         /// let _here = Device::cpu().enter();
         /// let mut frame = SmartArray::<f32, _>::uninit(1000);
-        /// frame.gpu_overwrite()?;                                               // newest on the device
+        /// drop(frame.gpu_overwrite()?);                                         // newest on the device
         /// frame.host_overwrite()?.fill(0.25);                                   // what was there is of no use any more
         /// assert_eq!(frame.traffic().to_host.bytes, 0);
         /// # Ok::<(), resident::Error>(())
@@ -491,7 +389,7 @@ macro_rules! writing {
         /// let _here = Device::cpu().enter();
         /// let mut samples = SmartArray::from(vec![0.0_f32; 8]);
         /// let pointer = samples.host_mut()?.as_mut_ptr();                       // given to a driver that goes on writing there
-        /// samples.gpu()?;                                                       // both sides valid
+        /// drop(samples.gpu()?);                                                 // both sides valid
         /// // SAFETY: the array keeps its memory, and nobody else looks at it meanwhile.
         /// unsafe { pointer.write(1.5) };
         /// samples.host_changed()?;
@@ -559,7 +457,7 @@ macro_rules! writing {
         /// let mut mask = SmartArray::<u8, _>::uninit((480, 640));
         /// mask.fill(0)?;
         /// mask.slice_mut(s![100..200, ..]).fill(1)?;                            // a part is a constant of its own
-        /// mask.gpu()?;                                                          // filled there
+        /// drop(mask.gpu()?);                                                    // filled there
         /// assert_eq!(mask.host()?.iter().filter(|x| **x == 1).count(), 100 * 640);
         /// assert_eq!(mask.traffic().to_device.count + mask.traffic().to_host.count, 0);
         /// # Ok::<(), resident::Error>(())
@@ -605,7 +503,7 @@ macro_rules! writing {
         /// let _here = Device::cpu().enter();
         /// let mut now = SmartArray::from(vec![1.0_f32; 100]);
         /// let mut before = SmartArray::<f32, _>::uninit(100);
-        /// now.gpu_mut()?;                                                       // newest on the device
+        /// drop(now.gpu_mut()?);                                                 // newest on the device
         /// before.assign(&now)?;                                                 // copied there
         /// assert_eq!(before.residency().on(&Device::cpu()), Validity::Valid);
         /// before.slice_mut(s![..10]).assign(&now.slice(s![90..]))?;             // parts too
@@ -658,7 +556,7 @@ macro_rules! writing {
         ///
         /// let _here = Device::cpu().enter();
         /// let mut grid = SmartArray::<f32, _>::zeros((100, 100));
-        /// grid.gpu_mut()?;                                                      // newest on the device
+        /// drop(grid.gpu_mut()?);                                                // newest on the device
         /// grid.set((50, 50), 1.0)?;                                             // written there
         /// assert_eq!(grid.traffic().to_host.count, 0);
         /// assert_eq!(grid.get((50, 50))?, 1.0);
@@ -683,9 +581,9 @@ macro_rules! writing {
         ///
         /// let _here = Device::cpu().enter();
         /// let mut image = SmartArray::from(Array2::<u8>::zeros((100, 100)));
-        /// image.gpu()?;                                                         // 10,000 bytes go up
+        /// drop(image.gpu()?);                                                   // 10,000 bytes go up
         /// image.slice_mut(s![..10, ..]).host_mut()?.fill(255);                  // the device keeps its other 90 rows
-        /// image.gpu()?;                                                         // 1,000 bytes go up
+        /// drop(image.gpu()?);                                                   // 1,000 bytes go up
         /// assert_eq!(image.traffic().to_device.bytes, 11_000);
         /// # Ok::<(), resident::Error>(())
         /// ```

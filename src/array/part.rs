@@ -5,7 +5,8 @@ use std::panic::Location;
 
 use ndarray::Dimension;
 
-use super::guard::{DeviceMut, DeviceRef, HandedOut, HostMut, HostRef};
+use super::guard::{DeviceMut, DeviceRef, HandedOut};
+use super::host_guard::{HostMut, HostRef};
 use super::layout::Layout;
 use super::pending::Pending;
 use crate::audit::{Cause, Residency};

@@ -1,5 +1,6 @@
 //! An answer on its way.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::transfer::Snapshot;
 ///
 /// let stream = Device::cpu().stream();
 /// let mut state = SmartArray::from(vec![1.0_f32; 100]);
-/// state.gpu_mut_on(&stream)?;
+/// drop(state.gpu_mut_on(&stream)?);
 /// let (head, tail) = (state.slice(s![..10]).snapshot_on(&stream)?, state.slice(s![90..]).snapshot_on(&stream)?);     // both on their way
 /// drop(state);
 /// assert_eq!(head.wait()?, tail.wait()?);
@@ -35,7 +36,6 @@ use crate::transfer::Snapshot;
 ///
 /// As a future it gives what [`wait`](Self::wait) returns, and never [`Error::InsideKernel`], since it waits for nothing; polled again after it was
 /// ready, [`Error::Backend`].
-#[derive(Debug)]
 #[must_use = "a pending copy is of use to whoever waits for it"]
 pub struct Pending<A> {
     snapshot: Option<Snapshot>,
@@ -113,6 +113,14 @@ pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
                 std::thread::yield_now();
             }
         }
+    }
+}
+
+/// Of what, and its shape; asks no device.
+impl<A> fmt::Debug for Pending<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let taken = if self.snapshot.is_none() { ", taken" } else { "" };
+        write!(f, "Pending(of {}, {:?}{taken})", self.array, self.shape)
     }
 }
 

@@ -5,16 +5,18 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use ndarray::{Array, Array1, Axis, Dimension, IntoDimension, Ix1, ShapeBuilder, SliceArg};
+use ndarray::{Array, Axis, Dimension, IntoDimension, ShapeBuilder, SliceArg};
 use num_traits::One;
 
-use super::guard::{DeviceMut, DeviceRef, HostMut, HostRef};
+use super::guard::{DeviceMut, DeviceRef};
+use super::host_guard::{HostMut, HostRef};
 use super::layout::{Layout, assert_fits};
 use super::methods::{reading, writing};
 use super::multi_slice::MultiSlice;
 use super::owned;
 use super::part::{Line, Part};
 use super::pending::{Pending, sole_owner};
+use super::questions::asking;
 use super::view::{AsView, SmartView, SmartViewMut};
 use crate::audit::{Cause, Residency, Traffic, registry};
 use crate::backend::Bytes;
@@ -44,7 +46,7 @@ use crate::transfer::{self, Request, Target};
 ///
 /// let _here = Device::cpu().enter();
 /// let mut field = SmartArray::from(Array2::<f32>::zeros((512, 512)));   // adopts the allocation
-/// field.gpu_mut()?;                                                     // up: a kernel would write it now
+/// drop(field.gpu_mut()?);                                               // up: a kernel would write it now
 /// let row = field.slice(s![7, ..]).host()?.sum();                       // down: one row
 /// assert_eq!((row, field.traffic().to_host.bytes), (0.0, 512 * 4));
 /// # Ok::<(), resident::Error>(())
@@ -142,22 +144,25 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, Location::caller())
     }
 
-    /// [`uninit`](Self::uninit) in the shape and axis order of another array, of whatever element. As NumPy's `empty_like`.
+    /// [`uninit`](Self::uninit) in the shape and axis order of another array or view, of whatever element; the like of a part with gaps has its first
+    /// axis slowest. As NumPy's `empty_like`.
     ///
     /// ```
-    /// use resident::{SmartArray, ndarray::ShapeBuilder};
+    /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
     ///
     /// let image = SmartArray::<u8, _>::zeros((480, 640).f());
     /// let edges = SmartArray::<f32, _>::uninit_like(&image);
     /// assert_eq!((edges.shape(), edges.strides()), (image.shape(), image.strides()));
+    /// let tile = SmartArray::<f32, _>::uninit_like(&image.slice(s![..100, ..]));
+    /// assert_eq!((tile.shape(), tile.strides()), (&[100, 640][..], &[640, 1][..]));
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn uninit_like<U: Element>(other: &SmartArray<U, D>) -> Self {
-        Self::make(other.layout.clone(), Origin::Uninitialised, Location::caller())
+    pub fn uninit_like<U: Element>(other: &impl AsView<U, D>) -> Self {
+        Self::make(Self::packed(other.as_view().part().layout), Origin::Uninitialised, Location::caller())
     }
 
-    /// [`zeros`](Self::zeros) in the shape and axis order of another array, of whatever element. As NumPy's `zeros_like`.
+    /// [`zeros`](Self::zeros) in the shape and axis order of another array or view, as [`uninit_like`](Self::uninit_like). As NumPy's `zeros_like`.
     ///
     /// ```
     /// use resident::SmartArray;
@@ -169,8 +174,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn zeros_like<U: Element>(other: &SmartArray<U, D>) -> Self {
-        Self::make(other.layout.clone(), Origin::Constant(bytes_of(&T::zeroed())), Location::caller())
+    pub fn zeros_like<U: Element>(other: &impl AsView<U, D>) -> Self {
+        Self::make(Self::packed(other.as_view().part().layout), Origin::Constant(bytes_of(&T::zeroed())), Location::caller())
     }
 
     #[track_caller]
@@ -222,13 +227,18 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     pub(super) fn cloned(source: Part<'_, '_, D>, site: Line) -> Result<Self> {
-        let fresh = match Space::of(source.layout.shape(), source.layout.strides(), source.storage.space().element_bytes() as u32) {
-            Some((_, offset)) => source.layout.clone().with_offset(offset),
-            None => Layout::of_shape::<T>(source.layout.dim().clone()),
-        };
-        let clone = Self::make(fresh, Origin::Uninitialised, site);
+        let clone = Self::make(Self::packed(source.layout), Origin::Uninitialised, site);
         transfer::clone_into(clone.part().end(), source.end(), site)?;
         Ok(clone)
+    }
+
+    /// The same shape in memory of its own: in the same axis order where there are no gaps, else with the first axis slowest.
+    fn packed(layout: &Layout<D>) -> Layout<D> {
+        let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
+        match Space::of(layout.shape(), layout.strides(), element_bytes) {
+            Some((_, offset)) => layout.clone().with_offset(offset),
+            None => Layout::of_shape::<T>(layout.dim().clone()),
+        }
     }
 
     /// Gives it the name under which errors, reports and events speak of it.
@@ -387,46 +397,13 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Part { storage: &self.storage, layout: &self.layout }
     }
 
+    asking!();
     reading!('_);
     writing!();
 }
 
 fn bytes_of<T: Element>(value: &T) -> Bytes {
     Bytes::from_slice(bytemuck::bytes_of(value))
-}
-
-/// Adopts an array: its allocation is kept, and [`into_array`](SmartArray::into_array) gives it back. That goes for any array without gaps, whatever
-/// the order and direction of its axes; one with gaps is packed once. Moves nothing else, and the host is the newest side.
-///
-/// ```
-/// use resident::{SmartArray, ndarray::Array2};
-///
-/// let array = Array2::<f32>::ones((3, 4)).reversed_axes();
-/// let memory = array.as_ptr();
-/// let smart = SmartArray::from(array);
-/// assert_eq!((smart.shape(), smart.strides(), smart.host()?.as_ptr()), (&[4, 3][..], &[1, 4][..], memory));
-/// # Ok::<(), resident::Error>(())
-/// ```
-impl<T: Element, D: Dimension> From<Array<T, D>> for SmartArray<T, D> {
-    #[track_caller]
-    fn from(array: Array<T, D>) -> Self {
-        Self::adopted(array, Location::caller())
-    }
-}
-
-/// Adopts a vector: nothing is copied.
-///
-/// ```
-/// let vector = vec![1_u32, 2, 3];
-/// let memory = vector.as_ptr();
-/// assert_eq!(resident::SmartArray::from(vector).host()?.as_ptr(), memory);
-/// # Ok::<(), resident::Error>(())
-/// ```
-impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
-    #[track_caller]
-    fn from(vector: Vec<T>) -> Self {
-        Self::adopted(Array1::from_vec(vector), Location::caller())
-    }
 }
 
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use ndarray::{Array, Axis, Dimension, IntoDimension, SliceArg};
 
-use super::guard::{DeviceMut, DeviceRef, HostMut, HostRef};
+use super::guard::{DeviceMut, DeviceRef};
+use super::host_guard::{HostMut, HostRef};
 use super::layout::Layout;
 use super::methods::{reading, writing};
 use super::multi_slice::MultiSlice;
 use super::part::Part;
 use super::pending::Pending;
+use super::questions::asking;
 use super::smart::SmartArray;
 use crate::audit::{Residency, Traffic};
 use crate::coherence::Access;
@@ -32,7 +34,7 @@ use crate::transfer::Target;
 /// let _here = Device::cpu().enter();
 /// let image = SmartArray::from(Array2::<f32>::ones((100, 100)));
 /// let row = image.slice(s![5, ..]);                                     // nothing happens yet
-/// row.gpu()?;                                                           // 400 bytes go up
+/// drop(row.gpu()?);                                                     // 400 bytes go up
 /// let host = row.slice(s![10..20]).host()?;                             // of a part of the part; outlives it
 /// assert_eq!((host.sum(), image.traffic().to_device.bytes), (10.0, 400));
 /// # Ok::<(), resident::Error>(())
@@ -123,6 +125,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         (Self::new(self.storage, first), Self::new(self.storage, second))
     }
 
+    asking!();
     reading!('a);
 }
 
@@ -246,6 +249,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         (Self::new(self.storage, first), Self::new(self.storage, second))
     }
 
+    asking!();
     reading!('_);
     writing!();
 }
@@ -335,6 +339,25 @@ impl<T: Element, D: Dimension> AsView<T, D> for SmartViewMut<'_, T, D> {
         self.view()
     }
 }
+
+/// What leads to an array leads to a view of it.
+macro_rules! as_view_through {
+    ($pointer:ty) => {
+        impl<V: sealed::Sealed + ?Sized> sealed::Sealed for $pointer {}
+
+        impl<T: Element, D: Dimension, V: AsView<T, D> + ?Sized> AsView<T, D> for $pointer {
+            fn as_view(&self) -> SmartView<'_, T, D> {
+                (**self).as_view()
+            }
+        }
+    };
+}
+
+as_view_through!(&V);
+as_view_through!(&mut V);
+as_view_through!(Box<V>);
+as_view_through!(std::rc::Rc<V>);
+as_view_through!(Arc<V>);
 
 impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartArray<T, D> {
     fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {

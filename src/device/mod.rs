@@ -263,8 +263,8 @@ impl Device {
     ///
     /// let device = Device::emulated(Emulation::new());
     /// let (one, two) = (SmartArray::from(vec![0_u8; 100]), SmartArray::from(vec![0_u8; 200]));
-    /// one.gpu_on(&device.stream())?;
-    /// two.gpu_on(&device.stream())?;
+    /// drop(one.gpu_on(&device.stream())?);
+    /// drop(two.gpu_on(&device.stream())?);
     /// assert_eq!((device.traffic().to_device.count, device.traffic().to_device.bytes), (2, 300));
     /// # Ok::<(), resident::Error>(())
     /// ```
@@ -280,7 +280,7 @@ impl Device {
     ///
     /// let device = Device::emulated(Emulation::new());
     /// let array = SmartArray::<f32, _>::zeros(1000);
-    /// array.gpu_on(&device.stream())?;
+    /// drop(array.gpu_on(&device.stream())?);
     /// assert_eq!(device.memory().in_use, 4000);
     /// drop(array);                                                          // waits for nothing
     /// device.synchronize()?;
@@ -342,7 +342,7 @@ impl Device {
     /// use resident::{Device, Emulation, SmartArray};
     ///
     /// let device = Device::emulated(Emulation::new());
-    /// SmartArray::<f32, _>::zeros(1000).gpu_on(&device.stream())?;          // dropped at once
+    /// drop(SmartArray::<f32, _>::zeros(1000).gpu_on(&device.stream())?);    // dropped at once
     /// device.trim()?;
     /// assert_eq!((device.memory().in_use, device.memory().pooled), (0, 0));
     /// # Ok::<(), resident::Error>(())
@@ -363,7 +363,7 @@ impl Device {
     /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
     ///
     /// let device = Device::emulated(Emulation::new());
-    /// SmartArray::from(vec![1.0_f32; 8]).gpu_on(&device.stream())?;
+    /// drop(SmartArray::from(vec![1.0_f32; 8]).gpu_on(&device.stream())?);
     /// let log = device.emulation().expect("this device is emulated");
     /// assert!(log.calls().iter().any(|call| call.kind == CallKind::Upload));
     /// assert!(Device::cpu().emulation().is_none());

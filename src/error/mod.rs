@@ -55,7 +55,8 @@ impl fmt::Display for Shortage {
 /// Why an operation was not done.
 ///
 /// `Err` means that nothing was queued and that every array holds what it held; copies that were made already stay, and are counted. Messages name
-/// the object, the values seen and expected, and the next step. Match on the variant; the fields are texts that read as `str`.
+/// the object, the values seen and expected, and the next step. Match on the variant; the fields are texts that read as `str`, and pieces of the
+/// message: a name that was given stands in quotation marks there (`"table"`), and an array without one is told by its type, shape and line.
 ///
 /// ```
 /// use resident::{Error, SmartArray};

@@ -24,6 +24,18 @@ fn arrays_can_be_shared_and_sent() {
 }
 
 #[test]
+fn shapes_are_told_as_ndarray_tells_them() {
+    let mut table = SmartArray::<u16, _>::uninit((3, 4));
+    assert_eq!((table.dim(), table.ndim(), table.len_bytes()), ((3, 4), 2, 24));
+    let column = table.slice(s![.., 1]);
+    let len: usize = column.dim();
+    assert_eq!((len, column.ndim(), column.len_bytes()), (3, 1, 6));
+    let open = table.slice_mut(s![..0, ..]);
+    assert_eq!((open.dim(), open.len_bytes()), ((0, 4), 0));
+    assert_eq!(SmartArray::<f64, _>::zeros(vec![2, 3, 4]).ndim(), 3);
+}
+
+#[test]
 fn no_question_moves_data_or_calls_a_device() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::from(vec![1.0_f32; 10]).named("asked");

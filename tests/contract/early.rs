@@ -23,6 +23,14 @@ fn a_prefetched_array_is_there_already() -> Result<()> {
 }
 
 #[test]
+fn a_pending_snapshot_prints_what_it_is_of() -> Result<()> {
+    let array = SmartArray::from(Array2::<i32>::ones((3, 4))).named("field");
+    let pending = array.slice(s![1.., ..]).snapshot_on(&lab().stream())?;
+    assert_eq!(format!("{pending:?}"), "Pending(of \"field\", [2, 4])");
+    Ok(())
+}
+
+#[test]
 fn a_snapshot_changes_no_residency_and_shows_the_moment_it_was_taken() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::from(Array2::<i32>::ones((3, 4)));

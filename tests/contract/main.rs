@@ -22,6 +22,7 @@ mod failures;
 mod first_program;
 mod grids;
 mod host_and_device;
+mod host_guards;
 mod kernels;
 mod making;
 mod order;

@@ -1,6 +1,6 @@
 //! Section 3: making arrays, and getting ndarray's own back.
 
-use resident::ndarray::{Array, Array0, Array1, Array2, Array3, ArrayD, Axis, IxDyn, ShapeBuilder, arr0, array, s};
+use resident::ndarray::{Array, Array0, Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, IxDyn, ShapeBuilder, arr0, array, s};
 use resident::{Device, Result, SmartArray, Validity};
 
 use crate::lab::lab;
@@ -47,6 +47,40 @@ fn likes_have_shape_and_axis_order_of_their_model() -> Result<()> {
     assert_eq!(made.strides(), model.strides());
     made.host_overwrite()?.fill(2.0);
     assert_eq!(made.host()?.sum(), 12.0);
+    Ok(())
+}
+
+#[test]
+fn likes_are_made_of_parts_and_pointers_too() -> Result<()> {
+    let mut model = SmartArray::<f32, _>::ones((4, 6).f());
+    let columns = SmartArray::<u8, _>::uninit_like(&model.slice(s![.., ..;-1]).slice(s![.., 1..3]));
+    assert_eq!((columns.shape(), columns.is_f_contiguous()), (&[4, 2][..], false), "reversed axes stay reversed");
+    let gaps = SmartArray::<u8, _>::zeros_like(&model.slice_mut(s![..;2, ..]));
+    assert_eq!((gaps.shape(), gaps.strides()), (&[2, 6][..], &[6, 1][..]));
+    assert_eq!(gaps.host()?.sum(), 0);
+    let shared = std::sync::Arc::new(model);
+    assert_eq!(SmartArray::<u64, _>::uninit_like(&shared).strides(), shared.strides());
+    assert_eq!(SmartArray::<u64, _>::zeros_like(&&*shared).strides(), shared.strides());
+    assert_eq!(SmartArray::<u64, _>::zeros_like(&shared.slice(s![2, 1..1])).len(), 0);
+    Ok(())
+}
+
+#[test]
+fn arrays_are_made_of_what_rust_and_ndarray_have() -> Result<()> {
+    let numbers = [1_i32, 2, 3, 4];
+    let (of_array, of_slice) = (SmartArray::from(numbers), SmartArray::from(&numbers[..]));
+    let collected: SmartArray<i32, _> = numbers.into_iter().collect();
+    let model = Array2::from_shape_fn((3, 4), |(i, j)| (i * 4 + j) as i32).reversed_axes();
+    let of_view = SmartArray::from(model.view());
+    assert_eq!(of_view.strides(), model.strides(), "in its own axis order");
+    assert_eq!(of_view.host()?, model);
+    assert_eq!(SmartArray::from(model.slice(s![..;2, 1])).host()?.to_vec(), [4, 6]);
+    for array in [of_array, of_slice, collected] {
+        assert_eq!(array.host()?.to_vec(), numbers);
+    }
+    let nothing = (SmartArray::<f32, Ix2>::default(), SmartArray::<u8, Ix1>::default());
+    assert_eq!((nothing.0.shape(), nothing.1.host()?.len()), (&[0, 0][..], 0));
+    assert!(of_view.name().contains(file!()), "called after this line: {}", of_view.name());
     Ok(())
 }
 

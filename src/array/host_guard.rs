@@ -1,0 +1,229 @@
+//! What an access on the host hands out. Dropping it does nothing: the host became valid, or the newest side, when it was handed out.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use ndarray::iter::{Iter, IterMut};
+use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, IntoNdProducer};
+
+/// The host's copy of a part, to be read: an `ndarray::ArrayRef`, by [`SmartArray::host`](crate::SmartArray::host). It is valid for as long as this
+/// lives; meanwhile others may read the array too, on devices as well.
+///
+/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all methods of an `ArrayRef`. For arithmetic take
+/// `host.view()`, as in `&host.view() + 1.0`: ndarray has operators for its own types alone.
+///
+/// ```
+/// use resident::{SmartArray, ndarray::{ArrayRef, Ix1, Zip, array}};
+///
+/// fn energy(signal: &ArrayRef<f32, Ix1>) -> f32 { signal.iter().map(|x| x * x).sum() }
+///
+/// let signal = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
+/// let host = signal.host()?;
+/// assert_eq!((host[1], host.view().len(), energy(&host)), (2.0, 3, 14.0));
+/// assert_eq!(host, array![1.0, 2.0, 3.0]);
+/// assert_eq!(&host.view() * 2.0, array![2.0, 4.0, 6.0]);
+/// let mut sum = 0.0;
+/// for x in &host {
+///     sum += x;
+/// }
+/// let products = Zip::from(&host).and(&signal.host()?).map_collect(|x, y| x * y);
+/// assert_eq!((sum, products), (6.0, array![1.0, 4.0, 9.0]));
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[must_use = "read the contents through this guard; to bring them to the host ahead of their use take `prefetch_host`, or `drop` the guard"]
+pub struct HostRef<'a, T, D: Dimension> {
+    pub(super) view: ArrayView<'a, T, D>,
+}
+
+impl<'a, T, D: Dimension> HostRef<'a, T, D> {
+    /// The same copy as an ndarray view, for as long as the guard could have lived: for functions that hand out what they looked up. Moves nothing.
+    ///
+    /// ```
+    /// use resident::{Result, SmartArray, ndarray::{ArrayView1, Ix2, s}};
+    ///
+    /// fn first_row(table: &SmartArray<f32, Ix2>) -> Result<ArrayView1<'_, f32>> {
+    ///     Ok(table.slice(s![0, ..]).host()?.into_view())
+    /// }
+    ///
+    /// assert_eq!(first_row(&SmartArray::<f32, _>::ones((3, 4)))?.sum(), 4.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn into_view(self) -> ArrayView<'a, T, D> {
+        self.view
+    }
+}
+
+impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
+    type Target = ArrayRef<T, D>;
+
+    #[inline]
+    fn deref(&self) -> &ArrayRef<T, D> {
+        &self.view
+    }
+}
+
+/// The host's copy of a part, to be written: an `ndarray::ArrayRef`, by [`SmartArray::host_mut`](crate::SmartArray::host_mut) or
+/// [`host_overwrite`](crate::SmartArray::host_overwrite). The host became the newest side when it was handed out.
+///
+/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all methods of an `ArrayRef`. For arithmetic take
+/// `host.view()` or `host.view_mut()`, as in `host.view_mut().scaled_add(2.0, &x)` or `let mut all = host.view_mut(); all += 1.0`.
+///
+/// ```
+/// use resident::{SmartArray, ndarray::{Zip, array}};
+///
+/// let mut array = SmartArray::<f32, _>::zeros((2, 3));
+/// let mut host = array.host_mut()?;
+/// host[[0, 1]] = 5.0;
+/// host.row_mut(1).fill(2.0);
+/// assert_eq!(host.sum(), 11.0);
+/// for x in &mut host {
+///     *x += 1.0;
+/// }
+/// Zip::from(&mut host).and(&array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).for_each(|x, y| *x *= y);
+/// assert_eq!(host, array![[1.0, 12.0, 3.0], [12.0, 15.0, 18.0]]);
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[must_use = "write the contents through this guard; where the host is only to become the newest side, `drop` it"]
+pub struct HostMut<'a, T, D: Dimension> {
+    pub(super) view: ArrayViewMut<'a, T, D>,
+}
+
+impl<'a, T, D: Dimension> HostMut<'a, T, D> {
+    /// The same copy as an ndarray view, for as long as the guard could have lived. Moves nothing.
+    ///
+    /// ```
+    /// use resident::{Result, SmartArray, ndarray::{ArrayViewMut2, Axis, Ix2}};
+    ///
+    /// fn halves(table: &mut SmartArray<f32, Ix2>) -> Result<(ArrayViewMut2<'_, f32>, ArrayViewMut2<'_, f32>)> {
+    ///     let middle = table.shape()[0] / 2;
+    ///     Ok(table.host_mut()?.into_view_mut().split_at(Axis(0), middle))
+    /// }
+    ///
+    /// let mut table = SmartArray::<f32, _>::zeros((4, 2));
+    /// let (mut upper, mut lower) = halves(&mut table)?;
+    /// upper.fill(1.0);
+    /// lower.fill(2.0);
+    /// assert_eq!(table.host()?.sum(), 12.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn into_view_mut(self) -> ArrayViewMut<'a, T, D> {
+        self.view
+    }
+}
+
+impl<T, D: Dimension> Deref for HostMut<'_, T, D> {
+    type Target = ArrayRef<T, D>;
+
+    #[inline]
+    fn deref(&self) -> &ArrayRef<T, D> {
+        &self.view
+    }
+}
+
+impl<T, D: Dimension> DerefMut for HostMut<'_, T, D> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut ArrayRef<T, D> {
+        &mut self.view
+    }
+}
+
+impl<'a, T, D: Dimension> IntoIterator for HostRef<'a, T, D> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T, D>;
+
+    fn into_iter(self) -> Iter<'a, T, D> {
+        self.view.into_iter()
+    }
+}
+
+impl<'a, T, D: Dimension> IntoIterator for HostMut<'a, T, D> {
+    type Item = &'a mut T;
+    type IntoIter = IterMut<'a, T, D>;
+
+    fn into_iter(self) -> IterMut<'a, T, D> {
+        self.view.into_iter()
+    }
+}
+
+impl<'g, T, D: Dimension> IntoIterator for &'g mut HostMut<'_, T, D> {
+    type Item = &'g mut T;
+    type IntoIter = IterMut<'g, T, D>;
+
+    fn into_iter(self) -> IterMut<'g, T, D> {
+        self.iter_mut()
+    }
+}
+
+impl<'g, T, D: Dimension> IntoNdProducer for &'g mut HostMut<'_, T, D> {
+    type Item = &'g mut T;
+    type Dim = D;
+    type Output = ArrayViewMut<'g, T, D>;
+
+    fn into_producer(self) -> ArrayViewMut<'g, T, D> {
+        self.view_mut()
+    }
+}
+
+macro_rules! equal {
+    ([$($generics:tt)*], $left:ty, $right:ty) => {
+        impl<$($generics)*> PartialEq<$right> for $left {
+            fn eq(&self, other: &$right) -> bool {
+                // Both lead to an `ArrayRef`, one by more steps than the other.
+                let (left, right): (&ArrayRef<T, D>, &ArrayRef<U, D>) = (self, other);
+                left == right
+            }
+        }
+    };
+}
+
+/// What both guards do as an `ArrayRef` does it. They are equal to what has their shape and equal elements.
+macro_rules! like_an_array_ref {
+    ($guard:ident) => {
+        impl<'g, T, D: Dimension> IntoIterator for &'g $guard<'_, T, D> {
+            type Item = &'g T;
+            type IntoIter = Iter<'g, T, D>;
+
+            fn into_iter(self) -> Iter<'g, T, D> {
+                self.iter()
+            }
+        }
+
+        impl<'g, T, D: Dimension> IntoNdProducer for &'g $guard<'_, T, D> {
+            type Item = &'g T;
+            type Dim = D;
+            type Output = ArrayView<'g, T, D>;
+
+            fn into_producer(self) -> ArrayView<'g, T, D> {
+                self.view()
+            }
+        }
+
+        impl<T: fmt::Debug, D: Dimension> fmt::Debug for $guard<'_, T, D> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.view.fmt(f)
+            }
+        }
+
+        impl<T: fmt::Display, D: Dimension> fmt::Display for $guard<'_, T, D> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.view.fmt(f)
+            }
+        }
+
+        impl<T: Eq, D: Dimension> Eq for $guard<'_, T, D> {}
+
+        equal!([T: PartialEq<U>, U, D: Dimension], $guard<'_, T, D>, HostRef<'_, U, D>);
+        equal!([T: PartialEq<U>, U, D: Dimension], $guard<'_, T, D>, HostMut<'_, U, D>);
+        equal!([T: PartialEq<U>, U, D: Dimension], $guard<'_, T, D>, ArrayRef<U, D>);
+        equal!([T: PartialEq<U>, U, D: Dimension], ArrayRef<T, D>, $guard<'_, U, D>);
+        equal!([T: PartialEq<U>, U, S: Data<Elem = U>, D: Dimension], $guard<'_, T, D>, ArrayBase<S, D>);
+        equal!([T: PartialEq<U>, U, S: Data<Elem = T>, D: Dimension], ArrayBase<S, D>, $guard<'_, U, D>);
+        equal!([T: PartialEq<U>, U, S: Data<Elem = U>, D: Dimension], $guard<'_, T, D>, &ArrayBase<S, D>);
+        equal!([T: PartialEq<U>, U, S: Data<Elem = T>, D: Dimension], &ArrayBase<S, D>, $guard<'_, U, D>);
+    };
+}
+
+like_an_array_ref!(HostRef);
+like_an_array_ref!(HostMut);
