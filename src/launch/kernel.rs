@@ -131,19 +131,25 @@ impl<S: Signature> Kernel<S> {
     /// is loaded.
     ///
     /// ```
-    /// use resident::{In, InOut, Kernel};
+    /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
     ///
-    /// let axpy = Kernel::<(f32, In<f32>, InOut<f32>, u64)>::new("axpy")
-    ///     .require("both have one length, and that is passed", |_grid, (_, x, y, len)| x.len() == y.len() && y.len() as u64 == len)
-    ///     .host(|_grid, (a, x, y, _)| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
+    /// // The length stands first: `y.len()` is taken before `&mut y` borrows it.
+    /// let axpy = Kernel::<(u64, f32, In<f32>, InOut<f32>)>::new("axpy")
+    ///     .require("both have one length, and that is passed", |_grid, (len, _, x, y)| x.len() == y.len() && y.len() as u64 == len)
+    ///     .host(|_grid, (_, a, x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
     /// // SAFETY: it reads and writes elements below `len` alone, which is the length of both by the requirement.
     /// let axpy = unsafe {
-    ///     axpy.cuda(r#"extern "C" __global__ void axpy(float a, const float *x, float *y, unsigned long long len) {
+    ///     axpy.cuda(r#"extern "C" __global__ void axpy(unsigned long long len, float a, const float *x, float *y) {
     ///         unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
     ///         if (i < len) y[i] += a * x[i];
     ///     }"#)
     /// };
-    /// # drop(axpy);
+    ///
+    /// let _here = Device::cpu().enter();                                    // without this line it runs on the first GPU
+    /// let (x, mut y) = (SmartArray::<f32, _>::ones(1000), SmartArray::<f32, _>::zeros(1000));
+    /// axpy.launch(Grid::cover(y.len()), (y.len() as u64, 2.0, &x, &mut y))?;
+    /// assert_eq!(y.host()?.sum(), 2000.0);
+    /// # Ok::<(), resident::Error>(())
     /// ```
     ///
     /// # Safety
