@@ -37,4 +37,5 @@ use bytemuck::Pod;
 )]
 pub trait Element: Pod + Send + Sync {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod + Send + Sync> Element for T {}

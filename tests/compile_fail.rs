@@ -7,8 +7,16 @@
 mod twins {
     #[path = "a_body_that_borrows_from_its_surroundings.rs"]
     pub(super) mod a_body_that_borrows_from_its_surroundings;
+    #[path = "a_signature_without_its_comma.rs"]
+    pub(super) mod a_signature_without_its_comma;
+    #[path = "an_argument_too_few.rs"]
+    pub(super) mod an_argument_too_few;
     #[path = "an_entered_device_sent_to_another_thread.rs"]
     pub(super) mod an_entered_device_sent_to_another_thread;
+    #[path = "an_ndarray_array_in_our_place.rs"]
+    pub(super) mod an_ndarray_array_in_our_place;
+    #[path = "bool_as_an_element.rs"]
+    pub(super) mod bool_as_an_element;
     #[path = "guard_outliving_its_array.rs"]
     pub(super) mod guard_outliving_its_array;
     #[path = "out_given_a_shared_reference.rs"]
@@ -31,7 +39,11 @@ fn what_must_not_compile_does_not() {
 #[test]
 fn the_twins_compile_and_run() -> resident::Result<()> {
     twins::a_body_that_borrows_from_its_surroundings::main();
+    twins::a_signature_without_its_comma::main()?;
+    twins::an_argument_too_few::main()?;
     twins::an_entered_device_sent_to_another_thread::main();
+    twins::an_ndarray_array_in_our_place::main()?;
+    twins::bool_as_an_element::main()?;
     twins::guard_outliving_its_array::main()?;
     twins::out_given_a_shared_reference::main()?;
     twins::read_guard_over_a_launch_that_writes::main()?;

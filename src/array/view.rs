@@ -282,7 +282,8 @@ impl<T: Element, D: Dimension> fmt::Debug for SmartViewMut<'_, T, D> {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array or view of `{T}` with dimension `{D}`",
-    label = "expected a `SmartArray` or a view of one, with that element and that dimension"
+    label = "expected a `SmartArray` or a view of one, with that element and that dimension",
+    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
 )]
 pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
     /// All of it, to be read.
@@ -307,7 +308,8 @@ pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no writable array or view of `{T}` with dimension `{D}`",
-    label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension"
+    label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension",
+    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
 )]
 pub trait AsViewMut<T: Element, D: Dimension>: AsView<T, D> {
     /// All of it, to be written.
@@ -394,6 +396,11 @@ pub(crate) struct Erased<'a> {
 /// assert_eq!((sum(&SmartArray::<u32, _>::ones(10))?, sum(&SmartArray::<u32, _>::ones((3, 4)))?), (10, 12));
 /// # Ok::<(), resident::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array or view of `{T}`",
+    label = "expected a `SmartArray` or a view of one, with that element",
+    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
+)]
 pub trait AnyView<T: Element>: sealed::Sealed {
     #[doc(hidden)]
     #[allow(private_interfaces)]
@@ -402,6 +409,11 @@ pub trait AnyView<T: Element>: sealed::Sealed {
 
 /// Any array or view of elements `T` that may be written, of whatever dimensions: what a flat [`InOut`](crate::InOut) or [`Out`](crate::Out) takes.
 /// Sealed as [`AsView`]; see [`AnyView`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no writable array or view of `{T}`",
+    label = "expected a `SmartArray` or a `SmartViewMut`, with that element",
+    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
+)]
 pub trait AnyViewMut<T: Element>: AnyView<T> {}
 
 macro_rules! any_view {

@@ -72,7 +72,8 @@ fn show<E: Element>(words: &[u64]) -> String {
     message = "a kernel's `{P}` cannot be given `{Self}`",
     label = "wrong kind of argument",
     note = "`In` takes `&` of an array or view, `InOut` and `Out` take `&mut`; elements and dimensions must be those of the parameter",
-    note = "a scalar parameter takes a value of its type, or `&` of one"
+    note = "a scalar parameter takes a value of its type, or `&` of one",
+    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
 )]
 pub trait Argument<P> {
     #[doc(hidden)]
@@ -157,6 +158,11 @@ exclusive_argument!(Out);
 /// assert_eq!(array.host()?.sum(), 20.0);
 /// # Ok::<(), resident::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "a kernel with the signature `{S}` cannot be launched with `{Self}`",
+    label = "not one argument for each parameter",
+    note = "pass a tuple with one argument for each parameter, in their order: `(2.0, &x, &mut y)`; a tuple of one takes a comma: `(&mut x,)`"
+)]
 pub trait Arguments<S: Signature> {
     /// Calls with the arguments in order. They stay where they were bound: moving them costs as much as binding them.
     #[doc(hidden)]

@@ -115,7 +115,7 @@ impl<'a> Described<'a> {
 /// | `InOut<f32, Ix2>`, `Out<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array`, `&mut view` of two axes |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
-    note = "parameters are elements (`f32`, `u32`, ...), `In<T>`, `In<T, Ix2>`, `InOut` and `Out`"
+    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, `In<T, Ix2>`, `InOut` and `Out`"
 )]
 pub trait Parameter: sealed::Sealed + 'static {
     /// What the host body gets.
@@ -145,6 +145,12 @@ pub trait Parameter: sealed::Sealed + 'static {
 
 /// A tuple of 1 to 16 [`Parameter`]s: what stands in [`Kernel`](crate::Kernel)'s angle brackets. The example of [`Arguments`](crate::Arguments) is
 /// generic over it. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no signature of a kernel",
+    label = "expected a tuple of 1 to 16 parameters",
+    note = "a tuple of one takes a comma: `Kernel::<(InOut<f32>,)>`",
+    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, `In<T, Ix2>`, `InOut` and `Out`"
+)]
 pub trait Signature: sealed::SealedTuple + 'static {
     /// The tuple that the host body gets.
     type Host<'a>;
@@ -176,8 +182,10 @@ pub(super) mod sealed {
     pub trait SealedTuple {}
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Element> sealed::Sealed for E {}
 
+#[diagnostic::do_not_recommend]
 impl<E: Element> Parameter for E {
     type Host<'a> = E;
     type Described<'a> = E;
