@@ -125,7 +125,8 @@ macro_rules! reading {
 
         /// Brings this part to the host ahead of its use. Returns when the copies are queued: on the stream that wrote the part last, while that is
         /// still at work, else on the device's default stream. A later [`host`](Self::host) waits for the rest. Parts that are constants are filled
-        /// in here.
+        /// in here. Where the default stream is the one that works, let the copies overlap it on a stream of their own:
+        /// [`prefetch_host_on`](Self::prefetch_host_on).
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -145,7 +146,35 @@ macro_rules! reading {
         /// As [`host`](Self::host), but for copies that fail later: the next `host` repeats them.
         #[track_caller]
         pub fn prefetch_host(&self) -> Result<()> {
-            self.part().prefetch_host(Location::caller())
+            self.part().prefetch_host(None, "prefetch_host", Location::caller())
+        }
+
+        /// Brings this part to the host ahead of its use, in the order of `stream`: behind what wrote the part, and beside whatever other streams go on
+        /// to do. What is on other devices than `stream`'s comes down as for [`prefetch_host`](Self::prefetch_host). Returns when the copies are queued;
+        /// a later [`host`](Self::host) waits for the rest, and what writes the part later comes behind them.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+        ///
+        /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+        /// let device = Device::cpu();
+        /// let (work, copies) = (device.stream(), device.new_stream()?);
+        /// let mut tiles = [1.0_f32, 2.0, 3.0].map(|value| SmartArray::from(vec![value; 1000]));
+        /// for tile in &mut tiles {
+        ///     double.launch_on(&work, Grid::cover(1000), (&mut *tile,))?;
+        ///     tile.prefetch_host_on(&copies)?;                                  // comes down while the next one is worked on
+        /// }
+        /// assert_eq!(tiles[2].host()?[0], 6.0);
+        /// assert_eq!(tiles[2].traffic().to_host.count, 1);                      // nothing more came down
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`prefetch_host`](Self::prefetch_host).
+        #[track_caller]
+        pub fn prefetch_host_on(&self, stream: &Stream) -> Result<()> {
+            self.part().prefetch_host(Some(stream), "prefetch_host_on", Location::caller())
         }
 
         /// A copy of this part as it is at this point of the program, in memory of its own with the first axis slowest. Later writes do not change

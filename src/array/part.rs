@@ -236,8 +236,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    pub(super) fn prefetch_host(&self, site: Line) -> Result<()> {
-        self.with(Cause::Prefetch, "prefetch_host", site, transfer::prefetch_host)
+    pub(super) fn prefetch_host(&self, stream: Option<&Stream>, operation: &str, site: Line) -> Result<()> {
+        self.with(Cause::Prefetch, operation, site, |request| transfer::prefetch_host(request, stream))
     }
 
     pub(super) fn snapshot_on<T: Element>(

@@ -165,7 +165,7 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
             drop(state);
             return peek(request);
         }
-        let stream = request.download_stream(&state, place, &regions);
+        let stream = request.download_stream(&state, place, &regions, None);
         let depends = request.read_behind(&state, &stream, place, &regions)?;
         let work = CopyWork {
             may_read_between: false,

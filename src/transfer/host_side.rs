@@ -23,7 +23,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         return Ok(());
     }
     loop {
-        let own = bring(request, access, true)?;
+        let own = bring(request, access, Manner { may_wait: true, stream: None })?;
         let pending = {
             let mut state = request.storage.lock();
             let marks = request.marks_before(&state, Place::HOST, access.touch(), None);
@@ -46,9 +46,18 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
     }
 }
 
-/// Queues what a prefetch to the host needs, and returns at once.
-pub(crate) fn prefetch_host(request: &Request<'_>) -> Result<()> {
-    bring(request, Access::Read, false).map(drop)
+/// Queues what a prefetch to the host needs, and returns at once. Copies go on `stream` if it is of the device that they come from.
+pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
+    bring(request, Access::Read, Manner { may_wait: false, stream }).map(drop)
+}
+
+/// How contents are brought to the host.
+#[derive(Clone, Copy, Debug)]
+struct Manner<'a> {
+    /// The caller is going to wait for the copies anyway.
+    may_wait: bool,
+    /// Asked for by the caller, for copies from this stream's device.
+    stream: Option<&'a Stream>,
 }
 
 pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
@@ -65,19 +74,18 @@ fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 }
 
 /// Queues the copies that an access on the host needs, and tells of them. Copies that another thread is queueing are waited for.
-/// `may_wait`: the caller is going to wait for them anyway.
-fn bring(request: &Request<'_>, access: Access, may_wait: bool) -> Result<Queued> {
+fn bring(request: &Request<'_>, access: Access, manner: Manner<'_>) -> Result<Queued> {
     if request.is_empty() {
         return Ok(Queued::new());
     }
     let mut window = Window::default();
-    let brought = bring_pieces(request, access, may_wait, &mut window);
+    let brought = bring_pieces(request, access, manner, &mut window);
     let queued = window.close(request);
     after_locks();
     brought.map(|()| queued)
 }
 
-fn bring_pieces(request: &Request<'_>, access: Access, may_wait: bool, window: &mut Window) -> Result<()> {
+fn bring_pieces(request: &Request<'_>, access: Access, manner: Manner<'_>, window: &mut Window) -> Result<()> {
     let storage = request.storage;
     let mut state = storage.lock();
     loop {
@@ -89,7 +97,7 @@ fn bring_pieces(request: &Request<'_>, access: Access, may_wait: bool, window: &
         if access == Access::Overwrite || request.is_valid(&state, Place::HOST) {
             return allocate(request, &mut state);
         }
-        if may_wait && window.is_full() {
+        if manner.may_wait && window.is_full() {
             drop(state);
             window.wait(request)?;
             state = storage.lock();
@@ -121,7 +129,7 @@ fn bring_pieces(request: &Request<'_>, access: Access, may_wait: bool, window: &
             state = storage.lock();
             continue;
         }
-        request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces, window))?;
+        request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces, manner.stream, window))?;
         if !is_last {
             window.expect_more();
         }
@@ -171,11 +179,11 @@ impl Request<'_> {
         queued(state, &marks)
     }
 
-    fn fetch_to_host(&self, pieces: &[Piece], window: &mut Window) -> Result<()> {
+    fn fetch_to_host(&self, pieces: &[Piece], asked: Option<&Stream>, window: &mut Window) -> Result<()> {
         for (source, regions) in by_source(pieces) {
             match source {
                 Source::Constant(value) => self.fill_on_host(value, &regions),
-                Source::Place(from) => self.download(from, &regions, window)?,
+                Source::Place(from) => self.download(from, &regions, asked, window)?,
             }
         }
         Ok(())
@@ -212,7 +220,7 @@ impl Request<'_> {
     }
 
     /// Queues a copy from a device's memory to the host's. Nobody waits for it here.
-    fn download(&self, from: Place, regions: &SmallVec<[Region; 1]>, window: &mut Window) -> Result<()> {
+    fn download(&self, from: Place, regions: &SmallVec<[Region; 1]>, asked: Option<&Stream>, window: &mut Window) -> Result<()> {
         let space = self.storage.space();
         let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
         self.announce(from, bytes);
@@ -222,7 +230,7 @@ impl Request<'_> {
             // The caller finds the elements stale, and plans again.
             return Ok(());
         }
-        let stream = self.download_stream(&state, from, regions);
+        let stream = self.download_stream(&state, from, regions, asked);
         if regions.iter().any(|region| !self.strangers(&state, stream.device_ref(), region).is_empty()) {
             // Somebody came in between: the caller finds the elements stale, and waits.
             return Ok(());
@@ -278,9 +286,12 @@ impl Request<'_> {
         }
     }
 
-    /// Behind the last writer on its own stream, which costs no event; but on the default stream where nothing has to be waited for, so that the
-    /// copy does not queue behind unrelated work.
-    pub(super) fn download_stream(&self, state: &State, from: Place, regions: &SmallVec<[Region; 1]>) -> Stream {
+    /// The stream that was asked for, if it is of the device. Else behind the last writer on its own stream, which costs no event; but on the default
+    /// stream where nothing has to be waited for, so that the copy does not queue behind unrelated work.
+    pub(super) fn download_stream(&self, state: &State, from: Place, regions: &SmallVec<[Region; 1]>, asked: Option<&Stream>) -> Stream {
+        if let Some(asked) = asked.filter(|stream| *stream.device_ref() == state.slot(from).device) {
+            return asked.clone();
+        }
         let mut writer = None;
         for region in regions {
             state.uses(from).writers(Some(region), |mark| {

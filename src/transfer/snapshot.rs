@@ -172,8 +172,7 @@ impl Snapshot {
             let selected = crate::storage::Selection::Boxes(regions.clone());
             return self.take_host(&Request { selection: &selected, ..*request }, &lists.concat());
         }
-        let own = stream.filter(|stream| *stream.device_ref() == state.slot(place).device).cloned();
-        let stream = own.unwrap_or_else(|| request.download_stream(&state, place, regions));
+        let stream = request.download_stream(&state, place, regions, stream);
         let depends = request.read_behind(&state, &stream, place, regions)?;
         // In pieces: whoever waits puts one in its place while the next comes down.
         for parts in lists {

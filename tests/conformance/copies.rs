@@ -3,8 +3,10 @@
 use resident::ndarray::{Array1, Array2, ShapeBuilder, s};
 use resident::{Result, SmartArray, Validity};
 
+use super::gates::Gate;
+use super::kernels::{add, gated, over};
 use super::lab::Lab;
-use super::values::{bytes, copies, make_newest, numbered};
+use super::values::{bytes, copies, counting, make_newest, numbered};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -218,6 +220,46 @@ pub(crate) fn a_large_array_in_column_order(lab: &Lab<'_>) -> Result<()> {
     assert!(*array.slice(s![5..1000, ..]).host()? == contents.slice(s![5..1000, ..]));
     assert!(*array.host()? == contents);
     assert_eq!(bytes(array.traffic()), [4 * 1100 * 1200, 4 * 1100 * 1200, 0]);
+    Ok(())
+}
+
+/// A kernel is held up on the default stream; what comes down on another stream is there before it is over.
+pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>) -> Result<()> {
+    for len in [100, 3 * MIB] {
+        let (work, aside) = (lab.stream(), lab.new_stream()?);
+        let (gate, mut array, mut other) = (Gate::new(), SmartArray::from(counting(len)), SmartArray::from(counting(100)));
+        make_newest(&mut array, &work)?;
+        work.synchronize()?;
+        gated(lab).launch_on(&work, over(100), (gate.number(), &mut other, 100))?;
+        array.prefetch_host_on(&aside)?;
+        aside.synchronize()?;
+        assert!(*array.host()? == counting(len));
+        assert!(!lab.has_gates() || !work.is_idle()?, "the copy waited for the kernel");
+        gate.open();
+        add(lab).launch_on(&work, over(len), (1, &mut array, len as u64))?;
+        assert!(*array.host()? == counting(len).mapv(|x| x + 1));
+        assert_eq!(bytes(array.traffic()), [4 * len as u64, 8 * len as u64, 0]);
+    }
+    Ok(())
+}
+
+/// On whatever stream a download goes, it comes behind what wrote the part, and before what writes it next.
+pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Result<()> {
+    const LEN: usize = 5000;
+    let (work, aside, gate) = (lab.stream(), lab.new_stream()?, Gate::new());
+    let mut array = SmartArray::from(counting(LEN));
+    gated(lab).launch_on(&work, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    array.prefetch_host_on(&aside)?;
+    assert!(!lab.has_gates() || !aside.is_idle()?, "it comes behind the kernel");
+    add(lab).launch_on(&work, over(LEN), (10, &mut array, LEN as u64))?;
+    array.slice(s![..LEN / 2]).prefetch_host_on(&aside)?;
+    array.slice(s![LEN / 3..]).prefetch_host_on(&work)?;
+    gate.open();
+    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 11));
+    array.host_mut()?.fill(7);
+    make_newest(&mut array, &work)?;
+    array.prefetch_host_on(&aside)?;
+    assert!(array.into_array()?.iter().all(|x| *x == 7));
     Ok(())
 }
 

@@ -98,6 +98,8 @@ macro_rules! conformance {
                 a_snapshot_of_a_large_array_in_several_pieces,
                 columns_of_a_large_array_in_several_pieces,
                 a_large_array_in_column_order,
+                a_download_on_a_stream_of_its_own_overtakes_a_kernel,
+                a_download_on_a_stream_of_its_own_keeps_order,
                 an_array_of_more_than_four_gigabytes,
             }
             assigning {

@@ -1,7 +1,7 @@
 //! Section 3: early, asynchronous, and clones.
 
 use resident::ndarray::{Array2, s};
-use resident::{Device, Emulation, Error, Result, SmartArray, Validity};
+use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, Validity};
 
 use crate::block_on::block_on;
 use crate::lab::lab;
@@ -19,6 +19,45 @@ fn a_prefetched_array_is_there_already() -> Result<()> {
     assert_eq!(moves(array.traffic()), [(1, 40), (1, 40), (0, 0)]);
     assert_eq!(array.host()?.sum(), 10.0);
     assert_eq!(moves(array.traffic()), [(1, 40), (1, 40), (0, 0)]);
+    Ok(())
+}
+
+#[test]
+fn a_prefetch_to_the_host_takes_a_stream_of_any_device() -> Result<()> {
+    let (device, other) = (lab(), lab());
+    for stream in [device.stream(), device.new_stream()?, other.stream()] {
+        let mut array = SmartArray::from(Array2::<i32>::ones((3, 4)));
+        drop(array.gpu_mut_on(&device.stream())?);
+        array.slice(s![1.., ..]).prefetch_host_on(&stream)?;
+        array.view().prefetch_host_on(&stream)?;
+        array.slice_mut(s![.., 1]).prefetch_host_on(&stream)?;
+        assert_eq!(array.residency().host(), Validity::Valid);
+        assert_eq!(array.host()?, Array2::ones((3, 4)));
+        assert_eq!(moves(array.traffic()), [(1, 48), (2, 48), (0, 0)]);
+    }
+    assert_eq!(moves(other.traffic()), [(0, 0); 3], "a stranger's stream carries nothing");
+    let never = SmartArray::<u8, _>::uninit(10);
+    assert!(matches!(never.prefetch_host_on(&device.stream()), Err(Error::Uninitialised { .. })));
+    Ok(())
+}
+
+#[test]
+fn under_any_order_a_prefetch_to_the_host_is_of_its_moment() -> Result<()> {
+    let add = Kernel::<(i32, InOut<i32>)>::new("add").host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x += k));
+    for seed in 0..60 {
+        let device = Device::emulated(Emulation::new().seed(seed));
+        let (work, copies) = (device.stream(), device.new_stream()?);
+        let mut array = SmartArray::from(vec![1; 100]);
+        for turn in 0..4 {
+            add.launch_on(&work, Grid::cover(100), (1, &mut array))?;
+            array.slice(s![turn..]).prefetch_host_on(&copies)?;
+        }
+        assert_eq!(array.slice(s![3..]).host()?.to_vec(), [5; 97], "seed {seed}");
+        assert_eq!(array.host()?.to_vec(), [5; 100], "seed {seed}");
+        device.synchronize()?;
+        let hazards = device.emulation().expect("emulated").hazards();
+        assert!(hazards.is_empty(), "seed {seed}: {hazards:?}");
+    }
     Ok(())
 }
 

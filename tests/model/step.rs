@@ -142,7 +142,10 @@ pub(crate) enum One {
     CallStamp,
     CallMix,
     Prefetch,
-    PrefetchHost,
+    /// On the step's stream, or wherever the library would.
+    PrefetchHost {
+        is_asked: bool,
+    },
     /// It may be waited for later, when the array holds something else.
     Snapshot {
         kept: bool,
@@ -361,7 +364,7 @@ impl Step {
             Kind::CallStamp => One::CallStamp,
             Kind::CallMix => One::CallMix,
             Kind::Prefetch => One::Prefetch,
-            Kind::PrefetchHost => One::PrefetchHost,
+            Kind::PrefetchHost => One::PrefetchHost { is_asked: picks.one_in(2) },
             Kind::Snapshot => One::Snapshot { kept: picks.one_in(2) },
             Kind::Fill => One::Fill,
             Kind::FillOn => One::FillOn,

@@ -168,10 +168,10 @@ impl System {
                 let expected = ledger.access(device, &cells, Access::ReadWrite);
                 drop(expect(view.gpu_mut_on(stream), expected));
             }
-            One::PrefetchHost => {
+            One::PrefetchHost { is_asked } => {
                 let expected = ledger.access(Place::Host, &cells, Access::Read);
                 ledger.unsettled.extend(&cells);
-                expect(view.prefetch_host(), expected);
+                expect(if is_asked { view.prefetch_host_on(stream) } else { view.prefetch_host() }, expected);
             }
             One::Snapshot { kept } => {
                 let pending = snapshot(ledger, &view, stream, &cells).map(|pending| (pending, contents.of(&cells)));
