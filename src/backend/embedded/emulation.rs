@@ -50,7 +50,7 @@ impl Emulation {
     ///
     /// let device = Device::emulated(Emulation::new().pieces(1000));
     /// let array = SmartArray::<u8, _>::from(vec![1; 2500]);
-    /// array.gpu_on(&device.stream())?;
+    /// array.prefetch(&device.stream())?;
     /// let calls = device.emulation().map_or(Vec::new(), |log| log.calls());
     /// assert_eq!(calls.iter().filter(|call| call.kind == CallKind::Upload).count(), 3);
     /// assert_eq!(array.traffic().to_device.count, 1);                       // one copy, in three pieces
