@@ -273,13 +273,13 @@ impl<D: Dimension> Part<'_, '_, D> {
 fn newest_in_words(state: &crate::storage::State, content: crate::coherence::Content) -> Vec<String> {
     use crate::coherence::{Content, Undefined};
     match content {
-        Content::Undefined(Undefined::Never) => vec!["no side: it was never written".to_owned()],
-        Content::Undefined(Undefined::Lost(_)) => vec!["no side: they were lost".to_owned()],
-        Content::Constant { .. } => vec!["no side yet: it is a constant".to_owned()],
+        Content::Undefined(Undefined::Never) => vec!["nowhere, since it was never written".to_owned()],
+        Content::Undefined(Undefined::Lost(_)) => vec!["nowhere, since a failure took them".to_owned()],
+        Content::Constant { .. } => vec!["a constant that is not in memory there yet".to_owned()],
         Content::Stored(holders) => holders
             .places()
             .iter()
-            .map(|place| if place == Place::HOST { "the host".to_owned() } else { state.slot(place).device.name() })
+            .map(|place| if place == Place::HOST { "on the host".to_owned() } else { format!("on {}", state.slot(place).device) })
             .collect(),
     }
 }

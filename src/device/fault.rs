@@ -34,10 +34,20 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
     }
 }
 
+/// How fills of constants are labelled, and how poison is: a late failure has no other word for what failed.
+pub(crate) const FILL: &str = "fill of";
+pub(crate) const POISON: &str = "poison of the stale copy of";
+
+/// Whether a late failure is nothing to a user: poison helps to find bugs, and is no contents. A device that died at it is told of.
+pub(super) fn is_untold(record: &FailureRecord) -> bool {
+    record.kind == FailureKind::Copy && record.operation.starts_with(POISON)
+}
+
 /// Queued work that failed.
 pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
     let consequence = match record.kind {
+        FailureKind::Copy if record.operation.starts_with(FILL) => "the elements are that constant all the same, the next use fills again",
         FailureKind::Copy => "its source is unchanged, the next read copies again",
         FailureKind::Body => "what it was to write is lost until it is written again",
         FailureKind::Device => {

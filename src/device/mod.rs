@@ -24,7 +24,7 @@ use crate::sync::{self, DeviceLevel, Mutex};
 
 pub use current::Entered;
 pub use event::Event;
-pub(crate) use fault::{call_error, late_error};
+pub(crate) use fault::{FILL, POISON, call_error, late_error};
 pub(crate) use stream::StreamCore;
 pub use stream::{AutoSynchronize, Stream};
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::event::Event;
+use super::fault::is_untold;
 use super::{Device, call_error, late_error};
 use crate::backend::{BackendError, FailureKind, Position, Queue, QueueId, RawEvent, failure};
 use crate::error::Result;
@@ -287,7 +288,7 @@ impl StreamCore {
         let mut log = self.log.lock();
         while let Some((failed, record)) = failure::first_between(self.id(), log.told_upto, position) {
             log.told_upto = failed;
-            if !record.inherited && !log.told.contains(&failed) {
+            if !record.inherited && !is_untold(&record) && !log.told.contains(&failed) {
                 return Err(late_error(device, &record));
             }
         }
@@ -313,7 +314,7 @@ impl StreamCore {
         let log = self.log.lock();
         let mut after = log.told_upto;
         while let Some((position, record)) = failure::first_between(self.id(), after, tail) {
-            if !record.inherited && !log.told.contains(&position) {
+            if !record.inherited && !is_untold(&record) && !log.told.contains(&position) {
                 return false;
             }
             after = position;

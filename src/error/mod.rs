@@ -81,7 +81,8 @@ pub enum Error {
         /// What was looked for, what was found, what to do.
         reason: Text,
     },
-    /// A device, or the host, has no room.
+    /// A device, or the host, has no room for an array. A part takes room for its whole array: to work on a large one bit by bit, copy a part to an array of
+    /// its own, by `part.try_clone()` or `tile.assign(&part)`, and let that go to the device.
     #[non_exhaustive]
     OutOfMemory {
         /// The array that needed it.
@@ -108,15 +109,15 @@ pub enum Error {
         array: Text,
         /// The side that was declared changed.
         changed: Text,
-        /// Where the newest contents are.
+        /// Where the newest contents are, or what they are: `on cpu:0`, `a constant that is not in memory there yet`.
         newest: Text,
     },
-    /// Elements were to be read whose newest contents a failure took: a kernel body that panicked, an assignment that failed. Each read says so until
-    /// an overwriting access.
+    /// Elements were to be read whose newest contents a failure took: a kernel body that panicked, an assignment that failed, or a copy that was to bring
+    /// a kernel what it reads, so that the kernel did not run. Each read says so until an overwriting access.
     Lost {
         /// The array.
         array: Text,
-        /// The operation that failed.
+        /// The operation that failed first: what was to write the elements, or what it was to read.
         operation: Text,
         /// The line that queued it.
         site: Text,
@@ -247,7 +248,8 @@ impl fmt::Display for Error {
             Self::NoDevice { wanted, reason } => write!(f, "no device for {wanted}: {reason}"),
             Self::OutOfMemory { array, device, shortage } => write!(
                 f,
-                "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are not needed there, or work on parts",
+                "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are not needed there; \
+                 a part takes room for its whole array, so copy it to an array of its own (`part.try_clone()`, `tile.assign(&part)`)",
                 shortage.requested
             ),
             Self::Uninitialised { array, operation, part } => write!(
@@ -257,13 +259,13 @@ impl fmt::Display for Error {
             ),
             Self::LostUpdate { array, changed, newest } => write!(
                 f,
-                "lost update: {array} was declared changed on {changed}, but its newest contents are on {newest} and would be lost; \
+                "lost update: {array} was declared changed on {changed}, but its newest contents are {newest}, and this would lose them; \
                  read them to that side first (`host_mut`, `gpu_mut`), or discard them with `host_overwrite` or `gpu_overwrite`"
             ),
             Self::Lost { array, operation, site, cause } => write!(
                 f,
-                "lost: the newest contents of {array} were to be written by {operation} at {site}, which failed: {cause}; \
-                 write them again with an overwriting access"
+                "lost: {array} has no newest contents, since {operation} at {site} failed, which was to write them or something that they \
+                 are made from: {cause}; write them again with an overwriting access"
             ),
             Self::DeviceLost { device, operation, cause } => write!(
                 f,

@@ -31,7 +31,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         return Ok(());
     }
     let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let position = queue_fill(request, stream, acquired.address, value.clone(), FailureKind::Copy, "fill of")?;
+    let position = queue_fill(request, stream, acquired.address, value.clone(), FailureKind::Copy, device::FILL)?;
     let mut state = storage.lock();
     let spoiled = request.stale_elsewhere(&state, acquired.place);
     become_constant(request, &mut state, value);

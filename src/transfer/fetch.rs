@@ -12,7 +12,7 @@ use crate::backend::{
     Address, BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes, crew,
 };
 use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
-use crate::device::{Device, Stream};
+use crate::device::{self, Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
 use crate::storage::{HostBuffer, State};
@@ -181,7 +181,7 @@ impl Request<'_> {
             pattern: state.constant_value(value, space.element_bytes()),
             poison: false,
             depends: Dependencies::new(),
-            label: self.storage.label("fill of", self.site),
+            label: self.storage.label(device::FILL, self.site),
         };
         let position = self.queue_write(&mut state, stream, place, regions, Work::Fill(Box::new(work)))?;
         self.note_queued(&mut state, stream, place, regions, position);

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::{Marks, Request};
 use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
 use crate::coherence::{Place, Region};
-use crate::device::Stream;
+use crate::device::{self, Stream};
 use crate::order::{At, Mark, Touch};
 use crate::storage::State;
 
@@ -61,7 +61,7 @@ impl Request<'_> {
                 pattern: Bytes::from_elem(pattern, 1),
                 poison: true,
                 depends: Dependencies::new(),
-                label: self.storage.label("poison of the stale copy of", self.site),
+                label: self.storage.label(device::POISON, self.site),
             };
             if let Ok(position) = stream.queue().submit(Work::Fill(Box::new(work))) {
                 let mark = Mark::harmless(state.key_of(&stream), At::position(position));

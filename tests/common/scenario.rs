@@ -1,6 +1,6 @@
 //! A program of every kind of call, over four arrays, two devices and three streams, and how it is run and checked where calls fail.
 
-use resident::emulation::{CallKind, Outcome as CallOutcome};
+use resident::emulation::{Call, CallKind, Outcome as CallOutcome};
 use resident::ndarray::s;
 use resident::{CudaSource, Device, Error, Result};
 
@@ -175,7 +175,9 @@ impl Run<'_> {
         }
         let failed = |fault: &&Failing| {
             let calls = devices[fault.device].emulation().unwrap().calls();
-            fault.late && calls.iter().any(|call| call.number == fault.call && call.outcome == CallOutcome::Failed)
+            // Poison is no contents, and its failure is told to nobody.
+            let is_told = |call: &Call| call.outcome == CallOutcome::Failed && call.kind != CallKind::Poison;
+            fault.late && calls.iter().any(|call| call.number == fault.call && is_told(call))
         };
         let roots = self.faults.iter().filter(failed).count();
         // Of two failures the later may have inherited the earlier.
