@@ -18,7 +18,7 @@ pub(super) fn is_enabled() -> bool {
 }
 
 pub(super) fn emit(record: &Record) {
-    let Record { direction, bytes, array, device, stream, cause, site, stale_since } = record;
+    let Record { direction, bytes, array, device, source, stream, cause, site, stale } = record;
     event!(
         target: "resident::transfer",
         Level::DEBUG,
@@ -26,10 +26,11 @@ pub(super) fn emit(record: &Record) {
         bytes = *bytes,
         array = &**array,
         device = &**device,
+        source = source.as_deref(),
         stream = u64::from(*stream),
         cause = cause.as_str(),
         site = %site,
-        stale_since = stale_since.map(tracing::field::display),
+        stale_since = stale.since().map(tracing::field::display),
     );
 }
 

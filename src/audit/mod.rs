@@ -5,7 +5,12 @@
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the fields `direction`, `bytes`, `array`, `device`,
 //! `stream`, `cause`, `site` (file:line:column of the call that needed the bytes) and `stale_since` (the last call that made any of them stale
-//! there).
+//! there, or took them away). A copy from one device to another has the one that it goes to as `device`, and the other as `source`. `stale_since` is
+//! left out where the bytes had never been there, and where it would say nothing ([`Site::never_there`] tells which).
+//!
+//! Copies have the name of the array whose bytes they bring where they are needed. `destination.assign(&source)` is the exception, as it is no access of
+//! one array: what has to come to a device first, or to the host, is told under the source's name, and the copy itself, where it goes from one device
+//! to another, under the destination's. On one device it moves nothing between places, and is not told.
 //!
 //! ```
 //! use resident::{Device, SmartArray, audit};
@@ -47,13 +52,35 @@ pub(crate) struct Record {
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
     pub(crate) array: Arc<str>,
+    /// The device whose stream copies: of two devices the destination.
     pub(crate) device: Arc<str>,
+    /// The device that the bytes come from, if it is another.
+    pub(crate) source: Option<Arc<str>>,
     pub(crate) stream: u32,
     pub(crate) cause: Cause,
     /// The call that needed the bytes.
     pub(crate) site: &'static Location<'static>,
-    /// The last call that made any of them stale there; `None` if they never were there.
-    pub(crate) stale_since: Option<&'static Location<'static>>,
+    pub(crate) stale: Stale,
+}
+
+/// Why the bytes of a copy were not where they were needed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stale {
+    /// They had never been there.
+    Never,
+    /// Nobody can tell, or it is of no matter, as where the copy overwrites what is there.
+    Untold,
+    /// The last call that made any of them stale there.
+    Since(&'static Location<'static>),
+}
+
+impl Stale {
+    fn since(self) -> Option<&'static Location<'static>> {
+        match self {
+            Self::Since(location) => Some(location),
+            Self::Never | Self::Untold => None,
+        }
+    }
 }
 
 thread_local! {
@@ -61,10 +88,16 @@ thread_local! {
     static UNTOLD: RefCell<VecDeque<Record>> = const { RefCell::new(VecDeque::new()) };
 }
 
+/// Whether anybody may want to be told of copies. May be asked with locks held.
+#[inline]
+pub(crate) fn is_heard() -> bool {
+    capture::is_active() || emit::may_be_enabled()
+}
+
 /// Notes a copy for [`tell`]. The record is made only if somebody listens. May be called with locks held: nobody is told yet.
 #[inline]
 pub(crate) fn record(make: impl FnOnce() -> Record) {
-    if capture::is_active() || emit::may_be_enabled() {
+    if is_heard() {
         // A thread that is being torn down tells nobody.
         let _ = UNTOLD.try_with(|untold| untold.borrow_mut().push_back(make()));
     }

@@ -85,7 +85,7 @@ pub(crate) fn leave(number: u64) {
     ARRAYS.remove(&number);
 }
 
-/// One live array, as [`inventory`] found it. Its `Display` is one line.
+/// One live array, as [`inventory`] found it. Its `Display` is one line: `"weights" f32[100], 400 bytes: host valid, cpu:0 stale`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     name: Arc<str>,
@@ -124,6 +124,11 @@ impl Entry {
         self.bytes
     }
 
+    /// `f32[10, 20]`
+    fn kind(&self) -> String {
+        format!("{}{:?}", self.element, self.shape)
+    }
+
     /// Where it is valid, at the moment of asking: `host` first, then devices by name.
     pub fn places(&self) -> impl Iterator<Item = (&str, Validity)> {
         self.places.iter().map(|(place, validity)| (place.as_str(), *validity))
@@ -132,8 +137,18 @@ impl Entry {
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}{:?}, {} bytes:", self.name, self.element, self.shape, self.bytes)?;
-        self.places.iter().try_for_each(|(place, validity)| write!(f, " {place} {validity}"))
+        // The name of an array that was given none tells its type and shape already.
+        if self.name.starts_with(&self.kind()) {
+            write!(f, "{}, {} bytes:", self.name, self.bytes)?;
+        } else {
+            write!(f, "\"{}\" {}, {} bytes:", self.name, self.kind(), self.bytes)?;
+        }
+        let mut separator = "";
+        for (place, validity) in &self.places {
+            write!(f, "{separator} {place} {validity}")?;
+            separator = ",";
+        }
+        Ok(())
     }
 }
 
@@ -149,7 +164,7 @@ impl fmt::Display for Entry {
 /// let entry = arrays.iter().find(|entry| entry.name() == "weights").expect("it is alive");
 /// assert_eq!((entry.element(), entry.shape(), entry.bytes()), ("f32", &[100][..], 400));
 /// assert_eq!(entry.places().collect::<Vec<_>>(), [("host", Validity::Valid), ("cpu:0", Validity::Valid)]);
-/// println!("{entry}");
+/// assert_eq!(entry.to_string(), "\"weights\" f32[100], 400 bytes: host valid, cpu:0 valid");
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[must_use]

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 
-use super::{Cause, Direction, Flow, Record, Traffic};
+use super::{Cause, Direction, Flow, Record, Stale, Traffic};
 
-/// One line of a report: the copies that one call needed of one array in one direction. The example of [`Report`] shows it.
+/// One line of a report: the copies that one call needed of one array in one direction, for one reason. Its `Display` is one line. The example of
+/// [`Report`] shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Site {
     /// The call that needed the bytes.
     pub location: &'static Location<'static>,
@@ -15,12 +17,39 @@ pub struct Site {
     pub array: String,
     /// Which way.
     pub direction: Direction,
+    /// The device: of two the one that the bytes went to.
+    pub device: String,
+    /// The device that they came from, if they went from one to another.
+    pub source: Option<String>,
     /// What for.
     pub cause: Cause,
     /// How many, how much.
     pub flow: Flow,
-    /// The last call that made any of these bytes stale where they were needed; `None` if they had never been there.
+    /// The last call that made any of these bytes stale where they were needed, or took them away from there. `None` if they had never been there, if
+    /// nobody can tell since more than a thousand parts became stale by calls of their own, and for the copies of an `assign` from one device to
+    /// another, which overwrites.
     pub stale_since: Option<&'static Location<'static>>,
+    /// Whether none of these bytes had ever been where they were needed.
+    pub never_there: bool,
+}
+
+/// `src/main.rs:9:15: "photo", 4_000 bytes in 1 copy to_device for launch, cpu:0, stale since src/main.rs:8:11`.
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { location, array, direction, cause, flow, .. } = self;
+        write!(f, "{location}: \"{array}\", {flow} {direction} for {cause}, {}", self.devices())?;
+        match (self.stale_since, self.never_there) {
+            (Some(location), _) => write!(f, ", stale since {location}"),
+            (None, true) => f.write_str(", never there"),
+            (None, false) => Ok(()),
+        }
+    }
+}
+
+impl Site {
+    fn devices(&self) -> String {
+        self.source.as_ref().map_or_else(|| self.device.clone(), |source| format!("{source} -> {}", self.device))
+    }
 }
 
 /// What was moved during a [`capture`](super::capture), and why. Its `Display` is a table of call sites, with the totals below.
@@ -42,7 +71,7 @@ pub struct Site {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    sites: BTreeMap<Key, Value>,
+    sites: BTreeMap<Key, Flow>,
     traffic: Traffic,
     /// Of the copies counted in `traffic`, those that launches made.
     launched: Flow,
@@ -50,14 +79,35 @@ pub struct Report {
     waited_for: BTreeMap<String, u64>,
 }
 
-/// Call sites in the order of files and lines.
-type Key = (&'static str, u32, u32, String, Direction, Cause);
-
-#[derive(Clone, Debug)]
-struct Value {
+/// What makes two copies one line of the report: all but their sizes. Call sites are in the order of files and lines.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
     location: &'static Location<'static>,
-    flow: Flow,
-    stale_since: Option<&'static Location<'static>>,
+    array: String,
+    direction: Direction,
+    cause: Cause,
+    device: String,
+    source: Option<String>,
+    stale: Stale,
+}
+
+impl Key {
+    fn of(record: &Record) -> Self {
+        Self {
+            location: record.site,
+            array: record.array.to_string(),
+            direction: record.direction,
+            cause: record.cause,
+            device: record.device.to_string(),
+            source: record.source.as_deref().map(str::to_owned),
+            stale: record.stale,
+        }
+    }
+
+    fn site(&self, flow: Flow) -> Site {
+        let Self { location, array, direction, cause, device, source, stale } = self.clone();
+        Site { location, array, direction, device, source, cause, flow, stale_since: stale.since(), never_there: stale == Stale::Never }
+    }
 }
 
 impl Report {
@@ -67,18 +117,36 @@ impl Report {
         self.traffic
     }
 
-    /// Per call site, array, direction and cause, in the order of files and lines. The example of [`Report`] shows it.
+    /// Whether nothing was moved.
+    ///
+    /// ```
+    /// use resident::{Device, Result, SmartArray, audit};
+    ///
+    /// fn halve(array: &mut SmartArray<f32, resident::ndarray::Ix1>) -> Result<()> {
+    ///     array.host_mut()?.mapv_inplace(|x| x / 2.0);
+    ///     Ok(())
+    /// }
+    ///
+    /// # fn main() -> Result<()> {
+    /// // As a test: `halve` moves no byte of an array that the host holds.
+    /// let mut array = SmartArray::from(vec![1.0_f32; 1000]);
+    /// array.gpu_on(&Device::cpu().stream())?;
+    /// let (outcome, report) = audit::capture(|| halve(&mut array));
+    /// outcome?;
+    /// assert!(report.is_empty(), "it moved\n{report}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// Per call site, array, direction, device, cause and what made the bytes stale, in the order of files and lines. The example of [`Report`] shows
+    /// it.
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
-        let site = |(key, value): (&Key, &Value)| Site {
-            location: value.location,
-            array: key.3.clone(),
-            direction: key.4,
-            cause: key.5,
-            flow: value.flow,
-            stale_since: value.stale_since,
-        };
-        self.sites.iter().map(site).collect()
+        self.sites.iter().map(|(key, flow)| key.site(*flow)).collect()
     }
 
     /// What a launcher that copies every argument in and out, as Numba's does with host arrays, would have moved at the launches of this capture:
@@ -115,15 +183,11 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, record: &Record) {
-        self.traffic += Traffic::moved(record.direction, record.bytes);
+        self.traffic += Traffic::of(record.direction, record.bytes);
         if record.cause == Cause::Launch {
             self.launched += Flow::of(record.bytes);
         }
-        let site = record.site;
-        let key = (site.file(), site.line(), site.column(), record.array.to_string(), record.direction, record.cause);
-        let value = self.sites.entry(key).or_insert(Value { location: site, flow: Flow::default(), stale_since: None });
-        value.flow += Flow::of(record.bytes);
-        value.stale_since = record.stale_since.or(value.stale_since);
+        *self.sites.entry(Key::of(record)).or_default() += Flow::of(record.bytes);
     }
 
     pub(super) fn add_avoided(&mut self, flow: Flow) {
@@ -131,38 +195,41 @@ impl Report {
     }
 }
 
-/// Five columns per line: where, what, which way and why, how often and how much, and since when it was stale.
+/// A line for each site: where, what, which way and why, on which device, how often and how much, and since when it was stale.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["call site", "array", "direction", "cause", "count", "bytes", "stale since"].map(String::from);
-        let rows: Vec<[String; 7]> = std::iter::once(header).chain(self.sites().iter().map(row)).collect();
-        let widths: [usize; 7] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+        let header = ["call site", "array", "direction", "device", "cause", "count", "bytes", "stale since"].map(String::from);
+        let rows: Vec<[String; COLUMNS]> = std::iter::once(header).chain(self.sites().iter().map(row)).collect();
+        let widths: [usize; COLUMNS] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
         for (number, row) in rows.iter().enumerate() {
             write_row(f, row, &widths)?;
             if number == 0 {
-                writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 12))?;
+                writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * (COLUMNS - 1)))?;
             }
         }
         self.write_totals(f)
     }
 }
 
-fn row(site: &Site) -> [String; 7] {
+const COLUMNS: usize = 8;
+
+fn row(site: &Site) -> [String; COLUMNS] {
     [
         site.location.to_string(),
         site.array.clone(),
         site.direction.as_str().to_owned(),
+        site.devices(),
         site.cause.as_str().to_owned(),
         site.flow.count.to_string(),
         grouped(site.flow.bytes),
-        site.stale_since.map_or_else(|| "never there".to_owned(), ToString::to_string),
+        site.stale_since.map_or_else(|| if site.never_there { "never there" } else { "-" }.to_owned(), ToString::to_string),
     ]
 }
 
-fn write_row(f: &mut fmt::Formatter<'_>, row: &[String; 7], widths: &[usize; 7]) -> fmt::Result {
-    let [site, array, direction, cause, count, bytes, stale] = row;
-    let [w0, w1, w2, w3, w4, w5, _] = widths;
-    writeln!(f, "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {cause:<w3$}  {count:>w4$}  {bytes:>w5$}  {stale}")
+fn write_row(f: &mut fmt::Formatter<'_>, row: &[String; COLUMNS], widths: &[usize; COLUMNS]) -> fmt::Result {
+    let [site, array, direction, device, cause, count, bytes, stale] = row;
+    let [w0, w1, w2, w3, w4, w5, w6, _] = widths;
+    writeln!(f, "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {device:<w3$}  {cause:<w4$}  {count:>w5$}  {bytes:>w6$}  {stale}")
 }
 
 impl Report {
@@ -190,7 +257,7 @@ impl Report {
 }
 
 /// Digits in groups of three.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -1,7 +1,10 @@
 //! Totals: how many copies, how many bytes, which way.
 
-use std::ops::{Add, AddAssign};
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub};
 
+use super::report::grouped;
 use crate::sync::ShortLock;
 
 /// One kind of movement: how many copies, how many bytes.
@@ -26,7 +29,33 @@ impl AddAssign for Flow {
     }
 }
 
-/// What an array, a device or a capture has moved so far. Several add up.
+impl Add for Flow {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+/// What is more than in `other`, and 0 where nothing is.
+impl Sub for Flow {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { count: self.count.saturating_sub(other.count), bytes: self.bytes.saturating_sub(other.bytes) }
+    }
+}
+
+/// `4_000 bytes in 1 copy`.
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let copies = if self.count == 1 { "copy" } else { "copies" };
+        write!(f, "{} bytes in {} {copies}", grouped(self.bytes), self.count)
+    }
+}
+
+/// What an array, a device or a capture has moved so far. Several add up, and what was there before is taken away.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Traffic};
@@ -36,8 +65,13 @@ impl AddAssign for Flow {
 /// for array in &arrays {
 ///     array.gpu()?;
 /// }
-/// let all = arrays.iter().fold(Traffic::default(), |all, array| all + array.traffic());
+/// let all: Traffic = arrays.iter().map(|array| array.traffic()).sum();
 /// assert_eq!((all.to_device.count, all.to_device.bytes), (2, 300));
+/// assert_eq!(all.to_string(), "300 bytes in 2 copies to devices");
+///
+/// let before = arrays[0].traffic();
+/// arrays[0].gpu()?;                                                       // it is there
+/// assert_eq!((arrays[0].traffic() - before).moved().bytes, 0);
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -70,8 +104,47 @@ impl Add for Traffic {
     }
 }
 
+/// What was moved since `other` was counted: what is more than there, and 0 where nothing is.
+impl Sub for Traffic {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            to_device: self.to_device - other.to_device,
+            to_host: self.to_host - other.to_host,
+            between_devices: self.between_devices - other.between_devices,
+            avoided: self.avoided - other.avoided,
+        }
+    }
+}
+
+impl Sum for Traffic {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Add::add)
+    }
+}
+
+/// What was moved, in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the host`, or `nothing moved`.
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ways = [(self.to_device, "to devices"), (self.to_host, "to the host"), (self.between_devices, "between devices")];
+        let mut separator = "";
+        for (flow, way) in ways.iter().filter(|(flow, _)| flow.count > 0) {
+            write!(f, "{separator}{flow} {way}")?;
+            separator = ", ";
+        }
+        if separator.is_empty() { f.write_str("nothing moved") } else { Ok(()) }
+    }
+}
+
 impl Traffic {
-    pub(crate) fn moved(direction: Direction, bytes: u64) -> Self {
+    /// Everything that was moved, whichever way. What was avoided is no part of it.
+    #[must_use]
+    pub fn moved(&self) -> Flow {
+        self.to_device + self.to_host + self.between_devices
+    }
+
+    pub(crate) fn of(direction: Direction, bytes: u64) -> Self {
         let mut traffic = Self::default();
         *match direction {
             Direction::ToDevice => &mut traffic.to_device,
@@ -106,6 +179,13 @@ impl Direction {
     }
 }
 
+/// As [`as_str`](Self::as_str).
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// What made a copy necessary.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
@@ -136,6 +216,13 @@ impl Cause {
             Self::Explicit => "explicit",
             Self::Evict => "evict",
         }
+    }
+}
+
+/// As [`as_str`](Self::as_str).
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 

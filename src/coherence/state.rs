@@ -136,6 +136,12 @@ impl Coherence {
         }
     }
 
+    /// True if all of the region stands at `place` and can be had nowhere else.
+    #[must_use]
+    pub(crate) fn is_only_at(&self, place: Place, region: &Region) -> bool {
+        !self.contents.any_value(region, |content| !content.is_only_at(place))
+    }
+
     /// True if anything in the region stands at `place` and can be had nowhere else.
     #[must_use]
     pub(crate) fn would_lose(&self, place: Place, region: &Region) -> bool {

@@ -5,6 +5,7 @@
 
 mod host;
 mod published;
+mod since;
 mod space;
 mod state;
 mod strided;
@@ -35,8 +36,9 @@ mod atomics {
 
 pub(crate) use host::HostBuffer;
 use published::Published;
+pub(crate) use since::Since;
 pub(crate) use space::{Selection, Space};
-pub(crate) use state::{Slot, State, WholeAtHand};
+pub(crate) use state::{Line, Slot, State, WholeAtHand};
 pub(crate) use strided::{Ranges, Strided, copies_between};
 
 /// What devices align memory to.

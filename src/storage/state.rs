@@ -5,16 +5,20 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::since::{Parts, Since};
 use super::{HostBuffer, Selection, Space};
 use crate::audit::{Traffic, Validity};
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, failure};
-use crate::coherence::{Access, Coherence, ConstantId, Content, LossId, Place, Region};
+use crate::coherence::{Access, Coherence, ConstantId, Content, LossId, Place, PlaceSet, Region};
 use crate::device::{Device, Stream};
 use crate::order::{At, Mark, StreamKey, Touch, Uses};
 use crate::sync;
 
 /// More streams than this are looked through for idle ones before another is kept.
 const STREAMS_KEPT: usize = 8;
+
+/// A line of the user's program.
+pub(crate) type Line = &'static Location<'static>;
 
 /// The changing part of an array.
 #[derive(Debug)]
@@ -30,7 +34,8 @@ pub(crate) struct State {
     streams: SmallVec<[Option<Stream>; 1]>,
     /// Made at the first copy or launch.
     traffic: Option<Box<Traffic>>,
-    pub(crate) host_stale_since: Option<&'static Location<'static>>,
+    /// The last call that made the host's copy stale, where there is one for all elements; else `Rare::stale_parts` knows.
+    host_stale_since: Option<Line>,
     /// Uses that were acquired on devices and are not marked yet: no device's copy is taken away meanwhile.
     pins: u32,
     rare: Option<Box<Rare>>,
@@ -43,6 +48,8 @@ struct Rare {
     constants: Vec<Bytes>,
     losses: Vec<Arc<FailureRecord>>,
     claims: Vec<(Place, Selection)>,
+    /// Since when copies are stale of which parts became so by calls of their own.
+    stale_parts: Vec<(Place, Parts<Line>)>,
 }
 
 /// The whole array on a device, with nothing to be done before its use.
@@ -61,7 +68,8 @@ pub(crate) struct Slot {
     pub(crate) device: Device,
     pub(crate) address: Option<Address>,
     pub(crate) uses: Uses,
-    pub(crate) stale_since: Option<&'static Location<'static>>,
+    /// As the host's.
+    stale_since: Option<Line>,
 }
 
 impl State {
@@ -200,8 +208,9 @@ impl State {
         self.pins > 0 || is_claimed || self.slot(place).uses.has_open()
     }
 
-    /// The copy at `place` is gone with its memory. Nothing was newest there alone.
-    pub(crate) fn vacate(&mut self, space: &Space, place: Place) {
+    /// The copy at `place` is gone with its memory, because of the call at `site`. Nothing was newest there alone.
+    pub(crate) fn vacate(&mut self, space: &Space, place: Place, site: Line) {
+        self.note_gone(place, &space.whole(), site);
         // No element is lost by it, so that no record of a loss stands behind this number.
         self.coherence.withdraw(place, &space.whole(), LossId(u32::MAX));
         let slot = self.slot_mut(place);
@@ -257,28 +266,83 @@ impl State {
         true
     }
 
-    /// Other places' copies have just become stale because of the call at `site`, at least in part.
+    /// The selection is about to be newest at `newest` alone, or nowhere, because of the call at `site`: whatever is valid elsewhere becomes stale by it.
+    pub(crate) fn note_stale(&mut self, space: &Space, selection: &Selection, newest: Option<Place>, site: Line) {
+        if let (Selection::Whole, Some(content)) = (selection, self.coherence.uniform()) {
+            return self.note_all_stale(readable(content), site);
+        }
+        let elsewhere = |content| newest.map_or_else(|| readable(content), |newest| readable(content).without(newest));
+        selection.for_each(space, |region| self.note_parts_stale(region, elsewhere, site));
+    }
+
+    /// The whole array is about to be stale at `places`, where all of it is valid.
     #[inline]
-    pub(crate) fn note_stale(&mut self, newest: Place, site: &'static Location<'static>) {
-        if newest != Place::HOST {
+    fn note_all_stale(&mut self, places: PlaceSet, site: Line) {
+        if self.rare.as_ref().is_some_and(|rare| !rare.stale_parts.is_empty()) {
+            return self.note_all_in_parts(places, site);
+        }
+        if places.contains(Place::HOST) {
             self.host_stale_since = Some(site);
         }
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            if index + 1 != newest.index() {
+            if Place::slot(index + 1).is_some_and(|place| places.contains(place)) {
                 slot.stale_since = Some(site);
             }
         }
     }
 
+    #[cold]
+    fn note_all_in_parts(&mut self, places: PlaceSet, site: Line) {
+        let whole = Region::whole(self.coherence.shape());
+        self.note_parts_stale(&whole, |_| places, site);
+    }
+
+    /// Parts of a region are about to be stale at the places that `places` makes of what is known of them.
+    fn note_parts_stale(&mut self, region: &Region, places: impl Fn(Content) -> PlaceSet, site: Line) {
+        let Self { coherence, host_stale_since, slots, rare, .. } = self;
+        coherence.newest(region, |part, content| {
+            for place in places(content).iter() {
+                let whole = stale_since(host_stale_since, slots, place);
+                parts_of(rare, place, coherence.shape(), *whole).note(part, site);
+            }
+        });
+    }
+
+    /// What is valid of a region at one place is about to be taken away there.
+    fn note_gone(&mut self, place: Place, region: &Region, site: Line) {
+        let there = |content: Content| if content.is_valid(place) { PlaceSet::of(place) } else { PlaceSet::empty() };
+        match self.coherence.uniform() {
+            Some(content) if *region == Region::whole(self.coherence.shape()) => self.note_all_stale(there(content), site),
+            _ => self.note_parts_stale(region, there, site),
+        }
+    }
+
+    /// The last call that made any of these regions stale at `place`, before they come there. Of what is valid there nothing can be told.
+    pub(crate) fn stale_since(&self, place: Place, regions: &[Region]) -> Since<Line> {
+        let whole = if place == Place::HOST { self.host_stale_since } else { self.slot(place).stale_since };
+        let parts = self.rare.iter().flat_map(|rare| &rare.stale_parts).find(|(known, _)| *known == place).map(|(_, parts)| parts);
+        let mut latest: Option<Since<Line>> = None;
+        for region in regions {
+            self.coherence.newest(region, |part, content| {
+                if !content.is_valid(place) {
+                    let since = parts.map_or_else(|| Since::of_whole(whole), |parts| parts.latest(part));
+                    latest = Some(latest.map_or(since, |latest| latest.or_later(since)));
+                }
+            });
+        }
+        latest.unwrap_or(Since::Untold)
+    }
+
     /// Makes `place` the only holder of the whole array, if that is all there is to do: false where contents differ or stale copies are poisoned.
     #[inline]
-    pub(crate) fn become_only_holder(&mut self, place: Place, site: &'static Location<'static>) -> bool {
+    pub(crate) fn become_only_holder(&mut self, place: Place, site: Line) -> bool {
         match self.coherence.uniform() {
             None => false,
             Some(content) if content.is_only_at(place) => true,
             Some(_) if self.slots.iter().any(|slot| slot.device.poison().is_some()) => false,
-            Some(_) => {
-                self.note_stale(place, site);
+            Some(content) => {
+                // Here too if it is valid here: that says nothing until it is not.
+                self.note_all_stale(readable(content), site);
                 self.coherence.apply_to_all(place, Access::Overwrite);
                 true
             }
@@ -397,6 +461,9 @@ impl State {
         self.seen_failures = epoch;
         for place in (0..=self.slots.len()).filter_map(Place::slot) {
             for (region, record) in self.failed_at(place, space) {
+                if let Some(site) = record.site {
+                    self.note_gone(place, &region, site);
+                }
                 let loss = self.loss_id(record);
                 self.coherence.withdraw(place, &region, loss);
                 self.uses_mut(place).forget_writer(space.extents(), &region);
@@ -464,7 +531,7 @@ impl State {
         // A transfer is long against an allocation, and most arrays are moved seldom: no memory is kept for the next.
         if rare.claims.is_empty() {
             rare.claims = Vec::new();
-            if rare.constants.is_empty() && rare.losses.is_empty() {
+            if rare.constants.is_empty() && rare.losses.is_empty() && rare.stale_parts.is_empty() {
                 self.rare = None;
             }
         }
@@ -522,6 +589,32 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Where elements can be read without a copy. On the host a constant can, wherever it stands: that is where the program made it.
+#[inline]
+fn readable(content: Content) -> PlaceSet {
+    match content {
+        Content::Undefined(_) => PlaceSet::empty(),
+        Content::Constant { filled, .. } => filled.with(Place::HOST),
+        Content::Stored(holders) => holders.places(),
+    }
+}
+
+/// The one line for all of a place's copy.
+#[inline]
+fn stale_since<'a>(host: &'a mut Option<Line>, slots: &'a mut [Slot], place: Place) -> &'a mut Option<Line> {
+    if place == Place::HOST { host } else { &mut slots[place.index() - 1].stale_since }
+}
+
+/// The lines for parts of a place's copy, made from the one for all of it.
+fn parts_of<'a>(rare: &'a mut Option<Box<Rare>>, place: Place, shape: &[u64], whole: Option<Line>) -> &'a mut Parts<Line> {
+    let known = &mut rare.get_or_insert_default().stale_parts;
+    let index = known.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
+        known.push((place, Parts::new(shape, whole)));
+        known.len() - 1
+    });
+    &mut known[index].1
 }
 
 fn is_over(streams: &[Option<Stream>], mark: Mark) -> bool {

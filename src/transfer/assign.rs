@@ -13,7 +13,7 @@ use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Touch};
-use crate::storage::{Ranges, Selection, State, Storage, Strided, copies_between};
+use crate::storage::{Ranges, Selection, Since, State, Storage, Strided, copies_between};
 use crate::sync::ShortGuard;
 
 /// Where the destination is to be newest afterwards.
@@ -301,7 +301,8 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
         // A copy from device to device belongs to the array that it is written to.
         let source = from.storage.lock().slot(place).device.clone();
         let bytes = to.selection.len_bytes(to.storage.space());
-        to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, stream, target.place);
+        // It overwrites: whether the destination was stale before is of no matter.
+        to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, stream, Since::Untold);
     }
     mark(to, stream, target, Access::Overwrite, At::position(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {

@@ -47,10 +47,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
 fn become_constant(request: &Request<'_>, state: &mut State, value: Bytes) {
     let space = request.storage.space();
     request.storage.forget_known();
-    state.host_stale_since = Some(request.site);
-    for slot in &mut state.slots {
-        slot.stale_since = Some(request.site);
-    }
+    state.note_stale(space, request.selection, None, request.site);
     state.forget_constants(space);
     let id = state.constant_id(value);
     request.selection.for_each(space, |region| state.coherence.write_constant(region, id));
@@ -178,7 +175,8 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
             label: storage.label("get of", request.site),
         };
         let position = request.submit_read(&mut state, &stream, place, &regions, Work::Copy(Box::new(work)))?;
-        request.count(&mut state, audit::Direction::ToHost, element_bytes as u64, stream.device_ref(), &stream, Place::HOST);
+        let since = request.since(&state, Place::HOST, &regions);
+        request.count(&mut state, audit::Direction::ToHost, element_bytes as u64, stream.device_ref(), &stream, since);
         (stream, position)
     };
     after_locks();

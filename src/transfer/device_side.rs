@@ -421,17 +421,26 @@ impl Request<'_> {
     pub(super) fn become_newest(&self, state: &mut State, place: Place, access: Access) {
         let is_whole = matches!(self.selection, Selection::Whole);
         let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(place));
-        if already || is_whole && state.become_only_holder(place, self.site) {
+        if already || is_whole && state.become_only_holder(place, self.site) || self.is_only_at(state, place) {
             return;
         }
+        let space = self.storage.space();
         if state.slots.iter().any(|slot| slot.device.poison().is_some()) {
             let spoiled = self.stale_elsewhere(state, place);
-            state.note_stale(place, self.site);
+            state.note_stale(space, self.selection, Some(place), self.site);
             self.apply(state, place, access);
             self.poison(state, spoiled);
         } else {
-            state.note_stale(place, self.site);
+            state.note_stale(space, self.selection, Some(place), self.site);
             self.apply(state, place, access);
+        }
+    }
+
+    /// Whether every box of the selection is newest there alone already. Of the whole that is asked elsewhere.
+    fn is_only_at(&self, state: &State, place: Place) -> bool {
+        match self.selection {
+            Selection::Whole => false,
+            Selection::Boxes(boxes) => boxes.iter().all(|region| state.coherence.is_only_at(place, region)),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::audit::registry;
 use crate::coherence::{Access, Content, Place, Region};
 use crate::device::Device;
 use crate::error::Result;
-use crate::storage::{Selection, State, Storage};
+use crate::storage::{Line, Selection, State, Storage};
 
 /// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to the host first. The caller has the array for itself.
 pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
             let Some(place) = state.find_place(device) else { return Ok(()) };
             let alone = newest_alone(storage, &state, place);
             if alone.is_empty() && state.is_host_idle() {
-                vacate(storage, &mut state, place);
+                vacate(storage, &mut state, place, request.site);
                 return Ok(());
             }
             if alone.is_empty() { Selection::Whole } else { Selection::Boxes(alone) }
@@ -52,14 +52,14 @@ fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
     }
 }
 
-/// Frees copies of other arrays on a device that the host has as well, until `len_bytes` are freed or there are no more. Says whether there were any.
+/// For a request: frees copies of other arrays on a device that the host has as well, until `len_bytes` are freed or there are no more. Says whether there were any.
 /// Nothing moves. Arrays in the midst of a use stay, and such as were handed out to foreign work.
-pub(super) fn make_room(device: &Device, len_bytes: u64, except: &Storage) -> bool {
+pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
     let mut freed_bytes = 0;
     for array in registry::arrays() {
         let array: Arc<dyn Any + Send + Sync> = array.as_any();
-        let Some(storage) = array.downcast_ref::<Storage>().filter(|storage| !std::ptr::eq(*storage, except)) else { continue };
-        freed_bytes += evict(storage, device).unwrap_or(0);
+        let Some(storage) = array.downcast_ref::<Storage>().filter(|storage| !std::ptr::eq(*storage, request.storage)) else { continue };
+        freed_bytes += evict(storage, device, request.site).unwrap_or(0);
         if freed_bytes >= len_bytes {
             break;
         }
@@ -68,7 +68,7 @@ pub(super) fn make_room(device: &Device, len_bytes: u64, except: &Storage) -> bo
 }
 
 /// Takes an array's copy off a device if nobody would miss it; returns its bytes.
-fn evict(storage: &Storage, device: &Device) -> Option<u64> {
+fn evict(storage: &Storage, device: &Device, site: Line) -> Option<u64> {
     let mut state = storage.lock();
     state.reconcile(storage.space());
     let place = state.find_place(device)?;
@@ -76,7 +76,7 @@ fn evict(storage: &Storage, device: &Device) -> Option<u64> {
     if would_be_missed || state.slot(place).address.is_none() {
         return None;
     }
-    vacate(storage, &mut state, place);
+    vacate(storage, &mut state, place, site);
     Some(storage.space().len_bytes())
 }
 
@@ -90,11 +90,11 @@ fn newest_alone(storage: &Storage, state: &State, place: Place) -> SmallVec<[Reg
     alone
 }
 
-fn vacate(storage: &Storage, state: &mut State, place: Place) {
+fn vacate(storage: &Storage, state: &mut State, place: Place, site: Line) {
     if let Some(address) = state.slot(place).address {
         release_slot(state, state.slot(place), address);
     }
-    state.vacate(storage.space(), place);
+    state.vacate(storage.space(), place, site);
     storage.forget_known();
     storage.publish(state);
 }

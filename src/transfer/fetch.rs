@@ -49,7 +49,7 @@ impl Request<'_> {
         let first = stream.queue().allocate(len_bytes, &label);
         let address = first.or_else(|refusal| {
             let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
-            if is_full && make_room(device, len_bytes, self.storage) { stream.queue().allocate(len_bytes, &label) } else { Err(refusal) }
+            if is_full && make_room(device, len_bytes, self) { stream.queue().allocate(len_bytes, &label) } else { Err(refusal) }
         });
         let address = address.map_err(|refusal| self.refused(device, "allocating", &refusal))?;
         let mut state = self.storage.lock();
@@ -97,7 +97,8 @@ impl Request<'_> {
             self.note_reading(&mut state, stream, Place::HOST, regions, position);
         }
         window.push(stream.clone(), position);
-        window.add(Direction::ToDevice, stream.device_ref(), stream, place, self.bytes_of(regions));
+        let since = self.since(&state, place, regions);
+        window.add(Direction::ToDevice, stream.device_ref(), stream, self.bytes_of(regions), since);
         self.note_queued(&mut state, stream, place, regions, position);
         Ok(())
     }
@@ -165,7 +166,8 @@ impl Request<'_> {
         let position = self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
         source.visited_by(stream.core(), position);
         self.note_reading(&mut state, stream, from, regions, position);
-        window.add(Direction::BetweenDevices, &source, stream, place, self.bytes_of(regions));
+        let since = self.since(&state, place, regions);
+        window.add(Direction::BetweenDevices, &source, stream, self.bytes_of(regions), since);
         self.note_queued(&mut state, stream, place, regions, position);
         Ok(())
     }

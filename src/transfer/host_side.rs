@@ -249,7 +249,8 @@ impl Request<'_> {
             label: self.storage.label("download of", self.site),
         };
         let position = self.queue_write(&mut state, &stream, Place::HOST, regions, Work::Copy(Box::new(work)))?;
-        window.add(Direction::ToHost, stream.device_ref(), &stream, Place::HOST, bytes);
+        let since = self.since(&state, Place::HOST, regions);
+        window.add(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
         if let Some(between) = between {
             self.note_reading(&mut state, &stream, from, &SmallVec::from_iter([between]), position);
         }

@@ -27,13 +27,13 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
-use crate::audit::{self, Cause, Direction, Record, Traffic};
+use crate::audit::{self, Cause, Direction, Record, Stale, Traffic};
 use crate::backend::{Dependencies, Position, scope};
-use crate::coherence::{Access, Costs, Piece, Place};
+use crate::coherence::{Access, Costs, Piece, Place, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::{At, Mark, Touch};
-use crate::storage::{Selection, State, Storage};
+use crate::storage::{Line, Selection, Since, State, Storage};
 use crate::sync::{self, ShortGuard, Turnstile};
 
 pub(crate) use assign::{End, Target, assign, clone_into};
@@ -221,9 +221,15 @@ impl Request<'_> {
         });
     }
 
-    /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`], once no lock is held.
-    fn count(&self, state: &mut State, direction: Direction, bytes: u64, device: &Device, stream: &Stream, destination: Place) {
-        let traffic = Traffic::moved(direction, bytes);
+    /// What made these regions stale at `place`, where they are about to be copied to. Looked up only if somebody listens.
+    fn since(&self, state: &State, place: Place, regions: &[Region]) -> Since<Line> {
+        if audit::is_heard() { state.stale_since(place, regions) } else { Since::Untold }
+    }
+
+    /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`], once no lock is held. `device` is the copy's end that
+    /// is not the host, and of two devices the source: the other is the stream's.
+    fn count(&self, state: &mut State, direction: Direction, bytes: u64, device: &Device, stream: &Stream, since: Since<Line>) {
+        let traffic = Traffic::of(direction, bytes);
         *state.traffic_mut() += traffic;
         device.count(&traffic);
         if stream.device_ref() != device {
@@ -233,12 +239,21 @@ impl Request<'_> {
             direction,
             bytes,
             array: self.storage.name(),
-            device: device.name_shared(),
+            device: stream.device_ref().name_shared(),
+            source: (stream.device_ref() != device).then(|| device.name_shared()),
             stream: stream.number(),
             cause: self.cause,
             site: self.site,
-            stale_since: if destination == Place::HOST { state.host_stale_since } else { state.slot(destination).stale_since },
+            stale: in_report(since),
         });
+    }
+}
+
+fn in_report(since: Since<Line>) -> Stale {
+    match since {
+        Since::Never => Stale::Never,
+        Since::Untold => Stale::Untold,
+        Since::Call { site, .. } => Stale::Since(site),
     }
 }
 

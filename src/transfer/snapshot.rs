@@ -191,7 +191,8 @@ impl Snapshot {
             self.queued.push((stream.clone(), position));
         }
         let bytes = regions.iter().map(|region| request.storage.space().region_bytes(region)).sum();
-        request.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, Place::HOST);
+        let since = request.since(&state, Place::HOST, regions);
+        request.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, since);
         Ok(())
     }
 }

@@ -6,11 +6,11 @@ use smallvec::SmallVec;
 use super::{Queued, Request};
 use crate::audit::Direction;
 use crate::backend::{Position, failure, scope};
-use crate::coherence::{Piece, Place, Region, Source};
+use crate::coherence::{Piece, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::At;
-use crate::storage::Space;
+use crate::storage::{Line, Since, Space};
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness of both.
 const PIECES_MAX: usize = 4;
@@ -38,17 +38,19 @@ struct Moved {
     direction: Direction,
     device: Device,
     stream: Stream,
-    destination: Place,
     bytes: u64,
+    since: Since<Line>,
 }
 
 impl Window {
-    /// Enters a copy.
-    pub(super) fn add(&mut self, direction: Direction, device: &Device, stream: &Stream, destination: Place, bytes: u64) {
-        let same = |moved: &&mut Moved| moved.direction == direction && moved.device == *device && moved.destination == destination;
-        match self.moved.iter_mut().find(same) {
-            Some(moved) => moved.bytes += bytes,
-            None => self.moved.push(Moved { direction, device: device.clone(), stream: stream.clone(), destination, bytes }),
+    /// Enters a copy to the place that the call is about, `since` when what it brings was stale there.
+    pub(super) fn add(&mut self, direction: Direction, device: &Device, stream: &Stream, bytes: u64, since: Since<Line>) {
+        match self.moved.iter_mut().find(|moved| moved.direction == direction && moved.device == *device) {
+            Some(moved) => {
+                moved.bytes += bytes;
+                moved.since = moved.since.or_later(since);
+            }
+            None => self.moved.push(Moved { direction, device: device.clone(), stream: stream.clone(), bytes, since }),
         }
     }
 
@@ -91,7 +93,7 @@ impl Window {
         if !self.moved.is_empty() {
             let mut state = request.storage.lock();
             for moved in &self.moved {
-                request.count(&mut state, moved.direction, moved.bytes, &moved.device, &moved.stream, moved.destination);
+                request.count(&mut state, moved.direction, moved.bytes, &moved.device, &moved.stream, moved.since);
             }
         }
         self.queued
