@@ -20,12 +20,18 @@ pub(crate) struct HostBuffer {
     len: usize,
     /// Of the array.
     len_bytes: usize,
-    /// By the kind of device that they are for; set by `page_lock`.
-    locks: [OnceLock<Box<dyn PageLock>>; KINDS],
-    /// Held while pages are being locked.
-    locking: Mutex<()>,
+    /// Made by the first `page_lock`: most arrays have none.
+    locks: OnceLock<Box<Locks>>,
     /// A device died in the midst of work with it: somebody holds it for good.
     is_abandoned: AtomicBool,
+}
+
+/// What locks an array's pages.
+#[derive(Debug, Default)]
+struct Locks {
+    by_kind: [OnceLock<Box<dyn PageLock>>; KINDS],
+    /// Held while pages are being locked.
+    locking: Mutex<()>,
 }
 
 /// How many kinds of devices there are.
@@ -70,7 +76,7 @@ unsafe impl HostMemory for HostBuffer {
 
 impl HostBuffer {
     fn lock_for(&self, kind: DeviceKind) -> Option<&dyn PageLock> {
-        self.locks[kind as usize].get().map(|lock| &**lock)
+        self.locks.get()?.by_kind[kind as usize].get().map(|lock| &**lock)
     }
 
     /// Locks its pages for as long as it lives. What is locked for devices of this kind already stays as it is; other kinds have locks of their own. That
@@ -86,8 +92,9 @@ impl HostBuffer {
         shut_out: impl FnOnce() -> G,
     ) -> Result<(), E> {
         // One thread at a time: a second one would find the pages locked, and take them for somebody else's to unlock.
-        let _alone = self.locking.lock().unwrap_or_else(PoisonError::into_inner);
-        let ours = &self.locks[kind as usize];
+        let locks = self.locks.get_or_init(Box::default);
+        let _alone = locks.locking.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = &locks.by_kind[kind as usize];
         if ours.get().is_none() {
             let lock = lock()?;
             let _shut_out = shut_out();
@@ -103,12 +110,17 @@ impl HostBuffer {
 
     /// Unlocks its pages, for all devices; says whether none has them any more.
     fn unlock_pages(&mut self) -> bool {
-        for lock in &mut self.locks {
+        let Some(locks) = self.locks.get_mut() else { return true };
+        for lock in &mut locks.by_kind {
             if lock.get_mut().is_some_and(|lock| lock.unlock()) {
                 lock.take();
             }
         }
-        self.locks.iter().all(|lock| lock.get().is_none())
+        let is_free = locks.by_kind.iter().all(|lock| lock.get().is_none());
+        if is_free {
+            self.locks.take();
+        }
+        is_free
     }
 
     /// Itself, its pages unlocked, so that the memory can leave the library. Where a device still has them, the memory stays behind, and a copy leaves;
@@ -127,8 +139,7 @@ impl HostBuffer {
             memory: ManuallyDrop::new(Memory { pointer, offset, capacity: vector.capacity(), release: release::<T> }),
             len: vector.len(),
             len_bytes: len * size_of::<T>(),
-            locks: [const { OnceLock::new() }; KINDS],
-            locking: Mutex::new(()),
+            locks: OnceLock::new(),
             is_abandoned: AtomicBool::new(false),
         }
     }
@@ -157,7 +168,7 @@ impl HostBuffer {
     ///
     /// `T` is the element type of the vector that this was made from, nothing queued touches the memory any more, and its pages are unlocked (`unlocked`).
     pub(crate) unsafe fn into_vec<T: Element>(self) -> (Vec<T>, usize) {
-        debug_assert!(self.locks.iter().all(|lock| lock.get().is_none()), "locked memory leaves");
+        debug_assert!(self.locks.get().is_none(), "locked memory leaves");
         let this = ManuallyDrop::new(self);
         let Memory { pointer, offset, capacity, .. } = *this.memory;
         let start = pointer.as_ptr().cast::<T>().wrapping_sub(offset);
@@ -175,7 +186,8 @@ impl Drop for HostBuffer {
             return;
         }
         let memory = Arc::new(memory);
-        for mut lock in self.locks.iter_mut().filter_map(OnceLock::take) {
+        let locks = self.locks.take().into_iter().flat_map(|locks| locks.by_kind);
+        for mut lock in locks.filter_map(OnceLock::into_inner) {
             lock.keep(Arc::clone(&memory) as Arc<dyn std::any::Any + Send + Sync>);
         }
     }
