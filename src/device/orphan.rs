@@ -76,7 +76,6 @@ impl Device {
             return;
         }
         self.0.frees_since_look.store(0, Ordering::Relaxed);
-        // One that cannot be asked is cleared up by whoever waits for the device.
-        let _asked = self.0.frees.get().map(|core| core.queue().poll(core.queue().tail()));
+        self.0.backend.look_around();
     }
 }
