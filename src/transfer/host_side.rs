@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::device_side::queued;
 use super::fetch::by_source;
-use super::snapshot::ANNOUNCED_BYTES_MIN;
-use super::window::{Share, Window, first_share};
+use super::window::{ANNOUNCED_BYTES_MIN, Share, Window, announce, first_share};
 use super::{Marks, Queued, Request, after_locks};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes, failure};
@@ -215,7 +214,7 @@ impl Request<'_> {
             if is_direct { None } else { Some(device.clone()) }
         };
         if let Some(device) = device {
-            device.backend().expect_downloads(&[len_bytes]);
+            announce(&device, std::iter::once(len_bytes));
         }
     }
 

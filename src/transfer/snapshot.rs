@@ -5,17 +5,15 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::assign::End;
+use super::window::announce;
 use super::{Queued, Request, acquire_host, after_locks};
 use crate::audit::{Cause, Direction};
 use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region, Source};
-use crate::device::{Device, Stream};
+use crate::device::Stream;
 use crate::error::Result;
 use crate::order::Touch;
 use crate::storage::{HostBuffer, Ranges, Strided, copies_between};
-
-/// Downloads of fewer bytes take page-locked memory as they go: the little that they need is there, or soon locked.
-pub(super) const ANNOUNCED_BYTES_MIN: u64 = 64 << 10;
 
 /// Memory that is being filled, and the work that fills it.
 #[derive(Debug)]
@@ -57,12 +55,6 @@ pub(crate) fn snapshot(
     let outcome = taken.into_iter().try_for_each(|(place, regions, parts)| snapshot.take_device(&request, stream, place, &regions, parts));
     after_locks();
     outcome.map(|()| snapshot)
-}
-
-/// Announces what is about to come down, so that no pages have to be locked under the array's lock.
-fn announce(device: &Device, lists: &[Parts]) {
-    let lens = lists.iter().map(|parts| parts.iter().map(extent::part_bytes).sum::<u64>()).filter(|len| *len >= ANNOUNCED_BYTES_MIN);
-    device.backend().expect_downloads(&lens.collect::<SmallVec<[u64; 4]>>());
 }
 
 type Regions = SmallVec<[Region; 1]>;
@@ -163,7 +155,7 @@ impl Snapshot {
     fn take_device(&mut self, request: &Request<'_>, stream: Option<&Stream>, place: Place, regions: &Regions, parts: Parts) -> Result<()> {
         let device = request.storage.lock().slot(place).device.clone();
         let lists = extent::lists(parts, device.backend().piece_bytes_max());
-        announce(&device, &lists);
+        announce(&device, lists.iter().map(|parts| parts.iter().map(extent::part_bytes).sum()));
         let mut state = request.storage.lock();
         if !state.holds(place, regions) {
             // It gave way to others, or failed to arrive: what another place has comes by way of the host.

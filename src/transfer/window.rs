@@ -15,6 +15,15 @@ use crate::storage::{Line, Since, Space};
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness of both.
 const PIECES_MAX: usize = 4;
 
+/// Downloads of fewer bytes take page-locked memory as they go: the little that they need is there, or soon locked.
+pub(super) const ANNOUNCED_BYTES_MIN: u64 = 64 << 10;
+
+/// Announces downloads to ordinary memory, all at once and of so many bytes each, so that no pages have to be locked under the array's lock.
+pub(super) fn announce(device: &Device, lens_bytes: impl Iterator<Item = u64>) {
+    let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.filter(|len_bytes| *len_bytes >= ANNOUNCED_BYTES_MIN).collect();
+    device.backend().expect_downloads(&lens_bytes);
+}
+
 /// As much of a plan as goes at once.
 #[derive(Debug)]
 pub(super) struct Share {

@@ -49,6 +49,11 @@ fn function() -> Option<CopyBatch> {
     *FUNCTION.get_or_init(|| unsafe { DRIVER.function("cuMemcpyBatchAsync") })
 }
 
+/// Whether the driver has such a call.
+pub(super) fn is_there() -> bool {
+    function().is_some()
+}
+
 impl Lines {
     pub(super) fn push(&mut self, source: u64, destination: u64, len_bytes: u64) {
         self.sources.push(source);

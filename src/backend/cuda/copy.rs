@@ -69,7 +69,8 @@ pub(super) unsafe fn queue(target: Target, source: End, destination: End, parts:
 unsafe fn queue_lines(target: Target, source: End, destination: End, parts: &[CopyPart]) -> Result<bool, BackendError> {
     let (Some(from), Some(to)) = (target.start_for_batch(source), target.start_for_batch(destination)) else { return Ok(false) };
     // A part of many rows that do not fit a plane makes many lines; what fits makes one shape.
-    if parts.len() < batch::LINES_MIN && parts.iter().all(|part| part.axes.is_empty()) {
+    let are_few = parts.len() < batch::LINES_MIN && parts.iter().all(|part| part.axes.is_empty());
+    if are_few || !batch::is_there() {
         return Ok(false);
     }
     let mut lines = Lines::default();
