@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Request;
-use crate::backend::CopyPart;
+use crate::backend::{CopyPart, extent};
 use crate::coherence::Region;
 use crate::device::Device;
 use crate::storage::HostBuffer;
@@ -36,15 +36,9 @@ fn cut_at_all(part: CopyPart, seams_bytes: &[u64], pieces: &mut Parts) {
     pieces.extend(uncut);
 }
 
-/// One past the last byte of a part.
+/// One past the last byte of a part, which lies within memory.
 fn end_bytes(part: &CopyPart) -> u64 {
-    part.axes.iter().fold(part.source_offset_bytes + part.run_bytes, |end, (count, stride, _)| end + (count - 1) * stride)
-}
-
-/// So much of the part further on.
-fn moved(part: &CopyPart, by_bytes: u64) -> CopyPart {
-    let (source_offset_bytes, destination_offset_bytes) = (part.source_offset_bytes + by_bytes, part.destination_offset_bytes + by_bytes);
-    CopyPart { source_offset_bytes, destination_offset_bytes, ..part.clone() }
+    extent::source_end_bytes(part).unwrap_or(u64::MAX)
 }
 
 fn cut_at(part: CopyPart, seam_bytes: u64, pieces: &mut Parts) {
@@ -52,25 +46,20 @@ fn cut_at(part: CopyPart, seam_bytes: u64, pieces: &mut Parts) {
         pieces.push(part);
         return;
     }
+    let until_seam = seam_bytes - part.source_offset_bytes;
     let Some((&(count, stride, _), inner_axes)) = part.axes.split_first() else {
-        let before = seam_bytes - part.source_offset_bytes;
-        pieces.push(CopyPart { run_bytes: before, ..part.clone() });
-        pieces.push(CopyPart { run_bytes: part.run_bytes - before, ..moved(&part, before) });
+        pieces.push(extent::section(&part, 0, until_seam));
+        pieces.push(extent::section(&part, until_seam, part.run_bytes - until_seam));
         return;
     };
     // Along the slowest axis: slices that lie before the seam, those that it cuts (one, unless slices are interlocked), those behind it.
-    let slice = CopyPart { axes: SmallVec::from_slice(inner_axes), ..part.clone() };
-    let until_seam = seam_bytes - part.source_offset_bytes;
-    let slice_bytes = end_bytes(&slice) - part.source_offset_bytes;
+    let slice = |nth: u64| CopyPart { axes: SmallVec::from_slice(inner_axes), ..extent::section(&part, nth, 1) };
+    let slice_bytes = end_bytes(&slice(0)) - part.source_offset_bytes;
     let before = until_seam.checked_sub(slice_bytes).map_or(0, |room| room / stride + 1).min(count);
     let behind = until_seam.div_ceil(stride).min(count);
-    let slices = |from: u64, upto: u64| {
-        let axes = [(upto - from, stride, stride)].into_iter().chain(inner_axes.iter().copied()).collect();
-        CopyPart { axes, ..moved(&part, from * stride) }
-    };
-    pieces.extend((before > 0).then(|| slices(0, before)));
-    (before..behind).for_each(|nth| cut_at(moved(&slice, nth * stride), seam_bytes, pieces));
-    pieces.extend((behind < count).then(|| slices(behind, count)));
+    pieces.extend((before > 0).then(|| extent::section(&part, 0, before)));
+    (before..behind).for_each(|nth| cut_at(slice(nth), seam_bytes, pieces));
+    pieces.extend((behind < count).then(|| extent::section(&part, behind, count - behind)));
 }
 
 #[cfg(test)]
