@@ -1,7 +1,9 @@
-//! Instruction counts of the operations of `benches/peers`, by valgrind: the same on a busy machine as on a quiet one, so that a change shows.
+//! Instruction counts of the operations of `benches/peers`, by valgrind: the same on a busy machine
+//! as on a quiet one, so that a change shows.
 //!
-//! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` of the version in `Cargo.lock` (`cargo install gungraun-runner`). Each
-//! function runs its operation 1,000 times, so a count divided by 1,000 is that of one; `nothing` is what is counted without any.
+//! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` of the version in
+//! `Cargo.lock` (`cargo install gungraun-runner`). Each function runs its operation 1,000 times, so
+//! a count divided by 1,000 is that of one; `nothing` is what is counted without any.
 
 #![allow(
     missing_docs,
@@ -80,7 +82,8 @@ fn create_and_drop() {
 
 type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
 
-// Queueing is on this thread; the worker runs on another and is counted too, so these two are for comparing changes with each other.
+// Queueing is on this thread; the worker runs on another and is counted too, so these two are for
+// comparing changes with each other.
 #[library_benchmark]
 #[bench::four_arrays((Kernel::new("four").host(|_grid, _arrays| ()), [small(), small(), small(), small()]))]
 fn launch((kernel, [a, b, mut c, mut d]): (Four, [Small; 4])) {
@@ -119,7 +122,9 @@ fn launch_interior((kernel, mut cube): (Kernel<(InOut<u8, Ix3>,)>, Cube)) -> Cub
 fn launch_faces((kernel, mut cube): (Kernel<(InOut<u8, Ix2>,)>, Cube)) -> Cube {
     let stream = Device::cpu().stream();
     for _ in 0..TURNS {
-        let launch = |face: &mut SmartViewMut<'_, u8, Ix2>| kernel.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
+        let launch = |face: &mut SmartViewMut<'_, u8, Ix2>| {
+            kernel.launch_on(&stream, Grid::cover(1), (face,)).expect("launched")
+        };
         launch(&mut cube.slice_mut(s![0, .., ..]));
         launch(&mut cube.slice_mut(s![1023, .., ..]));
         launch(&mut cube.slice_mut(s![.., 0, ..]));

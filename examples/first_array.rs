@@ -1,13 +1,15 @@
 //! A first program: two arrays, two kernels, and no copy that anybody had to ask for.
 //!
-//! `photo` goes up when `blur` reads it, `soft` comes down when the host looks at it, and neither moves twice.
+//! `photo` goes up when `blur` reads it, `soft` comes down when the host looks at it, and neither
+//! moves twice.
 
 use resident::{
     Grid, In, InOut, Kernel, Out, Result, SmartArray,
     ndarray::{Array2, ArrayView2, Ix2, s},
 };
 
-/// What GPUs run: both kernels in CUDA C, with an array that has a dimension as a view by value, and one without as a bare pointer.
+/// What GPUs run: both kernels in CUDA C, with an array that has a dimension as a view by value,
+/// and one without as a bare pointer.
 const CUDA: &str = include_str!("first_array.cu");
 
 fn main() -> Result<()> {
@@ -15,11 +17,14 @@ fn main() -> Result<()> {
         .require("both pictures have one shape", |_grid, (src, dst)| src.shape() == dst.shape())
         .host(|_grid, (src, mut dst)| dst.indexed_iter_mut().for_each(|(place, pixel)| *pixel = mean_around(src, place)));
     let scale = Kernel::<(f32, InOut<f32>)>::new("scale") // flat: &mut [f32] in memory order
-        .require("one thread for each element", |grid, (_, xs)| grid.blocks().count() * grid.threads().count() == xs.len() as u64)
+        .require("one thread for each element", |grid, (_, xs)| {
+            grid.blocks().count() * grid.threads().count() == xs.len() as u64
+        })
         .host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x *= k));
     // SAFETY: `blur` looks at elements inside of both views alone, which have one shape.
     let blur = unsafe { blur.cuda(CUDA) };
-    // SAFETY: `scale` looks at as many elements as there are threads, and is required to have no more.
+    // SAFETY: `scale` looks at as many elements as there are threads, and is required to have no
+    // more.
     let scale = unsafe { scale.cuda(CUDA) };
 
     let photo = SmartArray::from(Array2::<f32>::ones((1024, 768))); // adopts the allocation, copies nothing
@@ -34,6 +39,9 @@ fn main() -> Result<()> {
 /// The mean of a pixel and those of its eight neighbours that lie inside.
 fn mean_around(src: ArrayView2<'_, f32>, (row, column): (usize, usize)) -> f32 {
     let (rows, columns) = src.dim();
-    let around = s![row.saturating_sub(1)..(row + 2).min(rows), column.saturating_sub(1)..(column + 2).min(columns)];
+    let around = s![
+        row.saturating_sub(1)..(row + 2).min(rows),
+        column.saturating_sub(1)..(column + 2).min(columns)
+    ];
     src.slice(around).mean().unwrap_or_default()
 }

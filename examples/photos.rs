@@ -1,7 +1,9 @@
-//! Many photographs through the edge detector, on three streams: while one goes up, the one before is computed and the one before that comes
-//! down. Each array says what it waits for by being used; there is no event in this file, and no synchronisation but the wait for a result.
+//! Many photographs through the edge detector, on three streams: while one goes up, the one before
+//! is computed and the one before that comes down. Each array says what it waits for by being used;
+//! there is no event in this file, and no synchronisation but the wait for a result.
 //!
-//! The first few are done one after the other before, for comparison: overlapping may change the speed and must not change a pixel.
+//! The first few are done one after the other before, for comparison: overlapping may change the
+//! speed and must not change a pixel.
 
 #[path = "pipeline/arguments.rs"]
 mod arguments;
@@ -45,7 +47,8 @@ usage: photos [FOLDER] [--output FOLDER] [--sigma NUMBER] [--low NUMBER] [--high
 
 Leaves with 1 when overlapping changed a result or a device fails, 2 when the input cannot be used.";
 
-/// Photographs under way at once. Three streams are busy with three; the fourth is ready when one of them is done.
+/// Photographs under way at once. Three streams are busy with three; the fourth is ready when one
+/// of them is done.
 const IN_FLIGHT: usize = 4;
 
 /// Done one after the other as well, to compare with.
@@ -85,16 +88,24 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<String> {
-    let studio = Studio { album: Album::open(arguments.input.as_deref())?, kernels: Kernels::new(), settings: arguments.settings };
+    let studio = Studio {
+        album: Album::open(arguments.input.as_deref())?,
+        kernels: Kernels::new(),
+        settings: arguments.settings,
+    };
     if let Some(folder) = &arguments.output {
-        std::fs::create_dir_all(folder).map_err(|error| Failure::input(format_args!("cannot make {}: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Failure::input(format_args!("cannot make {}: {error}", folder.display()))
+        })?;
     }
     let (all, compared) = (studio.album.len(), studio.album.len().min(COMPARED));
     let progress = Progress::start((all + compared) * (LAUNCHES + 1));
     let (first, alone) = studio.one_by_one(compared, &progress)?;
 
     let (lanes, started) = (Lanes::three()?, Instant::now());
-    let deliver = |index: usize, edges: Array3<u8>| studio.deliver(index, &edges, first.get(index), arguments.output.as_deref());
+    let deliver = |index: usize, edges: Array3<u8>| {
+        studio.deliver(index, &edges, first.get(index), arguments.output.as_deref())
+    };
     let (outcome, report) = audit::capture(|| studio.develop(&lanes, all, &progress, deliver));
     outcome?;
     let overlapped = all as f64 / started.elapsed().as_secs_f64();
@@ -105,7 +116,8 @@ fn run(arguments: &Arguments) -> Outcome<String> {
 }
 
 impl Studio {
-    /// The first few on a single stream, each waited for: their results, and how many there were in a second.
+    /// The first few on a single stream, each waited for: their results, and how many there were in
+    /// a second.
     fn one_by_one(&self, count: usize, progress: &Progress) -> Outcome<(Vec<Array3<u8>>, f64)> {
         let (lanes, started) = (Lanes::one()?, Instant::now());
         let mut results = Vec::with_capacity(count);
@@ -116,7 +128,8 @@ impl Studio {
         Ok((results, count as f64 / started.elapsed().as_secs_f64()))
     }
 
-    /// Queues photograph after photograph, and hands out each result, in order, when there are enough behind it to keep the device busy.
+    /// Queues photograph after photograph, and hands out each result, in order, when there are
+    /// enough behind it to keep the device busy.
     fn develop(
         &self,
         lanes: &Lanes,
@@ -140,8 +153,14 @@ impl Studio {
         Ok(())
     }
 
-    /// Everything that is to happen to one photograph. All arrays are dropped here, with the work still queued: it keeps what it needs.
-    fn queue(&self, lanes: &Lanes, photo: Array3<u8>, progress: &Progress) -> resident::Result<Pending<Array3<u8>>> {
+    /// Everything that is to happen to one photograph. All arrays are dropped here, with the work
+    /// still queued: it keeps what it needs.
+    fn queue(
+        &self,
+        lanes: &Lanes,
+        photo: Array3<u8>,
+        progress: &Progress,
+    ) -> resident::Result<Pending<Array3<u8>>> {
         let steps = Steps { kernels: &self.kernels, stream: &lanes.compute, progress };
         let photo = SmartArray::from(photo).named("photo");
         photo.prefetch(&lanes.upload)?;
@@ -153,12 +172,22 @@ impl Studio {
         steps.overlay(&photo, &edges)?.snapshot_on(&lanes.download)
     }
 
-    fn deliver(&self, index: usize, edges: &Array3<u8>, one_by_one: Option<&Array3<u8>>, folder: Option<&Path>) -> Outcome<()> {
+    fn deliver(
+        &self,
+        index: usize,
+        edges: &Array3<u8>,
+        one_by_one: Option<&Array3<u8>>,
+        folder: Option<&Path>,
+    ) -> Outcome<()> {
         let name = self.album.name(index);
         if one_by_one.is_some_and(|expected| expected != edges) {
-            return Err(Failure::result(format_args!("{name} came out differently when overlapped")));
+            return Err(Failure::result(format_args!(
+                "{name} came out differently when overlapped"
+            )));
         }
-        folder.map_or(Ok(()), |folder| picture::write(&folder.join(format!("{name}.png")), edges.view()))
+        folder.map_or(Ok(()), |folder| {
+            picture::write(&folder.join(format!("{name}.png")), edges.view())
+        })
     }
 }
 
@@ -180,14 +209,21 @@ impl Lanes {
 
     fn three() -> resident::Result<Self> {
         let device = Device::current()?;
-        Ok(Self { upload: device.new_stream()?, compute: device.new_stream()?, download: device.new_stream()?, in_flight: IN_FLIGHT })
+        Ok(Self {
+            upload: device.new_stream()?,
+            compute: device.new_stream()?,
+            download: device.new_stream()?,
+            in_flight: IN_FLIGHT,
+        })
     }
 }
 
 impl Album {
     fn open(folder: Option<&Path>) -> Outcome<Self> {
         let Some(folder) = folder else { return Ok(Self::Variations(picture::built_in()?)) };
-        let unreadable = |error: std::io::Error| Failure::input(format_args!("cannot read folder {}: {error}", folder.display()));
+        let unreadable = |error: std::io::Error| {
+            Failure::input(format_args!("cannot read folder {}: {error}", folder.display()))
+        };
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
@@ -196,7 +232,10 @@ impl Album {
             }
         }
         if files.is_empty() {
-            return Err(Failure::input(format_args!("there is no PNG or JPEG file in {}", folder.display())));
+            return Err(Failure::input(format_args!(
+                "there is no PNG or JPEG file in {}",
+                folder.display()
+            )));
         }
         files.sort();
         Ok(Self::Files(files))
@@ -212,7 +251,9 @@ impl Album {
     /// The file's whole name, so that `a.png` and `a.jpg` have two results.
     fn name(&self, index: usize) -> String {
         match self {
-            Self::Files(files) => files[index].file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Self::Files(files) => {
+                files[index].file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
             Self::Variations(_) => format!("variation {}", index + 1),
         }
     }
@@ -227,7 +268,8 @@ impl Album {
 
 fn is_photograph(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
-    path.is_file() && ["png", "jpg", "jpeg"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    path.is_file()
+        && ["png", "jpg", "jpeg"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Mirrored or not, and less and less exposed.

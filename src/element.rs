@@ -2,12 +2,15 @@
 
 use bytemuck::Pod;
 
-/// A value that may be copied between host and devices as plain bytes: any [`bytemuck::Pod`] that may be sent and shared between threads.
+/// A value that may be copied between host and devices as plain bytes: any [`bytemuck::Pod`] that
+/// may be sent and shared between threads.
 ///
-/// Integers, floats, `half`'s and `num_complex`'s types and your own `#[derive(Pod, Zeroable)]` structs are elements. `bool` is not, since not every
-/// byte is one: use `u8`. The trait is implemented for all such types; there is nothing to write. (Bytemuck's derives name the crate `bytemuck`: it has
-/// to be among your own dependencies, with its feature `derive`.)
-/// An array of elements that are larger than 4 GiB or aligned to more than 256 bytes, as devices align their memory, does not compile.
+/// Integers, floats, `half`'s and `num_complex`'s types and your own `#[derive(Pod, Zeroable)]`
+/// structs are elements. `bool` is not, since not every byte is one: use `u8`. The trait is
+/// implemented for all such types; there is nothing to write. (Bytemuck's derives name the crate
+/// `bytemuck`: it has to be among your own dependencies, with its feature `derive`.) An array of
+/// elements that are larger than 4 GiB or aligned to more than 256 bytes, as devices align their
+/// memory, does not compile.
 ///
 /// ```
 /// use resident::{SmartArray, bytemuck::{Pod, Zeroable}};

@@ -3,7 +3,8 @@
 /// Threads in a block of [`Grid::cover`], the usual choice for memory-bound kernels.
 const COVER_THREADS: u32 = 256;
 
-/// Extents along x, y and z, x being the fastest: CUDA's `dim3`. Made from a number, a pair or a triple, what is left out being 1.
+/// Extents along x, y and z, x being the fastest: CUDA's `dim3`. Made from a number, a pair or a
+/// triple, what is left out being 1.
 ///
 /// ```
 /// let threads = resident::Extent3::from((32, 8));
@@ -51,7 +52,8 @@ impl From<(u32, u32, u32)> for Extent3 {
 
 /// Blocks and threads of one launch, and the shared memory of each block in bytes.
 ///
-/// A host body is run once for the whole grid and may ignore it; device code finds it in CUDA's `gridDim` and `blockDim`.
+/// A host body is run once for the whole grid and may ignore it; device code finds it in CUDA's
+/// `gridDim` and `blockDim`.
 ///
 /// ```
 /// use resident::Grid;
@@ -83,21 +85,26 @@ enum GridShape {
 }
 
 impl Grid {
-    /// One thread for each of `len` elements, in blocks of 256. The last block may reach beyond: device code compares its index with the length. A
-    /// `len` of 0 is a legal, empty launch: nothing is queued.
+    /// One thread for each of `len` elements, in blocks of 256. The last block may reach beyond:
+    /// device code compares its index with the length. A `len` of 0 is a legal, empty launch:
+    /// nothing is queued.
     #[must_use]
     pub fn cover(len: usize) -> Self {
         Self::covering([1, 1, len], [1, 1, COVER_THREADS])
     }
 
-    /// One thread for each of `(rows, columns)`, in blocks of `(rows, columns)`; columns lie along x. Each of both is counted as ndarray counts, rows
-    /// first. The example of [`Grid`] shows it.
+    /// One thread for each of `(rows, columns)`, in blocks of `(rows, columns)`; columns lie along
+    /// x. Each of both is counted as ndarray counts, rows first. The example of [`Grid`] shows it.
     #[must_use]
-    pub fn cover_2d((rows, columns): (usize, usize), (block_rows, block_columns): (u32, u32)) -> Self {
+    pub fn cover_2d(
+        (rows, columns): (usize, usize),
+        (block_rows, block_columns): (u32, u32),
+    ) -> Self {
         Self::covering([1, rows, columns], [1, block_rows, block_columns])
     }
 
-    /// One thread for each of `(depth, rows, columns)`, in blocks of the same order; columns lie along x.
+    /// One thread for each of `(depth, rows, columns)`, in blocks of the same order; columns lie
+    /// along x.
     ///
     /// ```
     /// let volume = resident::Grid::cover_3d((64, 100, 300), (1, 8, 32));
@@ -105,12 +112,15 @@ impl Grid {
     /// assert_eq!((blocks.x, blocks.y, blocks.z), (10, 13, 64));
     /// ```
     #[must_use]
-    pub fn cover_3d((depth, rows, columns): (usize, usize, usize), (block_depth, block_rows, block_columns): (u32, u32, u32)) -> Self {
+    pub fn cover_3d(
+        (depth, rows, columns): (usize, usize, usize),
+        (block_depth, block_rows, block_columns): (u32, u32, u32),
+    ) -> Self {
         Self::covering([depth, rows, columns], [block_depth, block_rows, block_columns])
     }
 
-    /// So many blocks of so many threads: numbers, pairs or triples, x first as in CUDA. A zero is [`Error::Grid`](crate::Error::Grid) of the launch,
-    /// as is more than the device can do.
+    /// So many blocks of so many threads: numbers, pairs or triples, x first as in CUDA. A zero is
+    /// [`Error::Grid`](crate::Error::Grid) of the launch, as is more than the device can do.
     ///
     /// ```
     /// use resident::Grid;
@@ -120,11 +130,17 @@ impl Grid {
     /// ```
     #[must_use]
     pub fn new(blocks: impl Into<Extent3>, threads: impl Into<Extent3>) -> Self {
-        Self { blocks: blocks.into(), threads: threads.into(), shared_bytes: 0, shape: GridShape::Given }
+        Self {
+            blocks: blocks.into(),
+            threads: threads.into(),
+            shared_bytes: 0,
+            shape: GridShape::Given,
+        }
     }
 
-    /// Asks for dynamic shared memory for each block, in bytes: `extern __shared__` in CUDA C. More than 48 KiB are asked of the driver where the GPU
-    /// has them; more than it has is [`Error::Grid`](crate::Error::Grid) of the launch. Host bodies have no use for it.
+    /// Asks for dynamic shared memory for each block, in bytes: `extern __shared__` in CUDA C. More
+    /// than 48 KiB are asked of the driver where the GPU has them; more than it has is
+    /// [`Error::Grid`](crate::Error::Grid) of the launch. Host bodies have no use for it.
     ///
     /// ```
     /// let grid = resident::Grid::cover(10_000).shared_bytes(256 * 4);
@@ -135,9 +151,10 @@ impl Grid {
         Self { shared_bytes: len_bytes, ..self }
     }
 
-    /// Lets a device that can tell choose the block size of a covering grid: a GPU by its occupancy calculator (`cuOccupancyMaxPotentialBlockSize`).
-    /// The elements stay covered, and requirements are asked again for the new grid. The embedded device keeps the one given, and so does any device
-    /// a grid of [`new`](Self::new).
+    /// Lets a device that can tell choose the block size of a covering grid: a GPU by its occupancy
+    /// calculator (`cuOccupancyMaxPotentialBlockSize`). The elements stay covered, and requirements
+    /// are asked again for the new grid. The embedded device keeps the one given, and so does any
+    /// device a grid of [`new`](Self::new).
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -150,7 +167,9 @@ impl Grid {
     #[must_use]
     pub fn auto(self) -> Self {
         match self.shape {
-            GridShape::Cover { surplus, .. } => Self { shape: GridShape::Cover { auto: true, surplus }, ..self },
+            GridShape::Cover { surplus, .. } => {
+                Self { shape: GridShape::Cover { auto: true, surplus }, ..self }
+            }
             GridShape::Given | GridShape::TooLarge => self,
         }
     }
@@ -167,7 +186,8 @@ impl Grid {
         self.threads
     }
 
-    /// Dynamic shared memory of each block, in bytes: what [`shared_bytes`](Self::shared_bytes) asked for, else 0.
+    /// Dynamic shared memory of each block, in bytes: what [`shared_bytes`](Self::shared_bytes)
+    /// asked for, else 0.
     #[must_use]
     pub fn dynamic_shared_bytes(&self) -> u32 {
         self.shared_bytes
@@ -179,20 +199,35 @@ impl Grid {
         matches!(self.shape, GridShape::Cover { auto: true, .. })
     }
 
-    /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at most `block_max` along each axis: longer rows for one
-    /// axis, else blocks as wide as before and as high or deep as fits. Any other grid as it is.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device keeps the blocks that it is given"))]
+    /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at
+    /// most `block_max` along each axis: longer rows for one axis, else blocks as wide as before
+    /// and as high or deep as fits. Any other grid as it is.
+    #[cfg_attr(
+        not(feature = "cuda"),
+        allow(dead_code, reason = "the embedded device keeps the blocks that it is given")
+    )]
     pub(crate) fn in_blocks_of(self, threads_max: u32, block_max: Extent3) -> Self {
         const WARP: u64 = 32;
         let GridShape::Cover { surplus, .. } = self.shape else { return self };
         let (given, blocks) = (self.threads, self.blocks);
-        let covered = |blocks: u32, threads: u32, surplus: u32| (u64::from(blocks) * u64::from(threads)).saturating_sub(u64::from(surplus));
-        let [columns, rows, depth] =
-            [covered(blocks.x, given.x, surplus[0]), covered(blocks.y, given.y, surplus[1]), covered(blocks.z, given.z, surplus[2])];
+        let covered = |blocks: u32, threads: u32, surplus: u32| {
+            (u64::from(blocks) * u64::from(threads)).saturating_sub(u64::from(surplus))
+        };
+        let [columns, rows, depth] = [
+            covered(blocks.x, given.x, surplus[0]),
+            covered(blocks.y, given.y, surplus[1]),
+            covered(blocks.z, given.z, surplus[2]),
+        ];
         // At least one; at most what is asked for, the device's limit, and what there is to cover.
-        let within = |wanted: u32, max: u32, len: u64| u64::from(wanted.min(max)).min(len).max(1) as u32;
-        let (is_line, is_plane) = (rows == 1 && depth == 1 && given.y == 1 && given.z == 1, depth == 1 && given.z == 1);
-        let x = within(if is_line { threads_max } else { given.x.min(threads_max) }, block_max.x, columns.next_multiple_of(WARP));
+        let within =
+            |wanted: u32, max: u32, len: u64| u64::from(wanted.min(max)).min(len).max(1) as u32;
+        let (is_line, is_plane) =
+            (rows == 1 && depth == 1 && given.y == 1 && given.z == 1, depth == 1 && given.z == 1);
+        let x = within(
+            if is_line { threads_max } else { given.x.min(threads_max) },
+            block_max.x,
+            columns.next_multiple_of(WARP),
+        );
         let left = threads_max / x;
         let y = within(if is_plane { left } else { given.y.min(left) }, block_max.y, rows);
         let z = within(left / y, block_max.z, depth);
@@ -202,10 +237,13 @@ impl Grid {
 
     /// A covering grid over nothing, which launches nothing.
     pub(crate) fn is_empty_cover(&self) -> bool {
-        matches!(self.shape, GridShape::Cover { .. }) && self.blocks.count() == 0 && self.threads.count() != 0
+        matches!(self.shape, GridShape::Cover { .. })
+            && self.blocks.count() == 0
+            && self.threads.count() != 0
     }
 
-    /// What makes this grid impossible on any device, if anything does, and what to do: completes "which ...".
+    /// What makes this grid impossible on any device, if anything does, and what to do: completes
+    /// "which ...".
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.shape == GridShape::TooLarge {
             Some("needs more blocks along an axis than 32 bits can count; use larger blocks")
@@ -228,12 +266,18 @@ impl Grid {
                 let shape = GridShape::Cover { auto: false, surplus: [over_x, over_y, over_z] };
                 Self { blocks: Extent3 { x, y, z }, threads, shared_bytes: 0, shape }
             }
-            _ => Self { blocks: Extent3 { x: u32::MAX, y: 1, z: 1 }, threads, shared_bytes: 0, shape: GridShape::TooLarge },
+            _ => Self {
+                blocks: Extent3 { x: u32::MAX, y: 1, z: 1 },
+                threads,
+                shared_bytes: 0,
+                shape: GridShape::TooLarge,
+            },
         }
     }
 }
 
-/// Blocks that cover `len` elements along an axis, if they can be counted, and how many threads too many they have.
+/// Blocks that cover `len` elements along an axis, if they can be counted, and how many threads too
+/// many they have.
 #[inline]
 fn along(len: usize, block: u32) -> Option<(u32, u32)> {
     let blocks = u32::try_from(len.div_ceil(block.max(1) as usize)).ok()?;
@@ -262,7 +306,11 @@ mod tests {
         assert_eq!(chosen(Grid::cover(10_000), 1024), [(10, 1, 1), (1024, 1, 1)]);
         assert_eq!(chosen(Grid::cover(10_000), 64), [(157, 1, 1), (64, 1, 1)]);
         assert_eq!(chosen(Grid::cover(1025), 1024), [(2, 1, 1), (1024, 1, 1)]);
-        assert_eq!(chosen(Grid::cover(100), 1024), [(1, 1, 1), (128, 1, 1)], "no more warps than there is work for");
+        assert_eq!(
+            chosen(Grid::cover(100), 1024),
+            [(1, 1, 1), (128, 1, 1)],
+            "no more warps than there is work for"
+        );
     }
 
     #[test]
@@ -270,7 +318,11 @@ mod tests {
         assert_eq!(chosen(Grid::cover_2d((768, 1000), (8, 32)), 1024), [(32, 24, 1), (32, 32, 1)]);
         assert_eq!(chosen(Grid::cover_2d((3, 1000), (8, 32)), 1024), [(32, 1, 1), (32, 3, 1)]);
         assert_eq!(chosen(Grid::cover_3d((30, 20, 100), (1, 4, 32)), 512), [(4, 5, 8), (32, 4, 4)]);
-        assert_eq!(chosen(Grid::cover_3d((1000, 1, 1), (1, 1, 1)), 1024), [(1, 1, 16), (1, 1, 64)], "64 along z is the most");
+        assert_eq!(
+            chosen(Grid::cover_3d((1000, 1, 1), (1, 1, 1)), 1024),
+            [(1, 1, 16), (1, 1, 64)],
+            "64 along z is the most"
+        );
     }
 
     #[test]
@@ -280,7 +332,9 @@ mod tests {
                 let grid = Grid::cover(len).auto().in_blocks_of(threads_max, BLOCK_MAX);
                 let (blocks, threads) = (u64::from(grid.blocks().x), u64::from(grid.threads().x));
                 assert!(
-                    threads <= u64::from(threads_max) && blocks * threads >= len as u64 && (blocks - 1) * threads < len as u64,
+                    threads <= u64::from(threads_max)
+                        && blocks * threads >= len as u64
+                        && (blocks - 1) * threads < len as u64,
                     "{grid:?}"
                 );
             }

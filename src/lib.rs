@@ -1,9 +1,10 @@
 //! Arrays that stay where they are used.
 //!
-//! A [`SmartArray`] is an n-dimensional array with one copy on the host and one on each device that used it. [`Kernel`]s say in their type what they
-//! read and write. The library brings to a device what is missing there when a kernel needs it, brings to the host what is looked at when it is
-//! looked at, part by part and never twice, orders the work of all [`Stream`]s by the bytes it touches, and remembers at which line of the program
-//! each byte became necessary.
+//! A [`SmartArray`] is an n-dimensional array with one copy on the host and one on each device that
+//! used it. [`Kernel`]s say in their type what they read and write. The library brings to a device
+//! what is missing there when a kernel needs it, brings to the host what is looked at when it is
+//! looked at, part by part and never twice, orders the work of all [`Stream`]s by the bytes it
+//! touches, and remembers at which line of the program each byte became necessary.
 //!
 //! ```
 //! use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
@@ -41,9 +42,11 @@
 //!
 //! # GPUs
 //!
-//! With feature `cuda`, which is on by default and needs no toolkit to build, [`Device::cuda`] opens an NVIDIA GPU; [`Device::current`] is the first one where
-//! nothing else was asked for. The driver is looked for when a program runs, NVRTC when a kernel's CUDA C is first compiled. Kernels run there by their
-//! [`cuda`](Kernel::cuda) bodies; arrays, order, failures and audit are the same as on the embedded device.
+//! With feature `cuda`, which is on by default and needs no toolkit to build, [`Device::cuda`]
+//! opens an NVIDIA GPU; [`Device::current`] is the first one where nothing else was asked for. The
+//! driver is looked for when a program runs, NVRTC when a kernel's CUDA C is first compiled.
+//! Kernels run there by their [`cuda`](Kernel::cuda) bodies; arrays, order, failures and audit are
+//! the same as on the embedded device.
 //!
 //! | variable | what it does |
 //! |---|---|
@@ -56,14 +59,19 @@
 //!
 //! # The embedded device
 //!
-//! Without a GPU everything runs on [`Device::cpu`], a real backend with memory and asynchronous streams of its own. [`Device::emulated`] makes fresh ones
-//! for tests: with a seed nothing runs by itself and one test tries thousands of legal orders; a fault fails any chosen call; and work that touches
-//! the same bytes unordered is reported.
+//! Without a GPU everything runs on [`Device::cpu`], a real backend with memory and asynchronous
+//! streams of its own. [`Device::emulated`] makes fresh ones for tests: with a seed nothing runs by
+//! itself and one test tries thousands of legal orders; a fault fails any chosen call; and work
+//! that touches the same bytes unordered is reported.
 
 mod array;
 pub mod audit;
 mod backend;
-#[allow(dead_code, unused_imports, reason = "part of the algebra is there for its tests and for fuzzing")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "part of the algebra is there for its tests and for fuzzing"
+)]
 mod coherence;
 mod device;
 mod element;
@@ -78,14 +86,17 @@ mod sync;
 mod transfer;
 
 pub use array::{
-    AnyView, AnyViewMut, AsView, AsViewMut, DeviceMut, DeviceRef, HostMut, HostRef, MultiSlice, Pending, SmartArray, SmartView,
-    SmartViewMut,
+    AnyView, AnyViewMut, AsView, AsViewMut, DeviceMut, DeviceRef, HostMut, HostRef, MultiSlice,
+    Pending, SmartArray, SmartView, SmartViewMut,
 };
 pub use audit::{Flow, Residency, Traffic, Validity};
 pub use backend::embedded::{Emulation, Fault, Link};
-/// What an emulated device remembers: the calls that were made, and hazards, work that touched the same bytes unordered.
+/// What an emulated device remembers: the calls that were made, and hazards, work that touched the
+/// same bytes unordered.
 pub mod emulation {
-    pub use crate::backend::embedded::{Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch};
+    pub use crate::backend::embedded::{
+        Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch,
+    };
 }
 pub use backend::{Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsage as Memory};
 pub use bytemuck;
@@ -95,10 +106,15 @@ pub use device::{AutoSynchronize, Device, Entered, Event, Stream};
 pub use element::Element;
 pub use error::{Error, Result, Shortage, Text};
 pub use grid::{Extent3, Grid};
-pub use launch::{Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature};
+pub use launch::{
+    Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
+};
 pub use ndarray;
 
 /// What most programs name: `use resident::prelude::*;`.
 pub mod prelude {
-    pub use crate::{Device, Element, Event, Grid, In, InOut, Kernel, Out, Pending, SmartArray, SmartView, SmartViewMut, Stream, audit};
+    pub use crate::{
+        Device, Element, Event, Grid, In, InOut, Kernel, Out, Pending, SmartArray, SmartView,
+        SmartViewMut, Stream, audit,
+    };
 }

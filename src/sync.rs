@@ -1,12 +1,15 @@
 //! The locks of this crate.
 //!
-//! All guard plain state that is consistent between statements, so a holder's panic carries no news: nothing here is ever poisoned.
+//! All guard plain state that is consistent between statements, so a holder's panic carries no
+//! news: nothing here is ever poisoned.
 //!
-//! Each has a level, and is taken only while every lock that the thread holds is of a lower one: so never two of one level, and no two threads wait
-//! for each other. Debug builds check it, and that none is held where a device is waited for ([`assert_none_held`]). DESIGN.md has the table.
+//! Each has a level, and is taken only while every lock that the thread holds is of a lower one: so
+//! never two of one level, and no two threads wait for each other. Debug builds check it, and that
+//! none is held where a device is waited for ([`assert_none_held`]). DESIGN.md has the table.
 //!
-//! In unit tests that [explore] each lock is a point where another thread may go on, as shuttle's scheduler chooses. Locks below the backend's traits
-//! are `std`'s own: no thread gives way while it holds one of those, so that they never block there.
+//! In unit tests that [explore] each lock is a point where another thread may go on, as shuttle's
+//! scheduler chooses. Locks below the backend's traits are `std`'s own: no thread gives way while
+//! it holds one of those, so that they never block there.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -54,8 +57,9 @@ impl Level for LeafLevel {
     const RANK: u8 = 4;
 }
 
-/// A lock for state that is held for a few instructions and never while waiting for anything: taking it is one atomic exchange, giving it back a
-/// plain store. Whoever finds it taken lets other threads run, so that a holder that was put to sleep can go on.
+/// A lock for state that is held for a few instructions and never while waiting for anything:
+/// taking it is one atomic exchange, giving it back a plain store. Whoever finds it taken lets
+/// other threads run, so that a holder that was put to sleep can go on.
 #[derive(Debug, Default)]
 pub(crate) struct ShortLock<T, L = LeafLevel> {
     lock: SpinMutex<T, LetOthersRun>,
@@ -130,7 +134,8 @@ pub(crate) struct Held<G> {
 
 #[cfg(debug_assertions)]
 thread_local! {
-    /// How many locks of each rank this thread holds; rank 0 stands for guards that are not checked.
+    /// How many locks of each rank this thread holds; rank 0 stands for guards that are not
+    /// checked.
     static HELD: std::cell::Cell<[u32; 5]> = const { std::cell::Cell::new([0; 5]) };
 }
 
@@ -181,13 +186,17 @@ impl<G> Drop for Held<G> {
     }
 }
 
-/// Debug builds fail where a device is about to be waited for under a lock: what is waited for may need it.
+/// Debug builds fail where a device is about to be waited for under a lock: what is waited for may
+/// need it.
 #[inline]
 pub(crate) fn assert_none_held() {
     #[cfg(debug_assertions)]
     let _ = HELD.try_with(|held| {
         let counts = held.get();
-        assert!(counts[1..].iter().sum::<u32>() == 0, "{counts:?} locks are held, by rank, while a device is waited for");
+        assert!(
+            counts[1..].iter().sum::<u32>() == 0,
+            "{counts:?} locks are held, by rank, while a device is waited for"
+        );
     });
 }
 
@@ -212,8 +221,9 @@ thread_local! {
     static LET_GO: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets go of something whose drop may run code of the user's (the last handle of a stream or device drops what is queued there): it is dropped by
-/// [`drop_let_go`], with no lock held. A thread that is being torn down drops it at once.
+/// Lets go of something whose drop may run code of the user's (the last handle of a stream or
+/// device drops what is queued there): it is dropped by [`drop_let_go`], with no lock held. A
+/// thread that is being torn down drops it at once.
 pub(crate) fn let_go(value: impl Any) {
     let mut value: Option<Box<dyn Any>> = Some(Box::new(value));
     let _ = LET_GO.try_with(|kept| kept.borrow_mut().extend(value.take()));
@@ -268,7 +278,8 @@ impl Turnstile {
     }
 }
 
-/// Exploring interleavings: all threads of an exploration are shuttle's, which run one at a time on one thread of the system.
+/// Exploring interleavings: all threads of an exploration are shuttle's, which run one at a time on
+/// one thread of the system.
 #[cfg(test)]
 pub(crate) mod explore {
     use std::cell::Cell;
@@ -281,7 +292,8 @@ pub(crate) mod explore {
         ON.get()
     }
 
-    /// Runs `program` under so many interleavings, drawn at random. A deadlock ends it by its number of steps.
+    /// Runs `program` under so many interleavings, drawn at random. A deadlock ends it by its
+    /// number of steps.
     pub(crate) fn interleavings(count: usize, program: impl Fn() + Send + Sync + 'static) {
         shuttle::check_random(
             move || {
@@ -324,7 +336,11 @@ mod tests {
 
     #[test]
     fn locks_are_taken_upwards() {
-        let (array, stream, leaf) = (ShortLock::<_, ArrayLevel>::new(1), Mutex::<_, StreamLevel>::new(2), Mutex::<_, LeafLevel>::new(3));
+        let (array, stream, leaf) = (
+            ShortLock::<_, ArrayLevel>::new(1),
+            Mutex::<_, StreamLevel>::new(2),
+            Mutex::<_, LeafLevel>::new(3),
+        );
         let sum = *array.lock() + *stream.lock() + *leaf.lock();
         let (array, stream, leaf) = (array.lock(), stream.lock(), leaf.lock());
         assert_eq!(*array + *stream + *leaf, sum);

@@ -1,7 +1,8 @@
 //! What must not compile, each with a twin that differs in that one point, compiles, and runs.
 //!
-//! The expected messages are what rustc says; `TRYBUILD=overwrite cargo test --test compile_fail` writes them anew. The twins are modules of this
-//! very test, so that they cost no build of their own.
+//! The expected messages are what rustc says; `TRYBUILD=overwrite cargo test --test compile_fail`
+//! writes them anew. The twins are modules of this very test, so that they cost no build of their
+//! own.
 
 #[path = "compile_pass"]
 mod twins {
@@ -58,7 +59,8 @@ fn every_case_has_a_twin() {
     let names = |folder: &str| -> std::collections::BTreeSet<String> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let entries = std::fs::read_dir(root).expect("the folder is part of the sources");
-        let names = entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
+        let names = entries
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
         names.filter(|name| name.ends_with(".rs")).collect()
     };
     assert_eq!(names("tests/compile_fail"), names("tests/compile_pass"));

@@ -23,7 +23,11 @@ impl Rig for Embedded {
     fn assert_clean(&self, devices: &[Device]) {
         for device in devices {
             let hazards = device.emulation().expect("an emulated device").hazards();
-            assert!(hazards.is_empty(), "{}", hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+            assert!(
+                hazards.is_empty(),
+                "{}",
+                hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The conformance suite on a GPU, where there is one. Without, nothing is done, and said so; `RESIDENT_REQUIRE_GPU=1` makes that a failure.
+//! The conformance suite on a GPU, where there is one. Without, nothing is done, and said so;
+//! `RESIDENT_REQUIRE_GPU=1` makes that a failure.
 #![cfg(feature = "cuda")]
 
 mod conformance;
@@ -38,7 +39,9 @@ fn run(test: Test) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     match Device::cuda(0) {
         Ok(_) => lab::run(&Gpu, test),
-        Err(reason) if std::env::var_os("RESIDENT_REQUIRE_GPU").is_some() => panic!("RESIDENT_REQUIRE_GPU is set, and {reason}"),
+        Err(reason) if std::env::var_os("RESIDENT_REQUIRE_GPU").is_some() => {
+            panic!("RESIDENT_REQUIRE_GPU is set, and {reason}")
+        }
         Err(reason) => println!("nothing was done: {reason}"),
     }
 }

@@ -27,7 +27,11 @@ fn settings() -> Settings {
     if !is_poorer() {
         return rich;
     }
-    rich.without_pools().peers(false).max_pitch(1000).driver_version(11_040).compute_capability(5, 0)
+    rich.without_pools()
+        .peers(false)
+        .max_pitch(1000)
+        .driver_version(11_040)
+        .compute_capability(5, 0)
 }
 
 fn run(test: Test) {
@@ -39,13 +43,17 @@ conformance::conformance!(crate::run);
 
 /// Calls that copy to the host.
 fn downloads() -> usize {
-    driver::take_calls().iter().filter(|call| call.name.starts_with("cuMemcpy2D") || call.name.starts_with("cuMemcpyDtoH")).count()
+    driver::take_calls()
+        .iter()
+        .filter(|call| call.name.starts_with("cuMemcpy2D") || call.name.starts_with("cuMemcpyDtoH"))
+        .count()
 }
 
 #[test]
 fn what_lies_between_comes_along_where_nobody_else_is_at_it() {
     run(|lab| {
-        let contents: Array2<u32> = Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
+        let contents: Array2<u32> =
+            Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
         let mut array = SmartArray::from(contents.clone());
         drop(array.gpu_mut_on(&lab.stream())?);
         (0..40).try_for_each(|row| array.slice(s![row, 3..;7]).host().map(drop))?;
@@ -59,9 +67,13 @@ fn what_lies_between_comes_along_where_nobody_else_is_at_it() {
         assert_eq!(downloads(), 1, "of a part as well");
         drop(array.gpu_mut_on(&lab.stream())?);
         assert_eq!(*array.slice(s![.., ..;2]).host()?, contents.slice(s![.., ..;2]));
-        let lines = driver::take_calls().iter().filter(|call| call.name.starts_with("cuMemcpyDtoH")).count();
+        let lines = driver::take_calls()
+            .iter()
+            .filter(|call| call.name.starts_with("cuMemcpyDtoH"))
+            .count();
         assert_eq!(lines, 1, "short rows come as one line");
-        // Another stream is at work on the other half while this one comes down: what lies there is not touched.
+        // Another stream is at work on the other half while this one comes down: what lies there is
+        // not touched.
         drop(array.gpu_mut_on(&lab.stream())?);
         let (mut left, right) = array.split_at_mut(Axis(1), 20);
         (0..20).try_for_each(|row| right.slice(s![row, row]).host().map(drop))?;
@@ -69,14 +81,18 @@ fn what_lies_between_comes_along_where_nobody_else_is_at_it() {
         let at_work = left.gpu_mut_on(&lab.new_stream()?)?;
         assert_eq!(*right.host()?, contents.slice(s![.., 20..]));
         let largest = driver::take_calls().iter().map(|call| call.len_bytes).max();
-        assert!(largest <= Some(40 * 20 * 4), "{largest:?} bytes in one copy: more than the half has");
+        assert!(
+            largest <= Some(40 * 20 * 4),
+            "{largest:?} bytes in one copy: more than the half has"
+        );
         drop(at_work);
         drop(array);
         forget_calls(lab)
     });
 }
 
-/// The suite counts what is made and what is ended, and calls were taken: all that was made is ended now.
+/// The suite counts what is made and what is ended, and calls were taken: all that was made is
+/// ended now.
 fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     lab.device().synchronize()?;
     lab.device().trim()?;
@@ -84,28 +100,38 @@ fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One call for all of them, both ways, where the driver is new enough; a call each where it is not.
+/// One call for all of them, both ways, where the driver is new enough; a call each where it is
+/// not.
 #[test]
 fn many_small_boxes_go_in_one_call() {
     run(|lab| {
         let mut array = SmartArray::from(Array2::<u32>::zeros((300, 2000)));
         drop(array.gpu_mut_on(&lab.stream())?);
-        let places: Vec<(usize, usize)> = (0..30).map(|turn| (turn * 10, (turn * 61) % 1900)).collect();
+        let places: Vec<(usize, usize)> =
+            (0..30).map(|turn| (turn * 10, (turn * 61) % 1900)).collect();
         let boxes = |array: &SmartArray<u32, _>| {
-            places.iter().try_for_each(|(row, column)| array.slice(s![*row, *column..*column + 4]).host().map(drop))
+            places.iter().try_for_each(|(row, column)| {
+                array.slice(s![*row, *column..*column + 4]).host().map(drop)
+            })
         };
         boxes(&array)?;
         places.iter().try_for_each(|(row, column)| {
             array.slice_mut(s![*row, *column..*column + 4]).into_host_mut()?.fill(7);
             Ok(())
         })?;
-        let copies = |calls: &[driver::Call]| calls.iter().filter(|call| call.name.starts_with("cuMemcpy") && call.code == 0).count();
+        let copies = |calls: &[driver::Call]| {
+            calls.iter().filter(|call| call.name.starts_with("cuMemcpy") && call.code == 0).count()
+        };
         driver::take_calls();
         drop(array.gpu_on(&lab.stream())?);
         let up = copies(&driver::take_calls());
         assert_eq!(up, if is_poorer() { 30 } else { 1 }, "copies up");
         let expected = |(row, column): (usize, usize)| {
-            if places.iter().any(|(x, y)| row == *x && (*y..*y + 4).contains(&column)) { 7 } else { 0 }
+            if places.iter().any(|(x, y)| row == *x && (*y..*y + 4).contains(&column)) {
+                7
+            } else {
+                0
+            }
         };
         assert_eq!(*array.host()?, Array2::from_shape_fn((300, 2000), expected));
         drop(array);
@@ -113,8 +139,8 @@ fn many_small_boxes_go_in_one_call() {
     });
 }
 
-/// The pool keeps what is freed, and giving it back to the system would not help: waiting for the device and trimming at each allocation would cost all that
-/// the pool is for.
+/// The pool keeps what is freed, and giving it back to the system would not help: waiting for the
+/// device and trimming at each allocation would cost all that the pool is for.
 #[test]
 fn at_a_limit_nobody_waits_for_the_device() {
     run(|lab| {
@@ -123,7 +149,9 @@ fn at_a_limit_nobody_waits_for_the_device() {
         driver::take_calls();
         conformance::memory::a_limit_is_kept_and_copies_give_way(lab)?;
         let calls = driver::take_calls();
-        let waits = calls.iter().filter(|call| ["cuCtxSynchronize", "cuMemPoolTrimTo"].contains(&call.name.as_str()));
+        let waits = calls
+            .iter()
+            .filter(|call| ["cuCtxSynchronize", "cuMemPoolTrimTo"].contains(&call.name.as_str()));
         assert_eq!(waits.count(), 0);
         forget_calls(lab)
     });
@@ -145,7 +173,8 @@ fn arrays_of_several_streams_are_freed_though_nobody_waits() {
             drop(array);
             most = most.max(driver::memory_in_use(0));
             if turn % 20 == 0 {
-                // However slow the machine is: what the program's own streams do is over now and then. The stream for frees is none of them.
+                // However slow the machine is: what the program's own streams do is over now and
+                // then. The stream for frees is none of them.
                 [&up, &one, &other].into_iter().try_for_each(Stream::synchronize)?;
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
@@ -163,7 +192,8 @@ fn uploads(stream: &Stream, count: usize) -> Result<()> {
 fn a_program_that_never_waits_page_locks_no_more_than_is_in_flight() {
     run(|lab| {
         uploads(&lab.stream(), 2000)?;
-        let locked = driver::take_calls().iter().filter(|call| call.name == "cuMemHostAlloc").count();
+        let locked =
+            driver::take_calls().iter().filter(|call| call.name == "cuMemHostAlloc").count();
         assert!(locked < 1000, "{locked} blocks for 2000 uploads, most of which are long over");
         forget_calls(lab)
     });
@@ -175,16 +205,31 @@ fn streams_that_nobody_has_any_more_go_though_nobody_waits() {
         (0..400).try_for_each(|_| uploads(&lab.new_stream()?, 1))?;
         let calls = driver::calls();
         let count = |name: &str| calls.iter().filter(|call| call.name == name).count();
-        assert!(count("cuStreamDestroy_v2") > 200, "{} of {}", count("cuStreamDestroy_v2"), count("cuStreamCreate"));
+        assert!(
+            count("cuStreamDestroy_v2") > 200,
+            "{} of {}",
+            count("cuStreamDestroy_v2"),
+            count("cuStreamCreate")
+        );
         Ok(())
     });
 }
 
-/// The suite again, without memory pools and peer access, with small pitches and the oldest driver. A process has one machine, so that it takes another.
+/// The suite again, without memory pools and peer access, with small pitches and the oldest driver.
+/// A process has one machine, so that it takes another.
 #[test]
 fn on_a_poorer_machine() {
     let program = std::env::current_exe().expect("a path");
-    let output = Command::new(program).args(["--skip", "on_a_poorer_machine"]).env(POORER, "1").output().expect("it runs");
-    assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program)
+        .args(["--skip", "on_a_poorer_machine"])
+        .env(POORER, "1")
+        .output()
+        .expect("it runs");
+    assert!(
+        output.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(String::from_utf8_lossy(&output.stdout).contains("passed"), "tests were run");
 }

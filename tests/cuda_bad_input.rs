@@ -1,4 +1,5 @@
-//! Machines that cannot be used, or hardly: what a user reads then. Each test is a process of its own, since a process has one driver.
+//! Machines that cannot be used, or hardly: what a user reads then. Each test is a process of its
+//! own, since a process has one driver.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 #[path = "common/driver.rs"]
@@ -13,7 +14,8 @@ use resident_stand_in::{self as driver, Settings};
 /// Says to a process that it is the one to run the test itself.
 const CHILD: &str = "RESIDENT_TEST_CHILD";
 
-/// Runs `body` in a process of its own, in which nothing has looked for a driver; it is the test of this name.
+/// Runs `body` in a process of its own, in which nothing has looked for a driver; it is the test of
+/// this name.
 fn alone(test: &str, variables: &[(&str, &str)], body: fn()) {
     if std::env::var_os(CHILD).is_some() {
         return body();
@@ -57,7 +59,15 @@ fn no_driver() {
             return;
         }
         let text = refused(Device::cuda(0));
-        assert_says(&text, &["no device for cuda:0", "libcuda.so", "LD_LIBRARY_PATH", "install an NVIDIA driver, or use Device::cpu()"]);
+        assert_says(
+            &text,
+            &[
+                "no device for cuda:0",
+                "libcuda.so",
+                "LD_LIBRARY_PATH",
+                "install an NVIDIA driver, or use Device::cpu()",
+            ],
+        );
         assert_eq!(Device::all(), [Device::cpu()]);
         assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
         // To print an error asks no driver.
@@ -73,7 +83,14 @@ fn a_driver_without_a_gpu() {
         let text = refused(Device::cuda(0));
         assert_says(
             &text,
-            &["cuda:0", "the NVIDIA driver shows no GPU", "NO_DEVICE", "nvidia-smi", "CUDA_VISIBLE_DEVICES", "Device::cpu()"],
+            &[
+                "cuda:0",
+                "the NVIDIA driver shows no GPU",
+                "NO_DEVICE",
+                "nvidia-smi",
+                "CUDA_VISIBLE_DEVICES",
+                "Device::cpu()",
+            ],
         );
         assert_eq!(Device::all(), [Device::cpu()]);
         assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
@@ -84,7 +101,10 @@ fn a_driver_without_a_gpu() {
 fn an_old_driver() {
     alone("an_old_driver", &[], || {
         load(Settings::new().driver_version(11_020));
-        assert_says(&refused(Device::cuda(0)), &["CUDA 11.2", "11.4 or later", "update the NVIDIA driver"]);
+        assert_says(
+            &refused(Device::cuda(0)),
+            &["CUDA 11.2", "11.4 or later", "update the NVIDIA driver"],
+        );
         assert_eq!(Device::all(), [Device::cpu()]);
     });
 }
@@ -96,7 +116,12 @@ fn a_number_that_no_gpu_has() {
         for ordinal in [2, 7, usize::MAX] {
             assert_says(
                 &refused(Device::cuda(ordinal)),
-                &[&format!("cuda:{ordinal}"), "2 GPU(s)", "numbered from 0", "CUDA_VISIBLE_DEVICES"],
+                &[
+                    &format!("cuda:{ordinal}"),
+                    "2 GPU(s)",
+                    "numbered from 0",
+                    "CUDA_VISIBLE_DEVICES",
+                ],
             );
         }
         assert_eq!(Device::all().len(), 3);
@@ -107,15 +132,25 @@ fn a_number_that_no_gpu_has() {
 
 #[test]
 fn the_environment_names_a_gpu_that_is_not_there() {
-    alone("the_environment_names_a_gpu_that_is_not_there", &[("RESIDENT_DEVICE", "cuda:7")], || {
-        load(Settings::new().devices(2));
-        let text = refused(Device::current());
-        assert_says(&text, &["RESIDENT_DEVICE=cuda:7", "2 GPU(s)", "set RESIDENT_DEVICE=cpu, or unset it"]);
-        // It is never ignored; what is entered goes first.
-        assert_says(&refused(SmartArray::<f32, _>::ones(3).gpu().map(|guard| guard.device())), &["RESIDENT_DEVICE=cuda:7"]);
-        let _here = Device::cuda(1).expect("there").enter();
-        assert_eq!(Device::current().expect("entered").ordinal(), 1);
-    });
+    alone(
+        "the_environment_names_a_gpu_that_is_not_there",
+        &[("RESIDENT_DEVICE", "cuda:7")],
+        || {
+            load(Settings::new().devices(2));
+            let text = refused(Device::current());
+            assert_says(
+                &text,
+                &["RESIDENT_DEVICE=cuda:7", "2 GPU(s)", "set RESIDENT_DEVICE=cpu, or unset it"],
+            );
+            // It is never ignored; what is entered goes first.
+            assert_says(
+                &refused(SmartArray::<f32, _>::ones(3).gpu().map(|guard| guard.device())),
+                &["RESIDENT_DEVICE=cuda:7"],
+            );
+            let _here = Device::cuda(1).expect("there").enter();
+            assert_eq!(Device::current().expect("entered").ordinal(), 1);
+        },
+    );
 }
 
 #[test]
@@ -134,7 +169,11 @@ fn the_environment_names_a_gpu_without_a_driver() {
         }
         assert_says(
             &refused(Device::current()),
-            &["RESIDENT_DEVICE=cuda", "no NVIDIA driver library", "set RESIDENT_DEVICE=cpu, or unset it"],
+            &[
+                "RESIDENT_DEVICE=cuda",
+                "no NVIDIA driver library",
+                "set RESIDENT_DEVICE=cpu, or unset it",
+            ],
         );
     });
 }
@@ -147,7 +186,14 @@ fn a_gpu_that_another_process_has() {
         driver::fail_nth("cuDevicePrimaryCtxRetain", 1, DEVICE_UNAVAILABLE);
         assert_says(
             &refused(Device::cuda(0)),
-            &["cuda:0", "does not open", "cuDevicePrimaryCtxRetain", "DEVICE_UNAVAILABLE", "another process", "nvidia-smi"],
+            &[
+                "cuda:0",
+                "does not open",
+                "cuDevicePrimaryCtxRetain",
+                "DEVICE_UNAVAILABLE",
+                "another process",
+                "nvidia-smi",
+            ],
         );
         // The other one can be had, and this one as soon as it is free.
         assert_eq!(Device::cuda(1).expect("free").ordinal(), 1);
@@ -161,7 +207,10 @@ fn a_driver_that_does_not_start() {
         const SYSTEM_DRIVER_MISMATCH: u32 = 803;
         load(Settings::new());
         driver::fail_nth("cuInit", 1, SYSTEM_DRIVER_MISMATCH);
-        assert_says(&refused(Device::cuda(0)), &["SYSTEM_DRIVER_MISMATCH", "reboot, or reinstall the driver"]);
+        assert_says(
+            &refused(Device::cuda(0)),
+            &["SYSTEM_DRIVER_MISMATCH", "reboot, or reinstall the driver"],
+        );
         assert_eq!(Device::cuda(0).expect("it starts now").ordinal(), 0);
     });
 }
@@ -188,7 +237,10 @@ fn opening_that_is_refused_anywhere_leaves_nothing_behind() {
         drop(array.gpu_on(&device.stream()).expect("it works"));
         drop(array);
         device.synchronize().expect("it works");
-        assert_eq!((driver::memory_in_use(0), driver::take_hazards().len(), driver::take_notes().len()), (0, 0, 0));
+        assert_eq!(
+            (driver::memory_in_use(0), driver::take_hazards().len(), driver::take_notes().len()),
+            (0, 0, 0)
+        );
     });
 }
 
@@ -210,7 +262,16 @@ fn an_array_larger_than_what_is_free() {
         assert_eq!(shortage.requested, 12 << 20);
         assert!(shortage.free < 12 << 20 && shortage.in_use >= 6 << 20, "{shortage:?}");
         let text = refused.clone().unwrap_err().to_string();
-        assert_says(&text, &["\"picture\"", "12582912 bytes", "cuda:0", "held by live arrays", "drop arrays that are not needed there"]);
+        assert_says(
+            &text,
+            &[
+                "\"picture\"",
+                "12582912 bytes",
+                "cuda:0",
+                "held by live arrays",
+                "drop arrays that are not needed there",
+            ],
+        );
         assert_eq!(large.host().expect("as it was")[12 * MIB - 1], 2);
         drop(newest);
         drop(large.gpu_mut_on(&stream).expect("there is room now"));
@@ -221,13 +282,20 @@ fn an_array_larger_than_what_is_free() {
 
 #[test]
 fn nothing_to_be_had_of_the_driver_for_staging_is_no_error() {
-    alone("nothing_to_be_had_of_the_driver_for_staging_is_no_error", &[("RESIDENT_PINNED_MAX", "0")], || {
-        load(Settings::new());
-        let device = Device::cuda(0).expect("there");
-        let contents: Vec<u8> = (0..9_000_000_u32).map(|index| (index >> 7) as u8).collect();
-        let mut array = SmartArray::from(contents.clone());
-        drop(array.gpu_mut_on(&device.stream()).expect("up"));
-        assert!(array.host().expect("down").to_vec() == contents);
-        assert_eq!(driver::calls().iter().filter(|call| call.name == "cuMemHostAlloc").count(), 0);
-    });
+    alone(
+        "nothing_to_be_had_of_the_driver_for_staging_is_no_error",
+        &[("RESIDENT_PINNED_MAX", "0")],
+        || {
+            load(Settings::new());
+            let device = Device::cuda(0).expect("there");
+            let contents: Vec<u8> = (0..9_000_000_u32).map(|index| (index >> 7) as u8).collect();
+            let mut array = SmartArray::from(contents.clone());
+            drop(array.gpu_mut_on(&device.stream()).expect("up"));
+            assert!(array.host().expect("down").to_vec() == contents);
+            assert_eq!(
+                driver::calls().iter().filter(|call| call.name == "cuMemHostAlloc").count(),
+                0
+            );
+        },
+    );
 }

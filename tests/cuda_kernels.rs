@@ -1,5 +1,6 @@
-//! Kernels with CUDA bodies, from source to result, on the stand-in driver: PTX, which the driver takes as it is, stands for the code, and host
-//! functions for what it does. What NVRTC makes of CUDA C is tested by `cuda_sources`.
+//! Kernels with CUDA bodies, from source to result, on the stand-in driver: PTX, which the driver
+//! takes as it is, stands for the code, and host functions for what it does. What NVRTC makes of
+//! CUDA C is tested by `cuda_sources`.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
@@ -9,7 +10,8 @@ use resident::ndarray::{Array2, Ix2, IxDyn, s};
 use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArray};
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
 
-/// Kernels of one source, as NVRTC writes them: a scalar and flat arrays; sized arrays; more for the tests of what does not fit.
+/// Kernels of one source, as NVRTC writes them: a scalar and flat arrays; sized arrays; more for
+/// the tests of what does not fit.
 const PTX: &str = "
 .version 8.0
 .target sm_80
@@ -52,7 +54,11 @@ fn register() {
     let memory = |access| Parameter::Pointer { access, length: Length::ToEnd };
     let view = |access| Parameter::View { dimensions: 2, element_bytes: 4, access };
     let scalar = Parameter::Scalar { len_bytes: 4 };
-    resident_stand_in::register("axpy", &[scalar, memory(Access::Read), memory(Access::ReadWrite)], axpy);
+    resident_stand_in::register(
+        "axpy",
+        &[scalar, memory(Access::Read), memory(Access::ReadWrite)],
+        axpy,
+    );
     resident_stand_in::register("transpose", &[view(Access::Read), view(Access::Write)], transpose);
     resident_stand_in::register("where_am_i", &[memory(Access::Write)], where_am_i);
 }
@@ -82,7 +88,13 @@ fn transpose(launch: &Launch<'_>) -> Result<(), Fault> {
 fn where_am_i(launch: &Launch<'_>) -> Result<(), Fault> {
     // SAFETY: the only array of this kernel.
     let seen = unsafe { launch.slice_mut::<u32>(0) };
-    let what = [launch.grid()[0], launch.grid()[1], launch.block()[0], launch.block()[1], launch.shared_bytes()];
+    let what = [
+        launch.grid()[0],
+        launch.grid()[1],
+        launch.block()[0],
+        launch.block()[1],
+        launch.shared_bytes(),
+    ];
     seen[..5].copy_from_slice(&what);
     Ok(())
 }
@@ -91,20 +103,25 @@ type Axpy = Kernel<(f32, In<f32>, InOut<f32>)>;
 type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
 
 fn axpy_kernel() -> Axpy {
-    let kernel = Axpy::new("axpy").require("both have one length", |_grid, (_, x, y)| x.len() == y.len());
+    let kernel =
+        Axpy::new("axpy").require("both have one length", |_grid, (_, x, y)| x.len() == y.len());
     // SAFETY: `axpy` above touches what both have.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
 fn transpose_kernel() -> Transpose {
     let turned = |a: &[usize], b: &[usize]| a[0] == b[1] && a[1] == b[0];
-    let kernel = Transpose::new("transpose").require("rows and columns change places", move |_grid, (a, b)| turned(a.shape(), b.shape()));
+    let kernel = Transpose::new("transpose")
+        .require("rows and columns change places", move |_grid, (a, b)| {
+            turned(a.shape(), b.shape())
+        });
     // SAFETY: `transpose` above keeps to the shape of `a`, which `b` has turned by the requirement.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
 fn where_am_i_kernel() -> Kernel<(Out<u32>,)> {
-    let kernel = Kernel::<(Out<u32>,)>::new("where_am_i").require("five numbers", |_grid, (seen,)| seen.len() == 5);
+    let kernel = Kernel::<(Out<u32>,)>::new("where_am_i")
+        .require("five numbers", |_grid, (seen,)| seen.len() == 5);
     // SAFETY: it writes five numbers, as many as there are by the requirement.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
@@ -127,8 +144,14 @@ fn flat_and_sized_parameters_arrive() {
     let a = SmartArray::from(numbers.clone());
     let mut b = SmartArray::<f32, _>::uninit((3, 2));
     let part = s![1..;2, ..;-2];
-    transpose_kernel().launch(Grid::cover_2d((3, 2), (8, 32)), (&a.slice(part), &mut b)).expect("queued");
-    assert_eq!(*b.host().expect("it comes down"), numbers.slice(part).t(), "strides, steps and reversed axes");
+    transpose_kernel()
+        .launch(Grid::cover_2d((3, 2), (8, 32)), (&a.slice(part), &mut b))
+        .expect("queued");
+    assert_eq!(
+        *b.host().expect("it comes down"),
+        numbers.slice(part).t(),
+        "strides, steps and reversed axes"
+    );
     assert_eq!(resident_stand_in::take_notes(), Vec::<String>::new());
 }
 
@@ -174,8 +197,14 @@ fn parameters_that_do_not_fit_the_signature_are_listed() {
     let error = kernel.prepare(&device).expect_err("two parameters for three");
     let Error::Compile { kernel, device, log, .. } = &error else { panic!("{error}") };
     assert_eq!((&**kernel, &**device), ("\"axpy\"", "cuda:0"));
-    assert!(log.contains("compiled are 2 of [4, 8] bytes, the signature has 3 of [4, 8, 8] bytes"), "{log}");
-    assert!(log.ends_with("extern \"C\" __global__ void wrong(float a, const float *x, float *y)"), "{log}");
+    assert!(
+        log.contains("compiled are 2 of [4, 8] bytes, the signature has 3 of [4, 8, 8] bytes"),
+        "{log}"
+    );
+    assert!(
+        log.ends_with("extern \"C\" __global__ void wrong(float a, const float *x, float *y)"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -184,7 +213,10 @@ fn an_entry_that_is_not_there_is_told_with_those_that_are() {
     // SAFETY: it does not load.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(PTX).entry("missing")) };
     let error = kernel.prepare(&device).expect_err("there is none").to_string();
-    assert!(error.contains("`missing`") && error.contains("axpy, transpose, where_am_i, wrong"), "{error}");
+    assert!(
+        error.contains("`missing`") && error.contains("axpy, transpose, where_am_i, wrong"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -194,9 +226,15 @@ fn code_that_is_none_is_refused_before_and_by_the_driver() {
         (CudaSource::ptx("this is no PTX"), "cannot load this PTX"),
         (CudaSource::ptx("before\0after"), "cannot load this PTX"),
         (CudaSource::ptx(""), "this PTX is an empty text"),
-        (CudaSource::ptx(PTX).entry("before\0after"), "no `__global__` function `before\0after` in the code"),
+        (
+            CudaSource::ptx(PTX).entry("before\0after"),
+            "no `__global__` function `before\0after` in the code",
+        ),
         (CudaSource::cubin(*b"this is no cubin"), "neither a cubin nor a fatbin"),
-        (CudaSource::cubin(*b"\x7FELF\x02\x01 cut off"), "its headers do not fit into its 14 bytes"),
+        (
+            CudaSource::cubin(*b"\x7FELF\x02\x01 cut off"),
+            "its headers do not fit into its 14 bytes",
+        ),
         (CudaSource::cubin([]), "its 0 bytes are neither"),
         (CudaSource::file("no/such/file.cu"), "no/such/file.cu cannot be read"),
     ];
@@ -204,7 +242,10 @@ fn code_that_is_none_is_refused_before_and_by_the_driver() {
         // SAFETY: it does not load.
         let kernel = unsafe { Axpy::new("axpy").cuda(source) };
         let error = kernel.prepare(&device).expect_err("no code");
-        assert!(matches!(error, Error::Compile { .. }) && error.to_string().contains(words), "{error}");
+        assert!(
+            matches!(error, Error::Compile { .. }) && error.to_string().contains(words),
+            "{error}"
+        );
     }
 }
 
@@ -217,12 +258,18 @@ fn grids_are_checked_against_the_device_before_anything_moves() {
         (Grid::new(1, 2048), "2048 threads in a block, where 1024 is the most"),
         (Grid::new((1, 70_000), 32), "70000 blocks along y"),
         (Grid::new(1, (1, 1, 128)), "128 threads in a block along z"),
-        (Grid::new(1, 32).shared_bytes(300 << 10), "307200 bytes of dynamic shared memory, where 232448 is the most"),
+        (
+            Grid::new(1, 32).shared_bytes(300 << 10),
+            "307200 bytes of dynamic shared memory, where 232448 is the most",
+        ),
         (Grid::new(1, (u32::MAX, u32::MAX, u32::MAX)), "18446744073709551615 threads"),
     ];
     for (grid, words) in cases {
         let error = kernel.launch_on(&stream, grid, (&mut seen,)).expect_err("too much");
-        assert!(matches!(error, Error::Grid { .. }) && error.to_string().contains(words), "{error}");
+        assert!(
+            matches!(error, Error::Grid { .. }) && error.to_string().contains(words),
+            "{error}"
+        );
     }
     assert_eq!(count(&resident_stand_in::take_calls(), "cuLaunchKernel"), 0);
     assert_eq!(seen.host().expect("as it was").to_vec(), [0; 5]);
@@ -234,7 +281,9 @@ fn more_shared_memory_than_usual_is_asked_for_once() {
     let (kernel, stream) = (where_am_i_kernel(), device.stream());
     let mut seen = SmartArray::<u32, _>::zeros(5);
     for shared_bytes in [40 << 10, 100 << 10, 64 << 10, 100 << 10] {
-        kernel.launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,)).expect("queued");
+        kernel
+            .launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,))
+            .expect("queued");
         assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
     }
     assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1);
@@ -246,7 +295,8 @@ fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
     let (device, _alone) = gpu();
     let source = || CudaSource::ptx(format!("{PTX}// for two kernels"));
     let kernel = || {
-        let kernel = Kernel::<(Out<u32>,)>::new("where_am_i").require("five numbers", |_grid, (seen,)| seen.len() == 5);
+        let kernel = Kernel::<(Out<u32>,)>::new("where_am_i")
+            .require("five numbers", |_grid, (seen,)| seen.len() == 5);
         // SAFETY: as in `where_am_i_kernel`.
         unsafe { kernel.cuda(source()) }
     };
@@ -254,10 +304,16 @@ fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
     let mut seen = SmartArray::<u32, _>::zeros(5);
     small.prepare(&device).expect("it loads");
     for (kernel, shared_bytes) in [(&large, 100 << 10), (&small, 64 << 10), (&large, 100 << 10)] {
-        kernel.launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,)).expect("as much as the device has");
+        kernel
+            .launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,))
+            .expect("as much as the device has");
         assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
     }
-    assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1, "the second asks for less");
+    assert_eq!(
+        count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"),
+        1,
+        "the second asks for less"
+    );
 }
 
 #[test]
@@ -267,22 +323,39 @@ fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
     let mut seen = SmartArray::<u32, _>::zeros(5);
     for len in [100_000_u32, 50_000, 100_001] {
         kernel.launch_on(&stream, Grid::cover(len as usize).auto(), (&mut seen,)).expect("queued");
-        let [blocks, _, threads, ..] = seen.host().expect("it comes down").to_vec()[..] else { panic!("five numbers") };
+        let [blocks, _, threads, ..] = seen.host().expect("it comes down").to_vec()[..] else {
+            panic!("five numbers")
+        };
         assert!(threads > 256 && blocks == len.div_ceil(threads), "{blocks} blocks of {threads}");
     }
-    kernel.launch_on(&stream, Grid::cover_2d((100, 1000), (8, 32)).auto(), (&mut seen,)).expect("queued");
-    let [blocks_x, blocks_y, threads_x, threads_y, _] = seen.host().expect("it comes down").to_vec()[..] else { panic!("five numbers") };
-    assert!(threads_x == 32 && threads_y > 8 && blocks_x == 32 && blocks_y == 100_u32.div_ceil(threads_y), "as wide, and higher");
+    kernel
+        .launch_on(&stream, Grid::cover_2d((100, 1000), (8, 32)).auto(), (&mut seen,))
+        .expect("queued");
+    let [blocks_x, blocks_y, threads_x, threads_y, _] =
+        seen.host().expect("it comes down").to_vec()[..]
+    else {
+        panic!("five numbers")
+    };
+    assert!(
+        threads_x == 32
+            && threads_y > 8
+            && blocks_x == 32
+            && blocks_y == 100_u32.div_ceil(threads_y),
+        "as wide, and higher"
+    );
     assert_eq!(count(&resident_stand_in::take_calls(), "cuOccupancyMaxPotentialBlockSize"), 1);
 }
 
 #[test]
 fn requirements_hold_for_the_grid_that_the_device_chose() {
     let (device, _alone) = gpu();
-    let exact = where_am_i_kernel().require("1280 threads", |grid, _| grid.blocks().count() * grid.threads().count() == 1280);
+    let exact = where_am_i_kernel()
+        .require("1280 threads", |grid, _| grid.blocks().count() * grid.threads().count() == 1280);
     let mut seen = SmartArray::<u32, _>::zeros(5);
     exact.launch_on(&device.stream(), Grid::cover(1280), (&mut seen,)).expect("five blocks of 256");
-    let error = exact.launch_on(&device.stream(), Grid::cover(1280).auto(), (&mut seen,)).expect_err("two blocks of 1024");
+    let error = exact
+        .launch_on(&device.stream(), Grid::cover(1280).auto(), (&mut seen,))
+        .expect_err("two blocks of 1024");
     assert!(matches!(error, Error::Requirement { .. }), "{error}");
 }
 
@@ -312,19 +385,30 @@ fn what_could_not_be_loaded_is_tried_again() {
     kernel.prepare(&device).expect("it loads");
 }
 
-/// A driver that loads code when it is first needed tells what is wrong with it when a function is looked for.
+/// A driver that loads code when it is first needed tells what is wrong with it when a function is
+/// looked for.
 #[test]
 fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
     let (device, _alone) = gpu();
     // SAFETY: as in `axpy_kernel`; nothing is launched.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(format!("{PTX}// loaded late"))) };
-    let codes = [(200, "INVALID_IMAGE"), (209, "NO_BINARY_FOR_GPU"), (218, "INVALID_PTX"), (222, "UNSUPPORTED_PTX_VERSION")];
-    for (code, name) in codes.into_iter().chain([(300, "INVALID_SOURCE"), (302, "SHARED_OBJECT_SYMBOL_NOT_FOUND")]) {
+    let codes = [
+        (200, "INVALID_IMAGE"),
+        (209, "NO_BINARY_FOR_GPU"),
+        (218, "INVALID_PTX"),
+        (222, "UNSUPPORTED_PTX_VERSION"),
+    ];
+    for (code, name) in
+        codes.into_iter().chain([(300, "INVALID_SOURCE"), (302, "SHARED_OBJECT_SYMBOL_NOT_FOUND")])
+    {
         for call in ["cuModuleGetFunction", "cuFuncGetAttribute"] {
             resident_stand_in::fail_nth(call, 1, code);
             let error = kernel.prepare(&device).expect_err("a fault");
             let Error::Compile { log, .. } = &error else { panic!("{call}, {code}: {error}") };
-            assert!(log.contains("cannot load this PTX on sm_90") && log.contains(name), "{call}: {log}");
+            assert!(
+                log.contains("cannot load this PTX on sm_90") && log.contains(name),
+                "{call}: {log}"
+            );
         }
     }
     kernel.prepare(&device).expect("it loads");
@@ -335,26 +419,42 @@ fn a_view_of_open_dimensions_takes_what_was_compiled() {
     let (device, _alone) = gpu();
     let kernel = Kernel::<(In<f32, IxDyn>, Out<f32, Ix2>)>::new("transpose");
     let kernel = kernel.require("as many elements", |_grid, (a, b)| a.len() == b.len());
-    // SAFETY: `transpose` above keeps to the shape of `a`, and has as many elements as `b`; the test passes the same shape turned.
+    // SAFETY: `transpose` above keeps to the shape of `a`, and has as many elements as `b`; the
+    // test passes the same shape turned.
     let kernel = unsafe { kernel.cuda(CudaSource::ptx(PTX)) };
     let mut b = SmartArray::<f32, _>::uninit((3, 2));
     let flat = SmartArray::from(Array2::<f32>::ones((2, 3)).into_dyn());
-    kernel.launch_on(&device.stream(), Grid::cover(6), (&flat, &mut b)).expect("two dimensions, as compiled");
+    kernel
+        .launch_on(&device.stream(), Grid::cover(6), (&flat, &mut b))
+        .expect("two dimensions, as compiled");
     assert_eq!(b.host().expect("it comes down").sum(), 6.0);
-    let deep = SmartArray::from(Array2::<f32>::ones((2, 3)).into_shape_with_order((1, 2, 3)).expect("as many").into_dyn());
-    let error = kernel.launch_on(&device.stream(), Grid::cover(6), (&deep, &mut b)).expect_err("three dimensions").to_string();
+    let deep = SmartArray::from(
+        Array2::<f32>::ones((2, 3)).into_shape_with_order((1, 2, 3)).expect("as many").into_dyn(),
+    );
+    let error = kernel
+        .launch_on(&device.stream(), Grid::cover(6), (&deep, &mut b))
+        .expect_err("three dimensions")
+        .to_string();
     assert!(error.contains("compiled for 2 dimensions and is given an array of 3"), "{error}");
 }
 
 #[test]
 fn bodies_are_compared_on_copies() {
     let (device, _alone) = gpu();
-    let right = axpy_kernel().host(|_grid, (a, x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
-    let wrong = axpy_kernel().host(|_grid, (a, x, y)| y.iter_mut().zip(x).skip(1).for_each(|(y, x)| *y += a * x + 1.0));
+    let right =
+        axpy_kernel().host(|_grid, (a, x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
+    let wrong = axpy_kernel()
+        .host(|_grid, (a, x, y)| y.iter_mut().zip(x).skip(1).for_each(|(y, x)| *y += a * x + 1.0));
     let x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]).named("x");
     let mut y = SmartArray::<f32, _>::ones(3).named("y");
-    assert_eq!(right.compare(&device, Grid::cover(3), (2.0, &x, &mut y), 0.0).expect("both run"), None);
-    let difference = wrong.compare(&device, Grid::cover(3), (2.0, &x, &mut y), 0.01).expect("both run").expect("they differ");
+    assert_eq!(
+        right.compare(&device, Grid::cover(3), (2.0, &x, &mut y), 0.0).expect("both run"),
+        None
+    );
+    let difference = wrong
+        .compare(&device, Grid::cover(3), (2.0, &x, &mut y), 0.01)
+        .expect("both run")
+        .expect("they differ");
     assert_eq!((difference.parameter, &*difference.index, difference.count), (2, &[0][..], 3));
     let text = difference.to_string();
     assert!(
@@ -369,7 +469,10 @@ fn a_kernel_without_a_cuda_body_says_so() {
     let (device, _alone) = gpu();
     let host_only = Kernel::<(InOut<f32>,)>::new("host only").host(|_grid, _| ());
     let error = host_only.prepare(&device).expect_err("no body").to_string();
-    assert!(error.contains("\"host only\" has none for cuda:0; give it one with `.cuda(..)`"), "{error}");
+    assert!(
+        error.contains("\"host only\" has none for cuda:0; give it one with `.cuda(..)`"),
+        "{error}"
+    );
     let error = axpy_kernel().prepare(&Device::cpu()).expect_err("no body").to_string();
     assert!(error.contains("give it one with `.host(..)`"), "{error}");
 }

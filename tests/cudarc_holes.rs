@@ -1,8 +1,10 @@
-//! What goes wrong with cudarc's own tracking, and does not with ours. The stand-in driver's tests show that it does there: `tests/stand_in/`.
+//! What goes wrong with cudarc's own tracking, and does not with ours. The stand-in driver's tests
+//! show that it does there: `tests/stand_in/`.
 //!
-//! Each test is named after the hole as it is listed: (a) one event for all readers, (b) page-locked memory whose event is not recorded, (c) registered
-//! memory that is taken for ordinary, (d) frees without a context, (e) errors that the next call returns, (f) zero bytes, (g) events where they are in the
-//! way, (h) memory that was never written.
+//! Each test is named after the hole as it is listed: (a) one event for all readers, (b)
+//! page-locked memory whose event is not recorded, (c) registered memory that is taken for
+//! ordinary, (d) frees without a context, (e) errors that the next call returns, (f) zero bytes,
+//! (g) events where they are in the way, (h) memory that was never written.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 #[path = "common/driver.rs"]
@@ -46,15 +48,24 @@ fn a_writer_waits_for_every_reader_and_not_for_the_last_one_alone() {
     run(|lab| {
         let [slow, fast, writer] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
         let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
-        let (mut seen_slowly, mut seen_fast) = (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
+        let (mut seen_slowly, mut seen_fast) =
+            (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
         array.prefetch(&slow)?;
-        gated_copy(lab).launch_on(&slow, over(LEN), (gate.number(), &array, &mut seen_slowly, LEN as u64))?;
+        gated_copy(lab).launch_on(
+            &slow,
+            over(LEN),
+            (gate.number(), &array, &mut seen_slowly, LEN as u64),
+        )?;
         plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
         fast.synchronize()?;
         add(lab).launch_on(&writer, over(LEN), (100, &mut array, LEN as u64))?;
         assert!(!writer.is_idle()?);
         gate.open();
-        assert_eq!(*seen_slowly.host()?, counting(LEN), "the slow reader saw what was there before the writer");
+        assert_eq!(
+            *seen_slowly.host()?,
+            counting(LEN),
+            "the slow reader saw what was there before the writer"
+        );
         assert_eq!(array.host()?[0], 100);
         Ok(())
     });
@@ -65,9 +76,14 @@ fn a_memory_is_freed_behind_every_reader_and_not_behind_the_last_one_alone() {
     run(|lab| {
         let [slow, fast] = [lab.new_stream()?, lab.new_stream()?];
         let (gate, array) = (Gate::new(), SmartArray::from(counting(LEN)));
-        let (mut seen_slowly, mut seen_fast) = (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
+        let (mut seen_slowly, mut seen_fast) =
+            (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
         array.prefetch(&slow)?;
-        gated_copy(lab).launch_on(&slow, over(LEN), (gate.number(), &array, &mut seen_slowly, LEN as u64))?;
+        gated_copy(lab).launch_on(
+            &slow,
+            over(LEN),
+            (gate.number(), &array, &mut seen_slowly, LEN as u64),
+        )?;
         plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
         fast.synchronize()?;
         drop(array);
@@ -91,7 +107,11 @@ fn b_page_locked_memory_is_looked_at_once_the_copy_has_arrived() {
         thread::scope(|scope| {
             let looking = scope.spawn(|| array.host().map(|host| host.to_owned()));
             gate.open();
-            assert_eq!(looking.join().expect("no panic")?, counting(LEN).mapv(|x| x + 1), "no stale zeros");
+            assert_eq!(
+                looking.join().expect("no panic")?,
+                counting(LEN).mapv(|x| x + 1),
+                "no stale zeros"
+            );
             Ok(())
         })
     });
@@ -102,7 +122,8 @@ fn b_page_locked_memory_is_overwritten_once_the_copy_has_left() {
     run(|lab| {
         let _here = lab.device().enter();
         let (gate, mut held) = (Gate::new(), SmartArray::from(counting(LEN)));
-        let (mut array, mut copy) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+        let (mut array, mut copy) =
+            (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
         array.page_lock()?;
         gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut held, LEN as u64))?;
         // The upload stands behind the kernel that is held back.
@@ -120,7 +141,8 @@ fn b_page_locked_memory_is_overwritten_once_the_copy_has_left() {
 /// Registers memory behind the library's back, as another library of the process might.
 fn register(array: &mut Array1<u32>) {
     let (start, len_bytes) = (array.as_mut_ptr(), 4 * array.len());
-    // SAFETY: the memory is the array's, which outlives the registration: `unregister` is called before it is dropped.
+    // SAFETY: the memory is the array's, which outlives the registration: `unregister` is called
+    // before it is dropped.
     let outcome = unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, 0) };
     assert_eq!(outcome, sys::CUresult::CUDA_SUCCESS);
 }
@@ -131,7 +153,8 @@ fn unregister(array: &mut Array1<u32>) {
     assert_eq!(outcome, sys::CUresult::CUDA_SUCCESS);
 }
 
-/// Up, overwritten at once, down, looked at: behind a kernel that is held back, so that whatever the driver does not do at once is late.
+/// Up, overwritten at once, down, looked at: behind a kernel that is held back, so that whatever
+/// the driver does not do at once is late.
 fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
     for asks in [false, true] {
         let _here = lab.device().enter();
@@ -171,7 +194,10 @@ fn c_memory_that_others_registered_is_copied_in_order() {
 
 #[test]
 fn c_memory_that_others_registered_is_copied_in_order_without_memory_of_our_own() {
-    let output = in_a_process("c_memory_that_others_registered_is_copied_in_order", &[("RESIDENT_PINNED_MAX", "0")]);
+    let output = in_a_process(
+        "c_memory_that_others_registered_is_copied_in_order",
+        &[("RESIDENT_PINNED_MAX", "0")],
+    );
     assert_success(&output, "nothing may be page-locked");
 }
 
@@ -195,7 +221,13 @@ fn d_frees_on_a_thread_without_a_context_free() {
 fn e_an_error_of_a_drop_is_not_told_by_the_next_call() {
     run(|lab| {
         const UNKNOWN: u32 = 999;
-        for name in ["cuStreamDestroy_v2", "cuMemFreeAsync", "cuEventDestroy_v2", "cuMemFreeHost", "cuMemHostUnregister"] {
+        for name in [
+            "cuStreamDestroy_v2",
+            "cuMemFreeAsync",
+            "cuEventDestroy_v2",
+            "cuMemFreeHost",
+            "cuMemHostUnregister",
+        ] {
             driver::fail_nth(name, 1, UNKNOWN);
             let _here = lab.device().enter();
             let stream = lab.new_stream()?;
@@ -208,7 +240,11 @@ fn e_an_error_of_a_drop_is_not_told_by_the_next_call() {
             // All that cudarc would ask first.
             let (stream, mut other) = (lab.new_stream()?, SmartArray::from(counting(LEN)));
             add(lab).launch_on(&stream, over(LEN), (1, &mut other, LEN as u64))?;
-            assert_eq!((other.host()?[1], lab.device().capacity()?.total), (2, 1 << 30), "after {name}");
+            assert_eq!(
+                (other.host()?[1], lab.device().capacity()?.total),
+                (2, 1 << 30),
+                "after {name}"
+            );
             driver::forget_faults();
         }
         // What could not be given back is not counted against this test.
@@ -237,12 +273,14 @@ fn f_zero_bytes_are_no_call() {
     });
 }
 
-/// An event that is recorded or waited for, memory that is taken or given back: each would break a capture.
+/// An event that is recorded or waited for, memory that is taken or given back: each would break a
+/// capture.
 #[test]
 fn g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches() {
     run(|lab| {
         let (stream, add, plus) = (lab.new_stream()?, add(lab), plus(lab));
-        let (mut here, mut there) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+        let (mut here, mut there) =
+            (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
         for turn in 0..20 {
             if turn == 2 {
                 driver::take_calls();
@@ -253,7 +291,10 @@ fn g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches() {
         }
         let calls = driver::take_calls();
         assert_eq!(calls.iter().filter(|call| call.name == "cuLaunchKernel").count(), 36);
-        let others: Vec<_> = calls.iter().filter(|call| !["cuLaunchKernel", "cuCtxGetCurrent"].contains(&call.name.as_str())).collect();
+        let others: Vec<_> = calls
+            .iter()
+            .filter(|call| !["cuLaunchKernel", "cuCtxGetCurrent"].contains(&call.name.as_str()))
+            .collect();
         assert!(others.is_empty(), "{others:?}");
         assert_eq!(here.host()?[0], 40);
         // The counts of the suite begin here.
@@ -278,7 +319,9 @@ fn h_a_download_that_fails_shows_no_memory_that_was_never_written() {
             driver::fail_nth("cuMemcpyDtoHAsync_v2", 1, UNKNOWN);
             let refused = match outcome {
                 0 => computed.host().map(drop),
-                1 => array.snapshot_on(&lab.stream()).and_then(|snapshot| snapshot.wait().map(drop)),
+                1 => {
+                    array.snapshot_on(&lab.stream()).and_then(|snapshot| snapshot.wait().map(drop))
+                }
                 _ => array.get((3, 3)).map(drop),
             };
             assert!(matches!(refused, Err(Error::Backend { .. })), "{refused:?}");

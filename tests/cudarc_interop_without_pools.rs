@@ -1,4 +1,5 @@
-//! Slices of cudarc's as arrays on a GPU without memory pools, where memory is given back by calls that wait.
+//! Slices of cudarc's as arrays on a GPU without memory pools, where memory is given back by calls
+//! that wait.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
@@ -17,7 +18,10 @@ fn a_slice_is_freed_once_the_arrays_uses_are_over_and_dropping_waits_for_nothing
     stand_in::take_calls();
     drop(array);
     let calls: Vec<String> = stand_in::take_calls().into_iter().map(|call| call.name).collect();
-    assert!(!calls.iter().any(|call| call.contains("Synchronize") || call.contains("Free")), "{calls:?}");
+    assert!(
+        !calls.iter().any(|call| call.contains("Synchronize") || call.contains("Free")),
+        "{calls:?}"
+    );
     gpu.synchronize().unwrap();
     assert_eq!(stand_in::memory_in_use(0), before);
 

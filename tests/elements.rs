@@ -11,16 +11,19 @@ use resident::{Device, Element, Grid, In, InOut, Kernel, Out, Result, SmartArray
 
 type Six = [f64; 6];
 
-/// Up, down, launches flat and sized, parts, fills, elements, snapshots, clones, and back to ndarray.
+/// Up, down, launches flat and sized, parts, fills, elements, snapshots, clones, and back to
+/// ndarray.
 fn goes_through_everything<T: Element + Debug + PartialEq>(old: T, new: T) -> Result<()> {
     let (device, other) = (lab(), lab());
-    let copy = Kernel::<(In<T, Ix2>, Out<T, Ix2>)>::new("copy").host(|_grid, (from, mut to)| to.assign(&from));
+    let copy = Kernel::<(In<T, Ix2>, Out<T, Ix2>)>::new("copy")
+        .host(|_grid, (from, mut to)| to.assign(&from));
     let fill = Kernel::<(T, InOut<T>)>::new("fill").host(|_grid, (value, xs)| xs.fill(value));
     let mut array = SmartArray::from(Array2::from_elem((4, 6), old));
     let mut target = SmartArray::<T, _>::uninit((4, 6));
     fill.launch_on(&device.stream(), Grid::cover(24), (new, &mut array.slice_mut(s![1..3, ..])))?;
     copy.launch_on(&other.stream(), Grid::cover(24), (&array.slice(s![..;-1, ..]), &mut target))?;
-    let expected = Array2::from_shape_fn((4, 6), |(row, _)| if (1..3).contains(&row) { new } else { old });
+    let expected =
+        Array2::from_shape_fn((4, 6), |(row, _)| if (1..3).contains(&row) { new } else { old });
     assert_eq!((&*array.host()?, &*target.host()?), (&*expected, &*expected));
     array.slice_mut(s![.., 2]).fill(new)?;
     drop(array.gpu_mut_on(&device.stream())?);
@@ -39,7 +42,10 @@ fn goes_through_everything<T: Element + Debug + PartialEq>(old: T, new: T) -> Re
     array.gpu_changed_on(&device.stream())?;
     fill.call(Grid::cover(24), (old, &mut array))?;
     array.prefetch(&other.stream())?;
-    assert_eq!((array.into_array()?, target.into_array()?), (Array2::from_elem((4, 6), old), Array2::from_elem((4, 6), old)));
+    assert_eq!(
+        (array.into_array()?, target.into_array()?),
+        (Array2::from_elem((4, 6), old), Array2::from_elem((4, 6), old))
+    );
     assert_eq!(clone.host()?[[0, 3]], new);
     no_hazards(&device);
     Ok(())

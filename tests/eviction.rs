@@ -1,6 +1,8 @@
 //! Room on a full device: copies that the host has as well give way, others stay.
 
-use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, SmartArray, Validity, ndarray::Ix1};
+use resident::{
+    Device, Emulation, Error, Grid, In, InOut, Kernel, SmartArray, Validity, ndarray::Ix1,
+};
 
 const BYTES: u64 = 1 << 12;
 
@@ -54,7 +56,8 @@ fn what_is_newest_on_the_device_stays_and_the_error_says_so() {
 fn a_copy_that_was_handed_out_to_be_read_stays() {
     let device = small();
     let (one, two, three) = (ones(), ones(), ones());
-    let (held, other) = (one.gpu_on(&device.stream()).expect("room"), two.gpu_on(&device.stream()).expect("room"));
+    let (held, other) =
+        (one.gpu_on(&device.stream()).expect("room"), two.gpu_on(&device.stream()).expect("room"));
     assert!(matches!(three.prefetch(&device.stream()), Err(Error::OutOfMemory { .. })));
     drop((held, other));
 }
@@ -77,12 +80,15 @@ fn the_arguments_of_one_launch_do_not_push_each_other_out() {
 #[test]
 fn a_launch_finds_room_where_arrays_idle() {
     let device = small();
-    let increment = Kernel::<(InOut<u8>,)>::new("increment").host(|_, (x,)| x.iter_mut().for_each(|x| *x += 1));
+    let increment =
+        Kernel::<(InOut<u8>,)>::new("increment").host(|_, (x,)| x.iter_mut().for_each(|x| *x += 1));
     let (mut one, two, three) = (ones(), ones(), ones());
     for idle in [&two, &three] {
         idle.prefetch(&device.stream()).expect("room");
     }
-    increment.launch_on(&device.stream(), Grid::cover(one.len()), (&mut one,)).expect("there can be room");
+    increment
+        .launch_on(&device.stream(), Grid::cover(one.len()), (&mut one,))
+        .expect("there can be room");
     assert!(one.host().expect("a download").iter().all(|element| *element == 2));
     assert!(two.host().expect("never left").iter().all(|element| *element == 1));
 }
@@ -97,7 +103,11 @@ fn what_is_released_comes_down_first_part_by_part() {
     drop(quarter.gpu_mut_on(&device.stream()).expect("there"));
     array.release_on(&device).expect("nothing fails");
     assert_eq!(here(&array, &device), Validity::Absent);
-    assert_eq!(array.traffic().to_host.bytes, 1024, "what the host can make itself, or has, does not come down");
+    assert_eq!(
+        array.traffic().to_host.bytes,
+        1024,
+        "what the host can make itself, or has, does not come down"
+    );
     let host = array.host().expect("all of it");
     assert_eq!((host[0], host[100], host[1500]), (9, 1, 1));
     drop(host);
@@ -110,7 +120,12 @@ fn what_is_released_comes_down_first_part_by_part() {
 fn a_part_that_was_never_written_is_released_without_a_word() {
     let device = Device::emulated(Emulation::new());
     let mut array = Bytes::uninit(64);
-    drop(array.slice_mut(resident::ndarray::s![..8]).gpu_overwrite_on(&device.stream()).expect("room"));
+    drop(
+        array
+            .slice_mut(resident::ndarray::s![..8])
+            .gpu_overwrite_on(&device.stream())
+            .expect("room"),
+    );
     array.release_on(&device).expect("nothing fails");
     assert_eq!(array.traffic().to_host.bytes, 8);
     assert!(matches!(array.host(), Err(Error::Uninitialised { .. })));
@@ -119,19 +134,26 @@ fn a_part_that_was_never_written_is_released_without_a_word() {
 #[test]
 fn threads_that_push_each_other_out_lose_nothing() {
     let device = Device::emulated(Emulation::new().memory(5 * BYTES));
-    let increment = Kernel::<(InOut<u8>,)>::new("increment").host(|_, (x,)| x.iter_mut().for_each(|x| *x = x.wrapping_add(1)));
+    let increment = Kernel::<(InOut<u8>,)>::new("increment")
+        .host(|_, (x,)| x.iter_mut().for_each(|x| *x = x.wrapping_add(1)));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let (stream, mut arrays) = (device.new_stream().expect("a stream"), [ones(), ones(), ones()]);
+                let (stream, mut arrays) =
+                    (device.new_stream().expect("a stream"), [ones(), ones(), ones()]);
                 let mut done = [1_u8; 3];
                 for round in 0..60 {
                     let (array, count) = (&mut arrays[round % 3], &mut done[round % 3]);
                     // A full device refuses; then nothing has happened.
-                    if increment.launch_on(&stream, Grid::cover(array.len()), (&mut *array,)).is_ok() {
+                    if increment
+                        .launch_on(&stream, Grid::cover(array.len()), (&mut *array,))
+                        .is_ok()
+                    {
                         *count = count.wrapping_add(1);
                     }
-                    assert!(array.host().expect("a download").iter().all(|element| element == count));
+                    assert!(
+                        array.host().expect("a download").iter().all(|element| element == count)
+                    );
                 }
             });
         }

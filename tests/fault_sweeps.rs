@@ -1,4 +1,5 @@
-//! One scenario over and over, each time with another backend call failing, at once or when its work runs.
+//! One scenario over and over, each time with another backend call failing, at once or when its
+//! work runs.
 
 #[path = "common/bench.rs"]
 mod bench;
@@ -27,7 +28,9 @@ const WORKERS: [Mode; 1] = [Emulation::new];
 fn devices(mode: Mode, faults: &[Failing]) -> [Device; 2] {
     [0, 1].map(|device| {
         let own = faults.iter().filter(|fault| fault.device == device);
-        let fault = |fault: &Failing| if fault.late { Fault::nth(fault.call).late() } else { Fault::nth(fault.call) };
+        let fault = |fault: &Failing| {
+            if fault.late { Fault::nth(fault.call).late() } else { Fault::nth(fault.call) }
+        };
         Device::emulated(own.fold(mode(), |emulation, failing| emulation.fail(fault(failing))))
     })
 }
@@ -38,7 +41,10 @@ fn run(mode: Mode, faults: &[Failing], looks: bool) -> Outcome {
     let outcome = catch_unwind(AssertUnwindSafe(|| scenario::run(&devices, faults, looks)));
     outcome.unwrap_or_else(|panic| {
         let logs = devices.each_ref().map(calls);
-        let called = faults.iter().filter_map(|fault| logs[fault.device].get(fault.call as usize - 1)).map(ToString::to_string);
+        let called = faults
+            .iter()
+            .filter_map(|fault| logs[fault.device].get(fault.call as usize - 1))
+            .map(ToString::to_string);
         eprintln!("with {faults:?}, looks: {looks}, calls {:?}", called.collect::<Vec<_>>());
         resume_unwind(panic)
     })
@@ -64,10 +70,14 @@ fn can_run_late(kind: CallKind) -> bool {
 fn sweep(mode: Mode, late: bool, ways: &[bool]) {
     for (device, calls) in counted(mode).iter().enumerate() {
         for call in calls.iter().filter(|call| !late || can_run_late(call.kind)) {
-            // Looking after a refusal moves everything to the host; not looking takes the same way as without the fault.
+            // Looking after a refusal moves everything to the host; not looking takes the same way
+            // as without the fault.
             for looks in ways.iter().copied() {
                 let outcome = run(mode, &[Failing { device, call: call.number, late }], looks);
-                assert!(outcome.refused + outcome.told <= 1, "{call} of device {device}: one fault, {outcome:?}");
+                assert!(
+                    outcome.refused + outcome.told <= 1,
+                    "{call} of device {device}: one fault, {outcome:?}"
+                );
             }
         }
     }
@@ -101,7 +111,11 @@ fn pairs_of_faults_leave_every_array_right_or_lost() {
         for _ in 0..100 {
             let faults = [(); 2].map(|()| {
                 let device = random.below(2) as usize;
-                Failing { device, call: 1 + random.below(longest[device]), late: random.below(2) == 0 }
+                Failing {
+                    device,
+                    call: 1 + random.below(longest[device]),
+                    late: random.below(2) == 0,
+                }
             });
             let outcome = run(*mode, &faults, random.below(2) == 0);
             assert!(outcome.refused + outcome.told <= 2, "{faults:?}: two faults, {outcome:?}");
@@ -126,17 +140,29 @@ impl Random {
 fn an_assignment_of_several_parts_is_done_whole_or_not_at_all() {
     let halves = |device: &Device, start: u32| {
         let mut array = SmartArray::from((start..start + 8).collect::<Vec<u32>>());
-        let double = Kernel::<(InOut<u32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2));
-        double.launch_on(&device.stream(), Grid::cover(4), (&mut array.slice_mut(s![..4]),)).map(|()| array)
+        let double = Kernel::<(InOut<u32>,)>::new("double")
+            .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2));
+        double
+            .launch_on(&device.stream(), Grid::cover(4), (&mut array.slice_mut(s![..4]),))
+            .map(|()| array)
     };
     let mut refused = 0;
     for call in 1..40 {
-        let device = Device::emulated(Emulation::new().seed(3).poison(false).fail(Fault::nth(call)));
-        let (Ok(source), Ok(mut target)) = (halves(&device, 50), halves(&device, 100)) else { continue };
+        let device =
+            Device::emulated(Emulation::new().seed(3).poison(false).fail(Fault::nth(call)));
+        let (Ok(source), Ok(mut target)) = (halves(&device, 50), halves(&device, 100)) else {
+            continue;
+        };
         let outcome = target.assign_on(&device.stream(), &source);
         refused += usize::from(outcome.is_err());
-        let expected = if outcome.is_ok() { source } else { halves(&Device::emulated(Emulation::new()), 100).expect("no faults there") };
-        let contents = |array: &SmartArray<u32, _>| array.host().or_else(|_| array.host()).expect("there is one fault").to_vec();
+        let expected = if outcome.is_ok() {
+            source
+        } else {
+            halves(&Device::emulated(Emulation::new()), 100).expect("no faults there")
+        };
+        let contents = |array: &SmartArray<u32, _>| {
+            array.host().or_else(|_| array.host()).expect("there is one fault").to_vec()
+        };
         assert_eq!(contents(&target), contents(&expected), "call {call}");
     }
     assert!(refused >= 2, "the assignment's own calls were refused: {refused}");

@@ -1,6 +1,9 @@
 //! Whatever is forgotten: what comes later sees right values, in order, and nothing waits for ever.
 
-#![allow(clippy::forget_non_drop, reason = "that some guards drop nothing today is their own affair")]
+#![allow(
+    clippy::forget_non_drop,
+    reason = "that some guards drop nothing today is their own affair"
+)]
 
 #[path = "common/bodies.rs"]
 mod bodies;
@@ -21,7 +24,8 @@ struct Place {
     streams: [Stream; 3],
 }
 
-/// Runs under some seeds: the array is changed on a device, something is done to it and forgotten, and then it is used everywhere.
+/// Runs under some seeds: the array is changed on a device, something is done to it and forgotten,
+/// and then it is used everywhere.
 fn afterwards_all_is_well(add_to_each: u32, act: impl Fn(&mut SmartArray<u32, Ix1>, &Place)) {
     for seed in 0..24 {
         let devices = [seed, seed + 1000].map(|seed| Device::emulated(Emulation::new().seed(seed)));
@@ -49,7 +53,10 @@ fn use_everywhere(array: &mut SmartArray<u32, Ix1>, place: &Place, added: u32) {
     add().launch_on(&place.streams[1], one(), (1, &mut *array)).unwrap();
     let expected = |index: u32| index + added + 4 + if (2..4).contains(&index) { 10 } else { 0 };
     assert_eq!(array.host().unwrap().to_vec(), (0..8).map(expected).collect::<Vec<_>>());
-    assert_eq!(sum.host().unwrap().to_vec(), (0..8).map(|index| 3 * (index + added) + 3).collect::<Vec<_>>());
+    assert_eq!(
+        sum.host().unwrap().to_vec(),
+        (0..8).map(|index| 3 * (index + added) + 3).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -149,7 +156,8 @@ fn a_forgotten_device_goes_on() {
 fn a_forgotten_scope_leaves_its_device_current_and_nothing_else() {
     let before = Device::current();
     std::thread::spawn(|| {
-        let (outer, inner) = (Device::emulated(Emulation::new()), Device::emulated(Emulation::new()));
+        let (outer, inner) =
+            (Device::emulated(Emulation::new()), Device::emulated(Emulation::new()));
         forget(outer.enter());
         drop(inner.enter());
         assert_eq!(Device::current(), Ok(outer));

@@ -1,5 +1,6 @@
-//! The programs that fuzzing makes, without a fuzzer: inputs that once went wrong, and a few at random. Those over the coherence core are replayed
-//! beside it, in `src/coherence/tests/programs.rs`.
+//! The programs that fuzzing makes, without a fuzzer: inputs that once went wrong, and a few at
+//! random. Those over the coherence core are replayed beside it, in
+//! `src/coherence/tests/programs.rs`.
 
 #[path = "../fuzz/operations/arrays/mod.rs"]
 mod operations;

@@ -1,4 +1,5 @@
-//! Calls of the library inside kernel bodies: what would have to wait is refused, what need not wait works, and nothing ever hangs.
+//! Calls of the library inside kernel bodies: what would have to wait is refused, what need not
+//! wait works, and nothing ever hangs.
 
 #[path = "common/bodies.rs"]
 mod bodies;
@@ -18,11 +19,13 @@ fn numbers() -> Numbers {
     SmartArray::from((0..8).collect::<Vec<u32>>())
 }
 
-/// Runs `call` inside a body on the device's default stream, after what is queued there, and gives back what it returned.
+/// Runs `call` inside a body on the device's default stream, after what is queued there, and gives
+/// back what it returned.
 fn inside<T: Send + 'static>(device: &Device, call: impl Fn() -> T + Send + Sync + 'static) -> T {
     let result = Arc::new(Mutex::new(None));
     let inner = Arc::clone(&result);
-    let body = Kernel::<(InOut<u32>,)>::new("caller").host(move |_, (_,): (&mut [u32],)| *inner.lock().unwrap() = Some(call()));
+    let body = Kernel::<(InOut<u32>,)>::new("caller")
+        .host(move |_, (_,): (&mut [u32],)| *inner.lock().unwrap() = Some(call()));
     body.launch_on(&device.stream(), one(), (&mut numbers(),)).unwrap();
     device.stream().synchronize().unwrap();
     result.lock().unwrap().take().expect("the body has run")
@@ -42,7 +45,9 @@ fn in_both_modes(test: fn(Device)) {
 #[track_caller]
 fn assert_refused<T>(outcome: &Result<T>) {
     match outcome {
-        Err(error @ Error::InsideKernel { .. }) => assert!(error.to_string().contains("do it before the launch or after it"), "{error}"),
+        Err(error @ Error::InsideKernel { .. }) => {
+            assert!(error.to_string().contains("do it before the launch or after it"), "{error}")
+        }
         Err(other) => panic!("{other:?} is not InsideKernel"),
         Ok(_) => panic!("it did not have to wait"),
     }
@@ -62,21 +67,36 @@ fn looking_at_what_is_on_the_device_would_wait_and_is_refused() {
         let inner = Arc::clone(&array);
         let outcomes = inside(&device, move || {
             let clone = inner.try_clone().unwrap();
-            [inner.host().map(drop), inner.get(3).map(drop), inner.slice(s![2..4]).host().map(drop), clone.host().map(drop)]
+            [
+                inner.host().map(drop),
+                inner.get(3).map(drop),
+                inner.slice(s![2..4]).host().map(drop),
+                clone.host().map(drop),
+            ]
         });
         outcomes.iter().for_each(assert_refused);
-        assert_eq!(array.host().unwrap().to_vec(), (1..9).collect::<Vec<_>>(), "it is as good as before");
+        assert_eq!(
+            array.host().unwrap().to_vec(),
+            (1..9).collect::<Vec<_>>(),
+            "it is as good as before"
+        );
     });
 }
 
 #[test]
 fn synchronising_inside_a_body_is_refused() {
     in_both_modes(|device| {
-        let (own, stream, event) = (device.clone(), device.stream(), device.stream().record().unwrap());
+        let (own, stream, event) =
+            (device.clone(), device.stream(), device.stream().record().unwrap());
         let other = device.new_stream().unwrap();
         let pending = other.record().unwrap();
-        let outcomes =
-            inside(&device, move || [own.synchronize(), stream.synchronize(), stream.record().and_then(|event| event.synchronize())]);
+        let outcomes = inside(&device, move || {
+            [
+                own.synchronize(),
+                stream.synchronize(),
+                stream.record().and_then(|event| event.synchronize()),
+            ]
+        });
         outcomes.iter().for_each(assert_refused);
         event.synchronize().unwrap();
         pending.synchronize().unwrap();
@@ -113,7 +133,11 @@ fn what_need_not_wait_works_inside_a_body() {
             assert!(format!("{inner:?}").contains("u32"));
             let constant = SmartArray::<u32, _>::full(8, 5);
             let snapshot = inner.snapshot_on(&own.stream())?.wait()?;
-            Ok(inner.host()?.sum() + inner.get(3)? + constant.host()?.sum() + snapshot[1] + own.memory().in_use.min(1) as u32)
+            Ok(inner.host()?.sum()
+                + inner.get(3)?
+                + constant.host()?.sum()
+                + snapshot[1]
+                + own.memory().in_use.min(1) as u32)
         });
         assert_eq!(seen, Ok(28 + 3 + 40 + 1 + 1));
     });
@@ -123,7 +147,8 @@ fn what_need_not_wait_works_inside_a_body() {
 fn a_body_may_launch_and_its_launch_runs_behind_it() {
     in_both_modes(|device| {
         let array = Arc::new(Mutex::new(numbers()));
-        let (inner, stream, other) = (Arc::clone(&array), device.stream(), device.new_stream().unwrap());
+        let (inner, stream, other) =
+            (Arc::clone(&array), device.stream(), device.new_stream().unwrap());
         let outcome = inside(&device, move || {
             let mut array = inner.lock().unwrap();
             add().launch_on(&stream, one(), (1, &mut *array))?;
@@ -172,7 +197,8 @@ fn arrays_streams_and_devices_may_be_dropped_inside_a_body() {
 fn an_array_that_a_body_alone_still_has_is_dropped_with_the_body() {
     in_both_modes(|device| {
         let array = changed_on(&device);
-        let body = Kernel::<(InOut<u32>,)>::new("owner").host(move |_, (_,): (&mut [u32],)| assert_eq!(array.len(), 8));
+        let body = Kernel::<(InOut<u32>,)>::new("owner")
+            .host(move |_, (_,): (&mut [u32],)| assert_eq!(array.len(), 8));
         body.launch_on(&device.stream(), one(), (&mut numbers(),)).unwrap();
         drop(body);
         device.synchronize().unwrap();

@@ -1,7 +1,9 @@
-//! One scenario under a thousand legal interleavings: four streams on one device and two on another, a pipeline of pictures with uploads, computing
-//! and downloads on streams of their own, and a plate cut in two whose halo rows are exchanged by `assign`.
+//! One scenario under a thousand legal interleavings: four streams on one device and two on
+//! another, a pipeline of pictures with uploads, computing and downloads on streams of their own,
+//! and a plate cut in two whose halo rows are exchanged by `assign`.
 //!
-//! That the check does find a missing order is shown where order can be broken: below the safe interface, in the embedded device's own tests.
+//! That the check does find a missing order is shown where order can be broken: below the safe
+//! interface, in the embedded device's own tests.
 
 #[path = "common/pictures.rs"]
 mod pictures;
@@ -13,7 +15,9 @@ use std::sync::{Arc, Mutex};
 
 use pictures::{PICTURES, Picture, Transform, cooled, heat, joined, picture, processed, relaxed};
 use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Pending, Result, SmartArray, Stream};
+use resident::{
+    Device, Emulation, Error, Grid, InOut, Kernel, Pending, Result, SmartArray, Stream,
+};
 
 const SEEDS: u64 = 1_000;
 
@@ -45,10 +49,12 @@ impl Kernels {
                 rows(tag);
                 x.mapv_inplace(|x| x.wrapping_mul(3).wrapping_add(tag));
             }),
-            raise: Kernel::<(u32, InOut<u32, Ix2>)>::new("raise").host(move |_grid, (by, mut x)| {
-                raise(by);
-                x.mapv_inplace(|x| x.wrapping_add(by));
-            }),
+            raise: Kernel::<(u32, InOut<u32, Ix2>)>::new("raise").host(
+                move |_grid, (by, mut x)| {
+                    raise(by);
+                    x.mapv_inplace(|x| x.wrapping_add(by));
+                },
+            ),
             mirror: Kernel::<Transform>::new("mirror").host(move |_grid, (tag, from, mut to)| {
                 mirror(tag);
                 to.assign(&from.slice(s![.., ..;-1]));
@@ -61,9 +67,14 @@ impl Kernels {
     }
 }
 
-/// Uploads, computing and downloads on a stream each; even rows are changed on the other device meanwhile, by the host for the last picture.
-/// Nothing waits but the host's own access: the answers are on their way.
-fn pipeline(kernels: &Kernels, [up, one, down]: [&Stream; 3], other: &Stream) -> Result<Vec<Pending<Array2<u32>>>> {
+/// Uploads, computing and downloads on a stream each; even rows are changed on the other device
+/// meanwhile, by the host for the last picture. Nothing waits but the host's own access: the
+/// answers are on their way.
+fn pipeline(
+    kernels: &Kernels,
+    [up, one, down]: [&Stream; 3],
+    other: &Stream,
+) -> Result<Vec<Pending<Array2<u32>>>> {
     let mut answers = Vec::new();
     for number in 0..PICTURES {
         let (compute, aside) = if number % 2 == 0 { (one, other) } else { (other, one) };
@@ -95,7 +106,13 @@ struct Run {
 
 fn run(seed: u64) -> Result<Run> {
     let devices = [0, 1].map(|_| Device::emulated(Emulation::new().seed(seed).poison(true)));
-    let three = || Ok::<_, Error>([devices[0].new_stream()?, devices[0].new_stream()?, devices[0].new_stream()?]);
+    let three = || {
+        Ok::<_, Error>([
+            devices[0].new_stream()?,
+            devices[0].new_stream()?,
+            devices[0].new_stream()?,
+        ])
+    };
     let ([up, compute, down], aside) = (three()?, devices[1].new_stream()?);
     let plates = [devices[0].new_stream()?, devices[1].new_stream()?];
     let ran = Ran::default();
@@ -106,7 +123,8 @@ fn run(seed: u64) -> Result<Run> {
     let plate = joined(&halves)?;
     drop(halves);
     watched::assert_nothing_left(&devices);
-    let calls = devices.iter().flat_map(|device| device.emulation().expect("an emulated device").calls());
+    let calls =
+        devices.iter().flat_map(|device| device.emulation().expect("an emulated device").calls());
     let calls = calls.map(|call| call.to_string()).collect();
     let order = ran.lock().expect("no body panics").clone();
     Ok(Run { pictures, plate, order, calls })

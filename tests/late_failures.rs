@@ -3,7 +3,9 @@
 #[path = "common/bodies.rs"]
 mod bodies;
 
-use bodies::{Gate, accumulate, add, assert_ordered, broken_output, broken_update, modes, one, plus};
+use bodies::{
+    Gate, accumulate, add, assert_ordered, broken_output, broken_update, modes, one, plus,
+};
 use resident::emulation::{CallKind, Outcome};
 use resident::ndarray::{Axis, Ix1, s};
 use resident::{Device, Error, Fault, Result, SmartArray, Validity};
@@ -12,12 +14,20 @@ fn numbers(len: u32) -> SmartArray<u32, Ix1> {
     SmartArray::from((0..len).collect::<Vec<u32>>())
 }
 
-/// A device whose first piece of work of `kind` in `scenario` fails late. The scenario is run once without a fault to count.
-fn failing_first(kind: CallKind, emulation: fn() -> resident::Emulation, scenario: impl Fn(&Device)) -> Device {
+/// A device whose first piece of work of `kind` in `scenario` fails late. The scenario is run once
+/// without a fault to count.
+fn failing_first(
+    kind: CallKind,
+    emulation: fn() -> resident::Emulation,
+    scenario: impl Fn(&Device),
+) -> Device {
     let counting = Device::emulated(emulation());
     scenario(&counting);
     let calls = counting.emulation().unwrap().calls();
-    let call = calls.iter().find(|call| call.kind == kind).unwrap_or_else(|| panic!("no {kind} in {calls:?}"));
+    let call = calls
+        .iter()
+        .find(|call| call.kind == kind)
+        .unwrap_or_else(|| panic!("no {kind} in {calls:?}"));
     Device::emulated(emulation().fail(Fault::nth(call.number).late()))
 }
 
@@ -36,7 +46,9 @@ fn assert_lost<T>(outcome: Result<T>, operation: &str) {
 #[track_caller]
 fn assert_told<T>(outcome: Result<T>, text: &str) {
     match outcome.map(|_| ()) {
-        Err(error @ Error::Backend { .. }) => assert!(error.to_string().contains(text), "{error} does not name {text}"),
+        Err(error @ Error::Backend { .. }) => {
+            assert!(error.to_string().contains(text), "{error} does not name {text}")
+        }
         other => panic!("{other:?} tells no failure"),
     }
 }
@@ -46,14 +58,18 @@ fn a_launch_behind_a_body_that_panics_does_not_run_and_loses_its_output_to_the_s
     for emulation in modes() {
         let (device, gate) = (Device::emulated(emulation()), Gate::default());
         let (stream, other) = (device.stream(), device.new_stream().unwrap());
-        let (source, mut middle, mut last) = (numbers(8), SmartArray::<u32, _>::uninit(8), SmartArray::<u32, _>::uninit(8));
+        let (source, mut middle, mut last) =
+            (numbers(8), SmartArray::<u32, _>::uninit(8), SmartArray::<u32, _>::uninit(8));
         broken_output(&gate).launch_on(&stream, one(), (&source, &mut middle)).unwrap();
         plus().launch_on(&other, one(), (1, &middle, &mut last)).unwrap();
         gate.open();
         assert_lost(last.host(), "kernel \"broken\"");
         assert_lost(middle.host(), "kernel \"broken\"");
         assert_lost(middle.host(), "kernel \"broken\"");
-        assert_lost(plus().launch_on(&other, one(), (1, &middle, &mut SmartArray::<u32, _>::uninit(8))), "kernel \"broken\"");
+        assert_lost(
+            plus().launch_on(&other, one(), (1, &middle, &mut SmartArray::<u32, _>::uninit(8))),
+            "kernel \"broken\"",
+        );
         assert_lost(last.get(3), "kernel \"broken\"");
         assert_lost(last.try_clone(), "kernel \"broken\"");
         assert_eq!(source.host().unwrap().to_vec(), (0..8).collect::<Vec<_>>());
@@ -89,10 +105,9 @@ fn overwriting_accesses_heal_what_was_lost() {
             &|array| array.assign(&SmartArray::<u32, _>::full(4, 5)),
             &|array| plus().launch_on(&other, one(), (5, &SmartArray::<u32, _>::zeros(4), array)),
             &|array| {
-                array
-                    .gpu_overwrite_on(&other)
-                    .map(drop)
-                    .and_then(|()| plus().launch_on(&stream, one(), (5, &SmartArray::<u32, _>::zeros(4), array)))
+                array.gpu_overwrite_on(&other).map(drop).and_then(|()| {
+                    plus().launch_on(&stream, one(), (5, &SmartArray::<u32, _>::zeros(4), array))
+                })
             },
         ];
         for (number, heal) in heal.iter().enumerate() {
@@ -103,7 +118,9 @@ fn overwriting_accesses_heal_what_was_lost() {
             heal(&mut array).unwrap();
             assert_eq!(array.host().unwrap().to_vec(), [5; 4], "way {number}");
             // The old failure does not come back when failures are taken in again.
-            broken_output(&gate).launch_on(&other, one(), (&source, &mut SmartArray::<u32, _>::uninit(4))).unwrap();
+            broken_output(&gate)
+                .launch_on(&other, one(), (&source, &mut SmartArray::<u32, _>::uninit(4)))
+                .unwrap();
             assert_told(other.synchronize(), "it is broken");
             assert_eq!(array.host_mut().unwrap().to_vec(), [5; 4], "way {number}");
             assert_eq!(array.get(2).unwrap(), 5);
@@ -133,7 +150,9 @@ fn only_the_part_that_a_body_was_to_write_is_lost() {
         let (device, gate) = (Device::emulated(emulation()), Gate::default());
         let mut array = numbers(12);
         drop(array.gpu_mut_on(&device.stream()).unwrap());
-        broken_update(&gate).launch_on(&device.stream(), one(), (&mut array.slice_mut(s![4..8]),)).unwrap();
+        broken_update(&gate)
+            .launch_on(&device.stream(), one(), (&mut array.slice_mut(s![4..8]),))
+            .unwrap();
         gate.open();
         assert_eq!(array.slice(s![..4]).host().unwrap().to_vec(), [0, 1, 2, 3]);
         assert_eq!(array.slice(s![8..]).host().unwrap().to_vec(), [8, 9, 10, 11]);
@@ -148,15 +167,19 @@ fn only_the_part_that_a_body_was_to_write_is_lost() {
 #[test]
 fn loss_follows_an_assignment_within_a_device_and_between_devices() {
     for emulation in modes() {
-        let (gate, one_device, two) = (Gate::default(), Device::emulated(emulation()), Device::emulated(emulation()));
+        let (gate, one_device, two) =
+            (Gate::default(), Device::emulated(emulation()), Device::emulated(emulation()));
         let (mut lost, mut near, mut far) = (numbers(6), numbers(6), numbers(6));
-        broken_update(&gate).launch_on(&one_device.stream(), one(), (&mut lost.slice_mut(s![..3]),)).unwrap();
+        broken_update(&gate)
+            .launch_on(&one_device.stream(), one(), (&mut lost.slice_mut(s![..3]),))
+            .unwrap();
         near.assign_on(&one_device.new_stream().unwrap(), &lost).unwrap();
         far.assign_on(&two.stream(), &near).unwrap();
         gate.open();
         assert_lost(far.host(), "kernel \"broken\"");
         assert_lost(near.slice(s![..3]).host(), "kernel \"broken\"");
-        // An assignment is one operation, done whole or not at all; what it did not read from is as it was.
+        // An assignment is one operation, done whole or not at all; what it did not read from is as
+        // it was.
         assert_lost(near.slice(s![3..]).host(), "kernel \"broken\"");
         assert_eq!(lost.slice(s![3..]).host().unwrap().to_vec(), [3, 4, 5]);
         assert_lost(near.assign(&lost), "kernel \"broken\"");
@@ -184,8 +207,16 @@ fn an_upload_that_fails_late_is_repeated_by_the_next_use() {
     for emulation in modes() {
         let device = failing_first(CallKind::Upload, emulation, scenario);
         scenario(&device);
-        let uploads = device.emulation().unwrap().calls().into_iter().filter(|call| call.kind == CallKind::Upload);
-        assert_eq!(uploads.map(|call| call.outcome).collect::<Vec<_>>(), [Outcome::Failed, Outcome::Accepted]);
+        let uploads = device
+            .emulation()
+            .unwrap()
+            .calls()
+            .into_iter()
+            .filter(|call| call.kind == CallKind::Upload);
+        assert_eq!(
+            uploads.map(|call| call.outcome).collect::<Vec<_>>(),
+            [Outcome::Failed, Outcome::Accepted]
+        );
     }
 }
 
@@ -279,7 +310,8 @@ fn overwriting_the_host_behind_a_prefetch_that_fails_keeps_what_was_written() {
 #[test]
 fn a_fill_of_a_constant_that_fails_late_loses_nothing() {
     let scenario = |device: &Device| {
-        let (array, mut output) = (SmartArray::<u32, _>::full(4, 3), SmartArray::<u32, _>::uninit(4));
+        let (array, mut output) =
+            (SmartArray::<u32, _>::full(4, 3), SmartArray::<u32, _>::uninit(4));
         array.prefetch(&device.stream()).unwrap();
         let _told = device.synchronize();
         plus().launch_on(&device.stream(), one(), (1, &array, &mut output)).unwrap();
@@ -390,7 +422,9 @@ fn memory_taken_behind_an_unrelated_body_that_panics_is_good() {
         let (device, gate) = (Device::emulated(emulation()), Gate::default());
         let (mut doomed, mut array) = (numbers(4), SmartArray::<u32, _>::uninit(8));
         broken_update(&gate).launch_on(&device.stream(), one(), (&mut doomed,)).unwrap();
-        plus().launch_on(&device.stream(), one(), (1, &numbers(4), &mut array.slice_mut(s![..4]))).unwrap();
+        plus()
+            .launch_on(&device.stream(), one(), (1, &numbers(4), &mut array.slice_mut(s![..4])))
+            .unwrap();
         drop(array.slice_mut(s![4..]).gpu_overwrite_on(&device.stream()).unwrap());
         gate.open();
         assert_eq!(array.slice(s![..4]).host().unwrap().to_vec(), [1, 2, 3, 4]);
@@ -480,7 +514,9 @@ fn a_panic_in_a_call_on_the_host_goes_through_and_leaves_the_arrays_usable() {
     let (mut array, device, gate) = (numbers(4), Device::emulated(modes()[0]()), Gate::default());
     gate.open();
     add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| broken_update(&gate).call(one(), (&mut array,))));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        broken_update(&gate).call(one(), (&mut array,))
+    }));
     assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"it is broken"));
     assert_eq!(array.host().unwrap().to_vec(), [1, 2, 3, 4], "the body had written nothing");
     add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();

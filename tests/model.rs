@@ -1,8 +1,10 @@
 //! Random programs over the public API beside a reference.
 //!
-//! The reference (`model/contents.rs`) remembers what each element's value is; a ledger beside each array (`model/ledger.rs`) remembers where each
-//! element is valid and what its accesses must have moved. After each step values, residency, traffic, hazards and the kind of error are compared
-//! (`model/system.rs`). A few programs run by default; `RESIDENT_MODEL_CASES` sets the number for a long run:
+//! The reference (`model/contents.rs`) remembers what each element's value is; a ledger beside each
+//! array (`model/ledger.rs`) remembers where each element is valid and what its accesses must have
+//! moved. After each step values, residency, traffic, hazards and the kind of error are compared
+//! (`model/system.rs`). A few programs run by default; `RESIDENT_MODEL_CASES` sets the number for a
+//! long run:
 //!
 //! ```text
 //! RESIDENT_MODEL_CASES=5000 cargo test --test model

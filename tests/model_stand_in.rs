@@ -1,5 +1,5 @@
-//! Random programs on the CUDA backend over the stand-in driver, beside the reference of `model.rs`. Fewer of them run by default;
-//! `RESIDENT_MODEL_CASES` sets the number.
+//! Random programs on the CUDA backend over the stand-in driver, beside the reference of
+//! `model.rs`. Fewer of them run by default; `RESIDENT_MODEL_CASES` sets the number.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 #[path = "model/contents.rs"]

@@ -13,7 +13,8 @@ thread_local! {
 /// The system's allocator, counting per thread, so that workers and other tests do not disturb.
 struct Counting;
 
-// SAFETY: every call is handed to `System` as it is; counting touches a thread local that takes no memory.
+// SAFETY: every call is handed to `System` as it is; counting touches a thread local that takes no
+// memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -51,7 +52,8 @@ fn own_stream() -> Result<Stream> {
     Device::cpu().new_stream()
 }
 
-/// Allocations of this thread in 100 rounds after 200 to warm up; queues and tables have their size by then.
+/// Allocations of this thread in 100 rounds after 200 to warm up; queues and tables have their size
+/// by then.
 fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
     for _ in 0..200 {
         round()?;
@@ -95,7 +97,8 @@ fn reading_on_a_device_what_is_valid_there() -> Result<()> {
 #[test]
 fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
     let stream = own_stream()?;
-    let arrays: Vec<_> = (0..300).map(|_| SmartArray::from(Array2::<f32>::ones((16, 16)))).collect();
+    let arrays: Vec<_> =
+        (0..300).map(|_| SmartArray::from(Array2::<f32>::ones((16, 16)))).collect();
     for array in &arrays {
         array.prefetch(&stream)?;
     }
@@ -105,7 +108,8 @@ fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
     Ok(())
 }
 
-/// Launches return when they are queued, so the queue would grow with the test's speed: each round waits.
+/// Launches return when they are queued, so the queue would grow with the test's speed: each round
+/// waits.
 fn launched(kernel: &Kernel<Four<Ix2>>, stream: &Stream, size: (usize, usize)) -> Result<u64> {
     let (a, b) = (SmartArray::<f32, _>::ones(size), SmartArray::<f32, _>::ones(size));
     let (mut c, mut d) = (SmartArray::<f32, _>::zeros(size), SmartArray::<f32, _>::uninit(size));
@@ -119,7 +123,9 @@ type Four<D> = (f32, In<f32, D>, In<f32, D>, InOut<f32, D>, Out<f32, D>);
 
 #[test]
 fn a_sized_launch_of_four_arrays() -> Result<()> {
-    let kernel = Kernel::<Four<Ix2>>::new("four").require("sizes", |_, (_, a, b, ..)| a.len() == b.len()).host(|_grid, _| {});
+    let kernel = Kernel::<Four<Ix2>>::new("four")
+        .require("sizes", |_, (_, a, b, ..)| a.len() == b.len())
+        .host(|_grid, _| {});
     assert_eq!(launched(&kernel, &own_stream()?, (16, 16))?, 0);
     Ok(())
 }
@@ -127,10 +133,13 @@ fn a_sized_launch_of_four_arrays() -> Result<()> {
 #[test]
 fn a_flat_launch_of_four_arrays() -> Result<()> {
     type Flat = (f32, In<f32>, In<f32>, InOut<f32>, Out<f32>);
-    let kernel = Kernel::<Flat>::new("four").require("sizes", |_, (_, a, b, ..)| a.len() == b.len()).host(|_grid, _| {});
+    let kernel = Kernel::<Flat>::new("four")
+        .require("sizes", |_, (_, a, b, ..)| a.len() == b.len())
+        .host(|_grid, _| {});
     let stream = own_stream()?;
     let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
-    let (mut c, mut d) = (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::uninit((16, 16)));
+    let (mut c, mut d) =
+        (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::uninit((16, 16)));
     let allocations = in_steady_state(|| {
         kernel.launch_on(&stream, Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
         stream.synchronize()
@@ -144,10 +153,16 @@ fn a_launch_on_parts_of_arrays() -> Result<()> {
     let kernel = Kernel::<Four<Ix2>>::new("four").host(|_grid, _| {});
     let stream = own_stream()?;
     let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
-    let (mut c, mut d) = (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::zeros((16, 16)));
+    let (mut c, mut d) =
+        (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::zeros((16, 16)));
     let allocations = in_steady_state(|| {
-        let (inner, mut c, mut d) = (s![1..15, 1..15], c.slice_mut(s![1..15, 1..15]), d.slice_mut(s![1..15, 1..15]));
-        kernel.launch_on(&stream, Grid::cover(1), (1.0, &a.slice(inner), &b.slice(inner), &mut c, &mut d))?;
+        let (inner, mut c, mut d) =
+            (s![1..15, 1..15], c.slice_mut(s![1..15, 1..15]), d.slice_mut(s![1..15, 1..15]));
+        kernel.launch_on(
+            &stream,
+            Grid::cover(1),
+            (1.0, &a.slice(inner), &b.slice(inner), &mut c, &mut d),
+        )?;
         stream.synchronize()
     })?;
     assert_eq!(allocations, 0);
@@ -172,7 +187,8 @@ fn a_flip_of_sides_without_a_copy() -> Result<()> {
 fn a_flip_of_sides_of_a_part() -> Result<()> {
     let stream = own_stream()?;
     let touch = Kernel::<(InOut<f32>,)>::new("touch").host(|_grid, _| {});
-    let (mut array, mut other) = (SmartArray::from(Array2::<f32>::ones((16, 16))), SmartArray::<f32, _>::zeros(4));
+    let (mut array, mut other) =
+        (SmartArray::from(Array2::<f32>::ones((16, 16))), SmartArray::<f32, _>::zeros(4));
     let mut part = array.slice_mut(s![4..8, 2..]);
     let allocations = in_steady_state(|| {
         let guard = part.gpu_overwrite_on(&stream)?;

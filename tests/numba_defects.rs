@@ -1,4 +1,5 @@
-//! The defects of Numba's `SmartArray`, the ancestor: each named, with what Numba did, and shown to be gone.
+//! The defects of Numba's `SmartArray`, the ancestor: each named, with what Numba did, and shown to
+//! be gone.
 
 // Every guard must be forgettable, whether or not it does something when it drops.
 #![allow(clippy::forget_non_drop)]
@@ -16,13 +17,15 @@ use resident::ndarray::{Array0, Array2, s};
 use resident::{Device, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
 
 fn sum_on(device: &Device, array: &SmartArray<i32, ndarray::Ix1>) -> Result<i32> {
-    let sum = Kernel::<(In<i32>, Out<i32>)>::new("sum").host(|_grid, (xs, out)| out[0] = xs.iter().sum());
+    let sum =
+        Kernel::<(In<i32>, Out<i32>)>::new("sum").host(|_grid, (xs, out)| out[0] = xs.iter().sum());
     let mut total = SmartArray::<i32, _>::uninit(1);
     sum.launch_on(&device.stream(), Grid::cover(array.len()), (array, &mut total))?;
     total.get(0)
 }
 
-/// Numba made an array "on the GPU" by allocating there and never copying: its contents were garbage.
+/// Numba made an array "on the GPU" by allocating there and never copying: its contents were
+/// garbage.
 #[test]
 fn s1_an_array_made_from_an_object_has_the_objects_contents_on_the_device() -> Result<()> {
     assert_eq!(sum_on(&lab(), &SmartArray::from(vec![1, 2, 3, 4, 5]))?, 15);
@@ -44,14 +47,19 @@ fn s2_setting_an_item_is_seen_on_the_device() -> Result<()> {
 /// Numba forwarded `sum`, `max`, `tolist` to a stale host copy: 3 instead of 15.
 #[test]
 fn s3_methods_of_the_host_array_see_what_the_device_wrote() -> Result<()> {
-    let number = Kernel::<(Out<i32>,)>::new("number").host(|_grid, (xs,)| xs.iter_mut().zip(1..).for_each(|(x, number)| *x = number));
+    let number = Kernel::<(Out<i32>,)>::new("number")
+        .host(|_grid, (xs,)| xs.iter_mut().zip(1..).for_each(|(x, number)| *x = number));
     let mut array = SmartArray::from(vec![1, 1, 1, 0, 0]);
     number.launch_on(&lab().stream(), Grid::cover(5), (&mut array,))?;
-    assert_eq!((array.host()?.sum(), array.host()?.iter().max(), array.host()?.to_vec()), (15, Some(&5), vec![1, 2, 3, 4, 5]));
+    assert_eq!(
+        (array.host()?.sum(), array.host()?.iter().max(), array.host()?.to_vec()),
+        (15, Some(&5), vec![1, 2, 3, 4, 5])
+    );
     Ok(())
 }
 
-/// Numba's `mark_changed` for a side that was never there left an array that was valid nowhere, and uploaded `None`.
+/// Numba's `mark_changed` for a side that was never there left an array that was valid nowhere, and
+/// uploaded `None`.
 #[test]
 fn s4_declaring_a_side_changed_that_was_never_there_is_refused() -> Result<()> {
     let device = lab();
@@ -77,7 +85,8 @@ fn s5_a_devices_result_is_not_dropped_by_declaring_the_host_changed() -> Result<
     Ok(())
 }
 
-/// Numba's slices were state machines of their own over shared memory: a write through one on the device never reached the parent.
+/// Numba's slices were state machines of their own over shared memory: a write through one on the
+/// device never reached the parent.
 #[test]
 fn s6_a_slice_written_on_the_device_reaches_its_parent() -> Result<()> {
     let device = lab();
@@ -89,7 +98,8 @@ fn s6_a_slice_written_on_the_device_reaches_its_parent() -> Result<()> {
     Ok(())
 }
 
-/// Numba asked Python's reference count whether somebody looked at the other side, and then copied at once.
+/// Numba asked Python's reference count whether somebody looked at the other side, and then copied
+/// at once.
 #[test]
 fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result<()> {
     let device = lab();
@@ -97,7 +107,11 @@ fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result
     std::mem::forget(array.gpu_on(&device.stream())?);
     std::mem::forget(array.host()?);
     array.host_changed()?;
-    assert_eq!(moves(array.traffic()), [(1, 20), (0, 0), (0, 0)], "nothing goes up before it is asked for");
+    assert_eq!(
+        moves(array.traffic()),
+        [(1, 20), (0, 0), (0, 0)],
+        "nothing goes up before it is asked for"
+    );
     Ok(())
 }
 
@@ -105,7 +119,9 @@ fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result
 #[test]
 fn s8_binding_an_argument_and_checking_it_brings_nothing_down() -> Result<()> {
     let device = lab();
-    let touch = Kernel::<(InOut<i32>,)>::new("touch").require("it has elements", |_, (xs,)| xs.len() == 5).host(|_grid, (_,)| {});
+    let touch = Kernel::<(InOut<i32>,)>::new("touch")
+        .require("it has elements", |_, (xs,)| xs.len() == 5)
+        .host(|_grid, (_,)| {});
     let mut array = SmartArray::from(vec![1; 5]);
     for _ in 0..3 {
         touch.launch_on(&device.stream(), Grid::cover(5), (&mut array,))?;
@@ -135,7 +151,11 @@ fn s10_launches_return_at_once_and_streams_do_not_block_each_other() -> Result<(
     });
     let (stream, mut array) = (device.new_stream()?, SmartArray::from(vec![1; 5]));
     blocked.launch_on(&stream, Grid::cover(5), (&mut array,))?;
-    assert_eq!(sum_on(&device, &SmartArray::from(vec![2; 5]))?, 10, "on another stream, while that one is busy");
+    assert_eq!(
+        sum_on(&device, &SmartArray::from(vec![2; 5]))?,
+        10,
+        "on another stream, while that one is busy"
+    );
     assert!(!stream.is_idle()?);
     permit.send(()).expect("the body listens");
     stream.synchronize()
@@ -179,7 +199,10 @@ fn s13_each_device_has_a_copy_of_its_own_and_threads_choose_their_devices() -> R
         }
     });
     drop(array.gpu_mut_on(&devices[0].stream())?);
-    assert_eq!((array.residency().on(&devices[0]), array.residency().on(&devices[1])), (Validity::Valid, Validity::Stale));
+    assert_eq!(
+        (array.residency().on(&devices[0]), array.residency().on(&devices[1])),
+        (Validity::Valid, Validity::Stale)
+    );
     assert_eq!(sum_on(&devices[1], &array)?, 5);
     Ok(())
 }

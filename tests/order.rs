@@ -1,6 +1,9 @@
 //! Who waits for whom, who does not, and how many events that costs.
 
-#![allow(clippy::forget_non_drop, reason = "that read guards drop nothing today is their own affair")]
+#![allow(
+    clippy::forget_non_drop,
+    reason = "that read guards drop nothing today is their own affair"
+)]
 
 #[path = "common/bodies.rs"]
 mod bodies;
@@ -101,7 +104,9 @@ fn images_that_flow_through_three_streams_do_not_wait_for_each_others_work() {
             // The image before is still being computed, and this one goes up meanwhile.
             images[image].prefetch(&up).unwrap();
             up.synchronize().unwrap();
-            blur(&gates[image]).launch_on(&compute, one(), (&images[image], &mut soft[image])).unwrap();
+            blur(&gates[image])
+                .launch_on(&compute, one(), (&images[image], &mut soft[image]))
+                .unwrap();
             if image > 0 {
                 // The image before is done and comes down, while this one is being computed.
                 let before = soft[image - 1].snapshot_on(&down).unwrap();
@@ -136,11 +141,17 @@ fn disjoint_parts_on_two_streams_never_wait_for_each_other() {
 fn uses_of_the_same_bytes_are_ordered_whatever_their_streams() {
     for seed in 0..64 {
         let (device, peer) = (seeded(seed), seeded(seed));
-        let streams = [device.new_stream().unwrap(), device.new_stream().unwrap(), peer.new_stream().unwrap()];
+        let streams = [
+            device.new_stream().unwrap(),
+            device.new_stream().unwrap(),
+            peer.new_stream().unwrap(),
+        ];
         let (mut array, mut sum) = (numbers(8), SmartArray::<u32, _>::zeros(8));
         for turn in 0..12 {
             add().launch_on(&streams[turn % 3], one(), (1, &mut array.slice_mut(s![..4]))).unwrap();
-            accumulate().launch_on(&streams[(turn * 2 + 1) % 3], one(), (&array, &mut sum)).unwrap();
+            accumulate()
+                .launch_on(&streams[(turn * 2 + 1) % 3], one(), (&array, &mut sum))
+                .unwrap();
         }
         let expected = (0..8).map(|index| if index < 4 { 12 * index + 78 } else { 12 * index });
         assert_eq!(sum.host().unwrap().to_vec(), expected.collect::<Vec<u32>>(), "seed {seed}");
@@ -154,7 +165,8 @@ fn a_writer_waits_for_all_readers_on_all_streams() {
         let (device, gate) = (workers(), Gate::default());
         let [slow, fast, writer] = [(); 3].map(|()| device.new_stream().unwrap());
         let mut array = numbers(8);
-        let (mut seen_slowly, mut seen_fast) = (SmartArray::<u32, _>::uninit(8), SmartArray::<u32, _>::uninit(8));
+        let (mut seen_slowly, mut seen_fast) =
+            (SmartArray::<u32, _>::uninit(8), SmartArray::<u32, _>::uninit(8));
         array.prefetch(&slow).unwrap();
         blur(&gate).launch_on(&slow, one(), (&array, &mut seen_slowly)).unwrap();
         plus().launch_on(&fast, one(), (0, &array, &mut seen_fast)).unwrap();
@@ -174,7 +186,8 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_and_nobody_waits() {
         let (device, gate) = (workers(), Gate::default());
         let (slow, fast) = (device.new_stream().unwrap(), device.new_stream().unwrap());
         let array = numbers(1024);
-        let (mut seen_slowly, mut seen_fast) = (SmartArray::<u32, _>::uninit(1024), SmartArray::<u32, _>::uninit(1024));
+        let (mut seen_slowly, mut seen_fast) =
+            (SmartArray::<u32, _>::uninit(1024), SmartArray::<u32, _>::uninit(1024));
         array.prefetch(&slow).unwrap();
         blur(&gate).launch_on(&slow, one(), (&array, &mut seen_slowly)).unwrap();
         plus().launch_on(&fast, one(), (0, &array, &mut seen_fast)).unwrap();
@@ -188,7 +201,8 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_and_nobody_waits() {
     });
 }
 
-/// Hands out an access, queues what takes an event, then foreign work, and lets go of the access; then a use elsewhere.
+/// Hands out an access, queues what takes an event, then foreign work, and lets go of the access;
+/// then a use elsewhere.
 fn foreign_work_comes_before_later_uses(
     access: impl for<'a> Fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>,
     reads_later: bool,
@@ -289,7 +303,11 @@ fn foreign_work_comes_before_the_host_looks() {
 fn a_stream_that_waits_for_an_event_comes_after_it_and_only_then() {
     for seed in 0..32 {
         let device = seeded(seed);
-        let (stream, waiting, free) = (device.new_stream().unwrap(), device.new_stream().unwrap(), device.new_stream().unwrap());
+        let (stream, waiting, free) = (
+            device.new_stream().unwrap(),
+            device.new_stream().unwrap(),
+            device.new_stream().unwrap(),
+        );
         let (flag, late, never) = (Flag::default(), Flag::default(), Flag::default());
         let arrays = &mut [numbers(4), numbers(4), numbers(4)];
         raising(&flag).launch_on(&stream, one(), (&mut arrays[0],)).unwrap();
@@ -334,7 +352,8 @@ fn auto_synchronize_waits_when_it_is_dropped_while_unwinding() {
 fn a_device_is_synchronised_with_copies_of_its_memory_on_other_devices_streams() {
     for seed in 0..16 {
         let (device, peer) = (seeded(seed), seeded(seed + 100));
-        let (flag, stream, mut array, mut other) = (Flag::default(), peer.new_stream().unwrap(), numbers(8), numbers(8));
+        let (flag, stream, mut array, mut other) =
+            (Flag::default(), peer.new_stream().unwrap(), numbers(8), numbers(8));
         add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
         device.synchronize().unwrap();
         // The copy between the devices stands behind this one on the peer's stream.

@@ -1,7 +1,9 @@
-//! What the fast paths read without a lock, in every order that the memory model allows: `src/storage/published.rs` with loom's atomics.
+//! What the fast paths read without a lock, in every order that the memory model allows:
+//! `src/storage/published.rs` with loom's atomics.
 //!
-//! In each test the first thread writes and the spawned ones read: loom finds the orders in which a read comes before a write that follows a read of
-//! the writer's own only if it runs the write first.
+//! In each test the first thread writes and the spawned ones read: loom finds the orders in which a
+//! read comes before a write that follows a read of the writer's own only if it runs the write
+//! first.
 
 #[allow(dead_code, unreachable_pub, reason = "the library uses all of it, this test what may race")]
 #[path = "../src/storage/published.rs"]
@@ -41,7 +43,9 @@ fn whoever_finds_the_host_ready_finds_its_memory_and_contents() {
         let contents = Arc::new(AtomicU32::new(0));
         let reader = {
             let (published, contents) = (Arc::clone(&published), Arc::clone(&contents));
-            thread::spawn(move || published.ready_on_host().map(|base| (base, contents.load(Ordering::Relaxed))))
+            thread::spawn(move || {
+                published.ready_on_host().map(|base| (base, contents.load(Ordering::Relaxed)))
+            })
         };
         published.set_host_base(somewhere());
         contents.store(7, Ordering::Relaxed);
@@ -80,7 +84,9 @@ fn readers_entered_before_a_failure_are_not_known_after_it() {
         published.know(1, 5, 50);
         let reader = {
             let published = Arc::clone(&published);
-            thread::spawn(move || (published.known_to(5, 2), published.known_to(6, 2), published.known_to(5, 1)))
+            thread::spawn(move || {
+                (published.known_to(5, 2), published.known_to(6, 2), published.known_to(5, 1))
+            })
         };
         published.know(2, 6, 60);
         assert_eq!(reader.join().expect("no panic"), (None, None, Some(50)));

@@ -1,4 +1,5 @@
-//! Faults that safe code could reach, each shown by a program of a few lines; none may come back. Where a fault was a hang, a watchdog ends it.
+//! Faults that safe code could reach, each shown by a program of a few lines; none may come back.
+//! Where a fault was a hang, a watchdog ends it.
 
 #[path = "common/bodies.rs"]
 mod bodies;
@@ -26,7 +27,8 @@ fn array_on(device: &Device) -> Result<SmartArray<u32, Ix1>> {
     Ok(array)
 }
 
-/// Runs code of a user's when the body that captured it is dropped, and tells whether it came to its end.
+/// Runs code of a user's when the body that captured it is dropped, and tells whether it came to
+/// its end.
 struct OnDrop<F: Fn()>(F, Arc<AtomicBool>);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -36,8 +38,12 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Queues, on a stream that nobody else has, a body whose capture runs `on_drop` when it is dropped.
-fn queue_capture(device: &Device, on_drop: impl Fn() + Send + Sync + 'static) -> Result<Arc<AtomicBool>> {
+/// Queues, on a stream that nobody else has, a body whose capture runs `on_drop` when it is
+/// dropped.
+fn queue_capture(
+    device: &Device,
+    on_drop: impl Fn() + Send + Sync + 'static,
+) -> Result<Arc<AtomicBool>> {
     let dropped = Arc::<AtomicBool>::default();
     let capture = OnDrop(on_drop, Arc::clone(&dropped));
     let kernel = Kernel::<(InOut<u32>,)>::new("capturing").host(move |_, (x,): (&mut [u32],)| {
@@ -55,28 +61,36 @@ fn use_on_many_streams(array: &SmartArray<u32, Ix1>, device: &Device) -> Result<
     Ok(streams)
 }
 
-/// Empty arrays, each of shape `[0, 3]` or `[3, 0]`, whose other axis goes backwards: by strides that ndarray was told, and by those that it keeps.
+/// Empty arrays, each of shape `[0, 3]` or `[3, 0]`, whose other axis goes backwards: by strides
+/// that ndarray was told, and by those that it keeps.
 fn empty_and_reversed() -> [SmartArray<u32, Ix2>; 4] {
     let strided = |shape: (usize, usize), strides: (usize, usize), axis| {
-        let mut array = Array2::<u32>::from_shape_vec(shape.strides(strides), vec![0; 3]).expect("ndarray takes it");
+        let mut array = Array2::<u32>::from_shape_vec(shape.strides(strides), vec![0; 3])
+            .expect("ndarray takes it");
         array.invert_axis(Axis(axis));
         array
     };
     let sliced = Array2::<u32>::zeros((4, 3)).slice_move(s![..0, ..;-1]);
     let sliced_first = Array2::<u32>::zeros((3, 4)).slice_move(s![..;-1, 4..]);
-    let arrays = [strided((0, 3), (3, 1), 1), strided((3, 0), (1, 3), 0), sliced, sliced_first].map(SmartArray::from);
-    assert!(arrays.iter().all(|array| array.strides().iter().any(|stride| *stride < 0)), "ndarray leaves them reversed");
+    let arrays = [strided((0, 3), (3, 1), 1), strided((3, 0), (1, 3), 0), sliced, sliced_first]
+        .map(SmartArray::from);
+    assert!(
+        arrays.iter().all(|array| array.strides().iter().any(|stride| *stride < 0)),
+        "ndarray leaves them reversed"
+    );
     arrays
 }
 
-/// Where a view without elements points: reversed axes do not move it, as there is no memory to move in.
+/// Where a view without elements points: reversed axes do not move it, as there is no memory to
+/// move in.
 fn nowhere() -> *const u32 {
     std::ptr::dangling()
 }
 
 #[test]
 fn an_empty_view_with_a_reversed_axis_points_where_a_straight_one_does() -> Result<()> {
-    let kernel = Kernel::<(In<u32, Ix2>, InOut<u32>)>::new("looking").host(|_, (x, y)| y[0] += u32::from(x.as_ptr() == nowhere()));
+    let kernel = Kernel::<(In<u32, Ix2>, InOut<u32>)>::new("looking")
+        .host(|_, (x, y)| y[0] += u32::from(x.as_ptr() == nowhere()));
     let (device, mut count) = (idle_device(), SmartArray::from(vec![0]));
     assert_eq!(SmartArray::<u32, Ix2>::zeros((0, 3)).host()?.as_ptr(), nowhere());
     for mut array in empty_and_reversed() {
@@ -120,7 +134,10 @@ fn an_empty_array_with_a_reversed_axis_is_cut() -> Result<()> {
         assert_eq!(array.slice_mut(s![..;-1, ..;-1]).host_mut()?.len(), 0);
         for index in 0..=3 {
             let (first, second) = array.view().split_at(long, index);
-            assert_eq!((first.host()?.len_of(long), second.host()?.len_of(long)), (index, 3 - index));
+            assert_eq!(
+                (first.host()?.len_of(long), second.host()?.len_of(long)),
+                (index, 3 - index)
+            );
             let (mut first, mut second) = array.split_at_mut(long, index);
             assert_eq!((first.host_mut()?.len(), second.host_mut()?.len()), (0, 0));
         }
@@ -143,22 +160,32 @@ fn an_empty_slice_with_a_reversed_axis_is_seen_where_its_array_is() -> Result<()
 
 #[test]
 fn an_empty_array_with_a_reversed_axis_is_launched_on() -> Result<()> {
-    let flat = Kernel::<(In<u32>, InOut<u32>)>::new("flat").host(|_, (x, y): (&[u32], &mut [u32])| y[0] += x.len() as u32);
-    let sized = Kernel::<(In<u32, Ix2>, InOut<u32>)>::new("sized").host(|_, (x, y)| y[0] += 1 + x.iter().sum::<u32>());
+    let flat = Kernel::<(In<u32>, InOut<u32>)>::new("flat")
+        .host(|_, (x, y): (&[u32], &mut [u32])| y[0] += x.len() as u32);
+    let sized = Kernel::<(In<u32, Ix2>, InOut<u32>)>::new("sized")
+        .host(|_, (x, y)| y[0] += 1 + x.iter().sum::<u32>());
     for emulation in bodies::modes() {
         let (device, mut count) = (Device::emulated(emulation()), SmartArray::from(vec![0]));
         for array in empty_and_reversed() {
             flat.launch_on(&device.stream(), one(), (&array, &mut count))?;
             sized.launch_on(&device.stream(), one(), (&array, &mut count))?;
-            sized.launch_on(&device.stream(), one(), (&array.slice(s![..;-1, ..;-1]), &mut count))?;
+            sized.launch_on(
+                &device.stream(),
+                one(),
+                (&array.slice(s![..;-1, ..;-1]), &mut count),
+            )?;
         }
         assert_eq!(count.get(0)?, 8);
     }
     Ok(())
 }
 
-/// `read` is marked with a stream of a device that it has no copy on, and that device's last handle is the mark's.
-fn let_go_of_a_device_that_read(array: &SmartArray<u32, Ix1>, on_drop: impl Fn() + Send + Sync + 'static) -> Result<Arc<AtomicBool>> {
+/// `read` is marked with a stream of a device that it has no copy on, and that device's last handle
+/// is the mark's.
+fn let_go_of_a_device_that_read(
+    array: &SmartArray<u32, Ix1>,
+    on_drop: impl Fn() + Send + Sync + 'static,
+) -> Result<Arc<AtomicBool>> {
     let passing = idle_device();
     SmartArray::<u32, _>::uninit(8).assign_on(&passing.stream(), array)?;
     passing.synchronize()?;
@@ -186,7 +213,10 @@ fn a_capture_may_wait_for_the_device_that_its_stream_visited() {
         let device = Device::emulated(Emulation::new());
         let array = array_on(&device).expect("room");
         let asked = device.clone();
-        let dropped = let_go_of_a_device_that_read(&array, move || asked.synchronize().expect("nothing fails")).expect("it is queued");
+        let dropped = let_go_of_a_device_that_read(&array, move || {
+            asked.synchronize().expect("nothing fails")
+        })
+        .expect("it is queued");
         drop(array);
         device.synchronize().expect("nothing fails");
         assert!(dropped.load(Ordering::SeqCst), "the device keeps no visit that is over");
@@ -239,10 +269,15 @@ fn a_64th_device_is_never_taken_for_the_newest() -> Result<()> {
 type Words = [[u64; 256]; 256];
 
 fn launch_with_words() -> Result<()> {
-    let kernel = Kernel::<(Words, InOut<u32>)>::new("words").host(|_, (words, x): (Words, &mut [u32])| {
-        assert_eq!((words[0][0], x.len()), (1 << 40, 4), "the length is not the scalar's first word");
-        x.iter_mut().for_each(|x| *x += words[255][255] as u32);
-    });
+    let kernel =
+        Kernel::<(Words, InOut<u32>)>::new("words").host(|_, (words, x): (Words, &mut [u32])| {
+            assert_eq!(
+                (words[0][0], x.len()),
+                (1 << 40, 4),
+                "the length is not the scalar's first word"
+            );
+            x.iter_mut().for_each(|x| *x += words[255][255] as u32);
+        });
     let (device, mut array) = (idle_device(), SmartArray::from(vec![1; 4]));
     let mut words: Box<Words> = Box::new([[1; 256]; 256]);
     words[0][0] = 1 << 40;
@@ -254,7 +289,10 @@ fn launch_with_words() -> Result<()> {
 #[test]
 fn a_scalar_of_512_kib_stands_before_an_array() -> Result<()> {
     // Such values are moved over the stack a few times; the body runs on the thread that waits.
-    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(launch_with_words).expect("a thread");
+    let thread = std::thread::Builder::new()
+        .stack_size(64 << 20)
+        .spawn(launch_with_words)
+        .expect("a thread");
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -281,7 +319,8 @@ fn a_guard_knows_its_stream_after_a_failure_was_taken_in() -> Result<()> {
 #[test]
 fn an_assign_that_a_device_has_no_room_for_writes_nothing() -> Result<()> {
     let (roomy, full) = (idle_device(), Device::emulated(Emulation::new().seed(4).memory(256)));
-    let (mut source, mut destination) = (SmartArray::from(vec![1; 64]), SmartArray::from(vec![5; 64]));
+    let (mut source, mut destination) =
+        (SmartArray::from(vec![1; 64]), SmartArray::from(vec![5; 64]));
     add().launch_on(&roomy.stream(), one(), (1, &mut source.slice_mut(s![..32])))?;
     add().launch_on(&full.stream(), one(), (1, &mut source.slice_mut(s![32..])))?;
     let refused = destination.assign(&source).expect_err("the source fills the device");
@@ -291,7 +330,8 @@ fn an_assign_that_a_device_has_no_room_for_writes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Aligned as devices align their memory. More does not compile: see the documentation of `Element`.
+/// Aligned as devices align their memory. More does not compile: see the documentation of
+/// `Element`.
 #[repr(C, align(256))]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Page([u8; 256]);

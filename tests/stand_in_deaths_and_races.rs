@@ -1,4 +1,5 @@
-//! What a device's death takes with it, and what threads do to each other: programs of processes of their own, on the stand-in driver.
+//! What a device's death takes with it, and what threads do to each other: programs of processes of
+//! their own, on the stand-in driver.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 #[path = "common/driver.rs"]
@@ -11,7 +12,9 @@ use std::time::Duration;
 use driver_kernels::{assert_success, code, in_a_process};
 use resident::cudarc::driver::result;
 use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, DeviceMut, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream, audit};
+use resident::{
+    Device, DeviceMut, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream, audit,
+};
 use resident_stand_in::{self as driver, Settings};
 
 const ILLEGAL_ADDRESS: u32 = 700;
@@ -59,7 +62,8 @@ fn what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another() {
         let (first, second) = (devices[1].stream(), devices[1].new_stream().expect("a stream"));
         let mut root = matrix(1);
         broken().launch_on(&devices[0].stream(), Grid::cover(64), (1, &mut root)).expect("queued");
-        let (mut copy, mut made) = (SmartArray::<u32, Ix2>::uninit((8, 8)), SmartArray::<u32, Ix2>::uninit((8, 8)));
+        let (mut copy, mut made) =
+            (SmartArray::<u32, Ix2>::uninit((8, 8)), SmartArray::<u32, Ix2>::uninit((8, 8)));
         copy.assign_on(&first, &root).expect("queued");
         plus().launch_on(&second, Grid::cover(64), (1, &copy, &mut made)).expect("queued");
         // Only the end of the chain is waited for.
@@ -88,7 +92,8 @@ fn an_array_that_a_dead_device_was_reading_leaves_the_library_all_the_same() {
 fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
     alone("memory_is_taken_on_the_right_device_after_others_were_looked_at", || {
         const LEN: usize = 1 << 12;
-        let settings = Settings::new().devices(2).without_pools().memory(LEN as u64 * 3 / 2).seed(7);
+        let settings =
+            Settings::new().devices(2).without_pools().memory(LEN as u64 * 3 / 2).seed(7);
         let devices = driver_kernels::open(settings, 2);
         let (main, side) = (devices[1].stream(), devices[1].new_stream().expect("a stream"));
         let locked = SmartArray::<u8, _>::from(vec![1; LEN]);
@@ -96,7 +101,8 @@ fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
             let _here = devices[0].enter();
             locked.page_lock().expect("locked by the first device");
         }
-        // The second device reads the memory that the first one locked; the array's last use is on another stream, where its memory is freed.
+        // The second device reads the memory that the first one locked; the array's last use is on
+        // another stream, where its memory is freed.
         locked.prefetch(&side).expect("queued");
         let mut locked = locked;
         drop(locked.gpu_mut_on(&main).expect("queued"));
@@ -175,7 +181,8 @@ fn a_child_of_a_fork_is_refused_and_does_not_crash() {
         let mut command = std::process::Command::new("true");
         // A child that hangs keeps no pipe of the test open.
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this process holds the allocator's lock, since none runs anything now.
+        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this
+        // process holds the allocator's lock, since none runs anything now.
         unsafe { command.pre_exec(in_child) };
         assert!(command.status().expect("the child was refused").success());
     });
@@ -194,7 +201,9 @@ fn a_device_that_waits_for_a_dead_one_lives() {
         // A driver may tell the death of either device where a call concerns both.
         driver::fail_nth("cuStreamWaitEvent", 1, ILLEGAL_ADDRESS);
         assert!(matches!(living.wait(&event), Err(Error::Backend { .. })));
-        plus().launch_on(&living, Grid::cover(64), (1, &source, &mut made)).expect("the other device lives");
+        plus()
+            .launch_on(&living, Grid::cover(64), (1, &source, &mut made))
+            .expect("the other device lives");
         assert_eq!(made.host().expect("the other device lives").sum(), 2 * 64);
     });
 }
@@ -209,8 +218,10 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
         for locked_bytes in [LEN / 2, LEN] {
             let array = SmartArray::<u8, _>::from(vec![5; LEN]);
             let start = array.host().expect("it is there").as_ptr().cast_mut();
-            // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
-            let outcome = unsafe { cudarc::driver::sys::cuMemHostRegister_v2(start.cast(), locked_bytes, 1) };
+            // SAFETY: these bytes are the array's, which keeps them until they are unregistered
+            // below.
+            let outcome =
+                unsafe { cudarc::driver::sys::cuMemHostRegister_v2(start.cast(), locked_bytes, 1) };
             assert_eq!(outcome, cudarc::driver::sys::CUresult::CUDA_SUCCESS);
             assert_eq!(array.page_lock().is_ok(), locked_bytes == LEN);
             array.prefetch(&device.stream()).expect("staged, or read where it is");
@@ -247,18 +258,24 @@ fn an_array_that_two_kinds_of_device_have_comes_down_though_a_body_looks_at_it()
         });
         assert_eq!(array.host().expect("it is there").sum(), 0);
         opener.join().expect("it was opened");
-        assert_eq!(array.host().expect("it is there").sum(), 0, "what came down before is not put over it");
+        assert_eq!(
+            array.host().expect("it is there").sum(),
+            0,
+            "what came down before is not put over it"
+        );
     });
 }
 
-/// A large download is put in its place by a thread that only looks around, while the rest of the program goes on with newer contents of a part of it.
+/// A large download is put in its place by a thread that only looks around, while the rest of the
+/// program goes on with newer contents of a part of it.
 #[test]
 fn what_came_down_before_is_not_put_over_what_came_down_since() {
     const ROWS: usize = 2048;
     const COLUMNS: usize = 4096;
     alone("what_came_down_before_is_not_put_over_what_came_down_since", || {
         let gpu = driver_kernels::open(Settings::new(), 1).remove(0);
-        let (first, second) = (gpu.new_stream().expect("a stream"), gpu.new_stream().expect("a stream"));
+        let (first, second) =
+            (gpu.new_stream().expect("a stream"), gpu.new_stream().expect("a stream"));
         let mut array = SmartArray::from(Array2::<u32>::zeros((ROWS, COLUMNS)));
         let (looks, goes_on) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
@@ -276,9 +293,15 @@ fn what_came_down_before_is_not_put_over_what_came_down_since() {
                 // Until the other thread is in the midst of it, now and then.
                 std::thread::sleep(Duration::from_micros(300 * u64::from(turn)));
                 let last = s![ROWS - 1.., ..];
-                set(&mut array.slice_mut(last).gpu_overwrite_on(&second).expect("room"), &second, 100 + turn);
+                set(
+                    &mut array.slice_mut(last).gpu_overwrite_on(&second).expect("room"),
+                    &second,
+                    100 + turn,
+                );
                 let expected = u32::from_ne_bytes([100 + turn; 4]);
-                let is_new = |array: &SmartArray<u32, Ix2>| array.slice(last).host().expect("it is there").iter().all(|x| *x == expected);
+                let is_new = |array: &SmartArray<u32, Ix2>| {
+                    array.slice(last).host().expect("it is there").iter().all(|x| *x == expected)
+                };
                 assert!(is_new(&array), "turn {turn}");
                 first.synchronize().expect("nothing failed");
                 assert!(is_new(&array), "turn {turn}, when all was put in its place");
@@ -291,5 +314,6 @@ fn what_came_down_before_is_not_put_over_what_came_down_since() {
 fn set(memory: &mut DeviceMut<'_, u32, Ix2>, stream: &Stream, value: u8) {
     let (address, len_bytes) = (memory.address(), memory.len() * size_of::<u32>());
     // SAFETY: the guard keeps so many bytes there, and order on its stream.
-    unsafe { result::memset_d8_async(address, value, len_bytes, stream.cudarc().cu_stream()) }.expect("queued");
+    unsafe { result::memset_d8_async(address, value, len_bytes, stream.cudarc().cu_stream()) }
+        .expect("queued");
 }

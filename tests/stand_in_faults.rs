@@ -1,4 +1,5 @@
-//! One scenario on the CUDA backend over and over, each time with another call of the driver failing, or its context dying.
+//! One scenario on the CUDA backend over and over, each time with another call of the driver
+//! failing, or its context dying.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 #[path = "common/bench.rs"]
@@ -53,7 +54,9 @@ mod scenario {
     /// Nothing was queued.
     fn assert_refusal(error: &Error) {
         match error {
-            Error::Backend { cause, .. } => assert!(cause.contains("nothing was queued"), "{error}"),
+            Error::Backend { cause, .. } => {
+                assert!(cause.contains("nothing was queued"), "{error}")
+            }
             Error::OutOfMemory { .. } => {}
             Error::Compile { log, .. } => assert!(log.contains("cuModule"), "{error}"),
             other => panic!("an unexpected kind of error: {other:?}"),
@@ -71,7 +74,11 @@ mod scenario {
         pub(crate) fn go(mut self) -> usize {
             steps().iter().for_each(|step| self.take(step));
             self.verify("at the end");
-            let Self { bench: Bench { devices, streams, arrays, clone, pending, .. }, mut refused, .. } = self;
+            let Self {
+                bench: Bench { devices, streams, arrays, clone, pending, .. },
+                mut refused,
+                ..
+            } = self;
             drop((arrays, clone, pending, streams));
             devices.iter().for_each(|device| again(&mut refused, || device.synchronize()));
             // A free that was refused is made good by a later look.
@@ -134,7 +141,8 @@ fn assert_nothing_left(what: &str) {
     }
 }
 
-/// Every n-th call of the driver fails. Most failures reach the caller; the others cost speed alone, or are made good later.
+/// Every n-th call of the driver fails. Most failures reach the caller; the others cost speed
+/// alone, or are made good later.
 fn sweep(code: u32, looks: bool) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let devices = devices();
@@ -200,7 +208,8 @@ fn matrix(value: u32) -> Matrix {
     SmartArray::from(Array2::from_elem((8, 8), value))
 }
 
-/// A small program on a device that may die under it. What each call may return is said; what must hold whatever happened is asserted.
+/// A small program on a device that may die under it. What each call may return is said; what must
+/// hold whatever happened is asserted.
 fn program(device: &Device) -> Result<()> {
     // One that is dead already makes no stream.
     let (add, other) = (add(), device.new_stream().unwrap_or_else(|_| device.stream()));
@@ -233,7 +242,10 @@ fn program(device: &Device) -> Result<()> {
     assert_eq!(both.slice(s![4.., ..]).host()?.sum(), 32 * 3);
     for array in [&mut device_newest, &mut both] {
         match array.host().map(|host| host.to_owned()) {
-            Ok(seen) => assert!(seen.rows().into_iter().all(|row| row.iter().all(|x| *x == row[0])), "{seen}"),
+            Ok(seen) => assert!(
+                seen.rows().into_iter().all(|row| row.iter().all(|x| *x == row[0])),
+                "{seen}"
+            ),
             Err(Error::DeviceLost { .. }) => {}
             Err(error) => panic!("an unexpected kind of error: {error}"),
         }
@@ -247,12 +259,19 @@ fn program(device: &Device) -> Result<()> {
     device_newest.fill(2)?;
     assert_eq!(device_newest.host()?.sum(), 128);
     // Memory that the device may have been at is never waited for.
-    assert_eq!([host_newest, device_newest, both].map(|array| array.into_array().map_or(0, |array| array.sum())), [64 * 13, 128, 320]);
+    assert_eq!(
+        [host_newest, device_newest, both]
+            .map(|array| array.into_array().map_or(0, |array| array.sum())),
+        [64 * 13, 128, 320]
+    );
     let told: Vec<Result<()>> = (0..4).map(|_| device.synchronize()).collect();
     assert!(told.iter().skip(1).all(Result::is_ok), "a failure is told once: {told:?}");
     if let Err(error) = &told[0] {
         assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
-        assert!(error.to_string().contains("compute-sanitizer") && error.to_string().contains("cuda:0"), "{error}");
+        assert!(
+            error.to_string().contains("compute-sanitizer") && error.to_string().contains("cuda:0"),
+            "{error}"
+        );
     }
     println!("lost: {}", lost || told[0].is_err());
     Ok(())
@@ -274,8 +293,9 @@ fn die(kill: fn(u64)) {
     println!("calls: {}", driver::calls().len());
 }
 
-// A context that died stays dead for its whole process, so each death has one of its own: the tests below start this file's binary again and again, with
-// `--exact`, `--include-ignored` and one of the next two names.
+// A context that died stays dead for its whole process, so each death has one of its own: the tests
+// below start this file's binary again and again, with `--exact`, `--include-ignored` and one of
+// the next two names.
 
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
@@ -289,7 +309,8 @@ fn dies_at_a_call() {
     die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
 }
 
-/// Runs the program in processes of their own, each with another number; says how many of them lost the device.
+/// Runs the program in processes of their own, each with another number; says how many of them lost
+/// the device.
 fn deaths(test: &str, numbers: impl Iterator<Item = u64>) -> usize {
     let died = |nth: &u64| {
         let output = in_a_process(test, &[(NTH, &nth.to_string())]);

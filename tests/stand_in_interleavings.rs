@@ -1,6 +1,8 @@
-//! One scenario on the CUDA backend under many legal interleavings: a pipeline of pictures on four streams of two GPUs, and a plate cut in two whose halo
-//! rows are exchanged by `assign`. Under a seed the stand-in driver runs nothing by itself: whoever waits runs ready work, in an order that is drawn. A
-//! process has one seed and draws on: each run in it is another interleaving, and the same one in each process.
+//! One scenario on the CUDA backend under many legal interleavings: a pipeline of pictures on four
+//! streams of two GPUs, and a plate cut in two whose halo rows are exchanged by `assign`. Under a
+//! seed the stand-in driver runs nothing by itself: whoever waits runs ready work, in an order that
+//! is drawn. A process has one seed and draws on: each run in it is another interleaving, and the
+//! same one in each process.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 #[path = "common/driver.rs"]
@@ -28,12 +30,14 @@ fn change(name: &'static str) -> Kernel<Change> {
 }
 
 fn transform(name: &'static str) -> Kernel<Transform> {
-    let kernel = Kernel::<Transform>::new(name).require("both have one shape", |_grid, (_, x, y)| x.shape() == y.shape());
+    let kernel = Kernel::<Transform>::new(name)
+        .require("both have one shape", |_grid, (_, x, y)| x.shape() == y.shape());
     // SAFETY: as for `change`; both views have one shape by the requirement.
     unsafe { kernel.cuda(code(name)) }
 }
 
-/// Uploads, computing and downloads on a stream each; even rows are changed on the other device meanwhile, by the host for the last picture.
+/// Uploads, computing and downloads on a stream each; even rows are changed on the other device
+/// meanwhile, by the host for the last picture.
 fn pipeline([up, one, down]: [&Stream; 3], other: &Stream) -> Result<Vec<Pending<Array2<u32>>>> {
     let (scale, mirror, add) = (change("scale"), transform("mirror"), change("add"));
     let mut answers = Vec::new();
@@ -58,7 +62,8 @@ fn pipeline([up, one, down]: [&Stream; 3], other: &Stream) -> Result<Vec<Pending
 
 fn run(devices: &[Device]) -> Result<(Vec<Array2<u32>>, Array2<u32>)> {
     let stream = |device: usize| devices[device].new_stream();
-    let ([up, compute, down], aside, plates) = ([stream(0)?, stream(0)?, stream(0)?], stream(1)?, [stream(0)?, stream(1)?]);
+    let ([up, compute, down], aside, plates) =
+        ([stream(0)?, stream(0)?, stream(0)?], stream(1)?, [stream(0)?, stream(1)?]);
     let halves = heat(&transform("relax"), [&plates[0], &plates[1]])?;
     let answers = pipeline([&up, &compute, &down], &aside)?;
     let pictures = answers.into_iter().map(Pending::wait).collect::<Result<Vec<_>>>()?;
@@ -71,8 +76,8 @@ fn run(devices: &[Device]) -> Result<(Vec<Array2<u32>>, Array2<u32>)> {
 /// Says to a process which seed is its own.
 const SEED: &str = "RESIDENT_TEST_SEED";
 
-// A process has one driver and the driver one seed, so each seed has a process of its own: the test below starts this file's binary again, with `--exact`,
-// `--include-ignored` and the next name.
+// A process has one driver and the driver one seed, so each seed has a process of its own: the test
+// below starts this file's binary again, with `--exact`, `--include-ignored` and the next name.
 
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
@@ -98,7 +103,11 @@ fn runs_under_a_seed() {
 fn orders(seed: u64) -> Vec<String> {
     let output = in_a_process("runs_under_a_seed", &[(SEED, &seed.to_string())]);
     assert_success(&output, &format!("seed {seed}"));
-    String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with("order")).map(str::to_owned).collect()
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter(|line| line.starts_with("order"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! A driver on a machine without a device.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
-#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "calls of the driver in a row are safe for one reason"
+)]
 
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, DriverError, result, sys};

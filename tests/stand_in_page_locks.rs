@@ -1,6 +1,8 @@
-//! Page-locked arrays that share pages, and pages that a driver does not unlock: on the stand-in driver, which registers whole pages.
+//! Page-locked arrays that share pages, and pages that a driver does not unlock: on the stand-in
+//! driver, which registers whole pages.
 //!
-//! This program's allocator lays arrays side by side where a test asks for that, and remembers which of them it got back.
+//! This program's allocator lays arrays side by side where a test asks for that, and remembers
+//! which of them it got back.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 #[path = "common/driver.rs"]
@@ -63,7 +65,8 @@ fn is_known(address: usize) -> bool {
     let mut kind = 0_u64;
     let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
     // SAFETY: the driver writes 32 bits, and does not follow the address.
-    let asked = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address as u64) };
+    let asked =
+        unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address as u64) };
     asked == CUresult::CUDA_SUCCESS && kind == 1
 }
 
@@ -108,13 +111,26 @@ fn lock_and_drop_in_every_order(here: &Device) {
         }
         for gone in order {
             arrays[gone] = None;
-            for (left, start) in arrays.iter_mut().zip(starts).filter_map(|(array, start)| Some((array.as_mut()?, start))) {
+            for (left, start) in arrays
+                .iter_mut()
+                .zip(starts)
+                .filter_map(|(array, start)| Some((array.as_mut()?, start)))
+            {
                 let end = start + left.len();
-                assert!((start..end).step_by(PAGE_BYTES).chain([end - 1]).all(is_known), "{order:?}, without {gone}");
+                assert!(
+                    (start..end).step_by(PAGE_BYTES).chain([end - 1]).all(is_known),
+                    "{order:?}, without {gone}"
+                );
                 assert_goes_there_and_back(left, here);
             }
         }
-        assert!(!starts.iter().zip(lens).any(|(start, len)| is_known(*start) || is_known(start + len - 1)), "{order:?}");
+        assert!(
+            !starts
+                .iter()
+                .zip(lens)
+                .any(|(start, len)| is_known(*start) || is_known(start + len - 1)),
+            "{order:?}"
+        );
         assert!(starts.into_iter().all(is_given_back), "{order:?}");
     }
 }
@@ -123,13 +139,21 @@ fn lock_and_drop_in_every_order(here: &Device) {
 fn an_array_whose_pages_are_its_neighbours_keeps_them() {
     let (_turn, devices) = devices();
     let _here = devices[0].enter();
-    let ([before, mut between, behind], [first, start, last]) = arrays([PAGE_BYTES + 8, PAGE_BYTES + 900, 3 * PAGE_BYTES]);
+    let ([before, mut between, behind], [first, start, last]) =
+        arrays([PAGE_BYTES + 8, PAGE_BYTES + 900, 3 * PAGE_BYTES]);
     [&before, &behind, &between].into_iter().for_each(|array| array.page_lock().expect("locked"));
     // On its way while both go.
     between.prefetch(&devices[0].stream()).expect("queued");
     drop((before, behind));
-    assert!(is_known(start) && is_known(start + PAGE_BYTES + 899), "others' going takes no pages from it");
-    assert_eq!([first, last].map(is_given_back), [false; 2], "what the driver still has stays allocated");
+    assert!(
+        is_known(start) && is_known(start + PAGE_BYTES + 899),
+        "others' going takes no pages from it"
+    );
+    assert_eq!(
+        [first, last].map(is_given_back),
+        [false; 2],
+        "what the driver still has stays allocated"
+    );
     assert_goes_there_and_back(&mut between, &devices[0]);
     drop(between);
     assert!(!is_known(start));
@@ -173,7 +197,13 @@ fn parts_across_a_seam_go_there_and_back() {
     let _here = devices[0].enter();
     let ([one, other], _) = arrays([PAGE_BYTES + 100, 4 * PAGE_BYTES]);
     one.page_lock().expect("locked");
-    let mut square = SmartArray::from(other.into_array().expect("it is there").into_shape_with_order((128, 128)).expect("as many"));
+    let mut square = SmartArray::from(
+        other
+            .into_array()
+            .expect("it is there")
+            .into_shape_with_order((128, 128))
+            .expect("as many"),
+    );
     square.page_lock().expect("locked");
     let part = resident::ndarray::s![3..;2, 5..100;5];
     let expected = square.host().expect("it is there").to_owned();
@@ -218,14 +248,20 @@ fn a_dead_device_is_asked_to_unlock_and_keeps_what_it_does_not() {
             [&dropped, &taken].into_iter().for_each(|array| array.page_lock().expect("locked"));
         }
         driver::fail_late(1, ILLEGAL_ADDRESS);
-        let outcome = SmartArray::<u8, _>::from(vec![1; 10]).prefetch(&device.stream()).and_then(|()| device.synchronize());
+        let outcome = SmartArray::<u8, _>::from(vec![1; 10])
+            .prefetch(&device.stream())
+            .and_then(|()| device.synchronize());
         assert!(matches!(outcome, Err(Error::DeviceLost { .. })));
         driver::take_calls();
         drop(dropped);
         let array = taken.into_array().expect("the host has it");
         assert_eq!(array, contents(1, 2 * PAGE_BYTES));
         assert_ne!(array.as_ptr().addr(), second);
-        assert_eq!(count("cuMemHostUnregister"), 2, "the context is dead, its registrations are not");
+        assert_eq!(
+            count("cuMemHostUnregister"),
+            2,
+            "the context is dead, its registrations are not"
+        );
         other.cuda_context().expect("a GPU").bind_to_thread().expect("it lives");
         assert!(is_known(first) && is_known(second));
         assert!(!is_given_back(first) && !is_given_back(second));
@@ -255,17 +291,21 @@ fn memory_that_others_registered_in_pieces_is_refused() {
     devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
     let ([mut array], [start]) = arrays([4 * PAGE_BYTES]);
     let page = start.next_multiple_of(PAGE_BYTES);
-    let pieces = [(start, page + PAGE_BYTES - start), (page + PAGE_BYTES, start + 3 * PAGE_BYTES - page)];
+    let pieces =
+        [(start, page + PAGE_BYTES - start), (page + PAGE_BYTES, start + 3 * PAGE_BYTES - page)];
     for (piece, len_bytes) in pieces {
         // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
-        let outcome = unsafe { sys::cuMemHostRegister_v2(std::ptr::with_exposed_provenance_mut(piece), len_bytes, 1) };
+        let outcome = unsafe {
+            sys::cuMemHostRegister_v2(std::ptr::with_exposed_provenance_mut(piece), len_bytes, 1)
+        };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     }
     let refused = array.page_lock().expect_err("a copy of it would be of two pieces").to_string();
     assert!(refused.contains("ALREADY_REGISTERED") && refused.contains("unregister"), "{refused}");
     for (piece, _) in pieces {
         // SAFETY: registered above, and nothing uses it.
-        let outcome = unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(piece)) };
+        let outcome =
+            unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(piece)) };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     }
     array.page_lock().expect("nobody has it now");
@@ -288,11 +328,13 @@ fn a_child_of_a_fork_lets_locked_arrays_go() {
             let here = device.enter();
             let refused = ordinary.page_lock();
             drop(here);
-            refused.map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork locked pages")))
+            refused
+                .map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork locked pages")))
         };
         let mut command = std::process::Command::new("true");
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this process holds the allocator's lock, since none runs anything now.
+        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this
+        // process holds the allocator's lock, since none runs anything now.
         unsafe { command.pre_exec(in_child) };
         assert!(command.status().expect("the child was refused").success());
     });

@@ -1,7 +1,11 @@
-//! The stand-in driver's record of calls, and the failures that tests ask for. One test at a time: both are the process's.
+//! The stand-in driver's record of calls, and the failures that tests ask for. One test at a time:
+//! both are the process's.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
-#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "calls of the driver in a row are safe for one reason"
+)]
 
 #[path = "stand_in_parts/shared.rs"]
 mod shared;
@@ -68,7 +72,8 @@ fn a_call_says_what_it_returned_and_on_which_stream() {
     // SAFETY: nothing is allocated.
     let _refused = unsafe { result::malloc_sync(0) };
     let calls = resident_stand_in::take_calls();
-    let synchronize = calls.iter().find(|call| call.name == "cuStreamSynchronize").expect("it was called");
+    let synchronize =
+        calls.iter().find(|call| call.name == "cuStreamSynchronize").expect("it was called");
     assert_eq!((synchronize.code, synchronize.stream), (0, stream.cu_stream().addr() as u64));
     assert_eq!(calls.last().map(ToString::to_string).as_deref(), Some("cuMemAlloc_v2 = 1"));
 }
@@ -136,7 +141,8 @@ fn a_process_that_was_forked_cannot_use_its_parents_driver() {
         fn _exit(status: i32) -> !;
         fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
     }
-    // SAFETY: no other thread uses the driver meanwhile (`alone`), so that the child finds its locks free; it ends at once.
+    // SAFETY: no other thread uses the driver meanwhile (`alone`), so that the child finds its
+    // locks free; it ends at once.
     let child = unsafe { fork() };
     if child == 0 {
         // SAFETY: as above.
@@ -157,9 +163,14 @@ fn a_host_function_that_panics_fails_its_launch() {
         unreachable!("there is no parameter, and yet it is {missing}")
     });
     let ptx = ".version 8.0\n.target sm_80\n.entry panics() {}";
-    let panics = context.load_module(Ptx::from_src(ptx)).expect("a module").load_function("panics").expect("a function");
+    let panics = context
+        .load_module(Ptx::from_src(ptx))
+        .expect("a module")
+        .load_function("panics")
+        .expect("a function");
     let stream = context.new_stream().expect("a stream");
     // SAFETY: the host function touches nothing.
-    unsafe { stream.launch_builder(&panics).launch(LaunchConfig::for_num_elems(1)) }.expect("it fails when it runs");
+    unsafe { stream.launch_builder(&panics).launch(LaunchConfig::for_num_elems(1)) }
+        .expect("it fails when it runs");
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_LAUNCH_FAILED);
 }

@@ -1,8 +1,12 @@
-//! The stand-in driver with a seed: nothing runs by itself, so that what is found wrong with the order of work is the same each time. One test at a time:
-//! whoever makes the first context makes the devices.
+//! The stand-in driver with a seed: nothing runs by itself, so that what is found wrong with the
+//! order of work is the same each time. One test at a time: whoever makes the first context makes
+//! the devices.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
-#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "calls of the driver in a row are safe for one reason"
+)]
 
 #[path = "stand_in_parts/shared.rs"]
 mod shared;
@@ -10,7 +14,9 @@ mod shared;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cudarc::driver::{CudaContext, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::driver::{
+    CudaContext, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result, sys,
+};
 use cudarc::nvrtc::Ptx;
 use resident_stand_in::{Access, Length, Parameter, Settings};
 
@@ -72,7 +78,14 @@ fn unordered_uses_are_hazards() {
     writer.memcpy_htod(&[9_u8; 4], &mut source).expect("a copy");
     let hazards = resident_stand_in::take_hazards();
     let [hazard] = hazards.as_slice() else { panic!("{hazards:?}") };
-    let told = ["copy within the device", "reads", "copy to the device", "writes", "bytes 0..4", "nothing orders them"];
+    let told = [
+        "copy within the device",
+        "reads",
+        "copy to the device",
+        "writes",
+        "bytes 0..4",
+        "nothing orders them",
+    ];
     assert!(told.iter().all(|words| hazard.contains(words)), "{hazard}");
     context.synchronize().expect("all is done");
 }
@@ -127,7 +140,8 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
 #[test]
 fn a_copy_to_a_peer_is_in_the_order_of_its_stream() {
     let _alone = alone();
-    let (here, there) = (CudaContext::new(0).expect("a device"), CudaContext::new(1).expect("a device"));
+    let (here, there) =
+        (CudaContext::new(0).expect("a device"), CudaContext::new(1).expect("a device"));
     let ([near], [far]) = (streams(&here), streams(&there));
     let destination = far.alloc_zeros::<u8>(4).expect("memory");
     far.synchronize().expect("it is there");
@@ -135,7 +149,9 @@ fn a_copy_to_a_peer_is_in_the_order_of_its_stream() {
     let (from, to) = (source.device_ptr(&near).0, destination.device_ptr(&far).0);
     here.bind_to_thread().expect("a context");
     // SAFETY: live memory of four bytes each.
-    unsafe { sys::cuMemcpyPeerAsync(to, there.cu_ctx(), from, here.cu_ctx(), 4, near.cu_stream()) }.result().expect("a copy");
+    unsafe { sys::cuMemcpyPeerAsync(to, there.cu_ctx(), from, here.cu_ctx(), 4, near.cu_stream()) }
+        .result()
+        .expect("a copy");
     near.synchronize().expect("it is done");
     assert_eq!(far.clone_dtoh(&destination).expect("a copy"), [5; 4]);
     assert!(resident_stand_in::take_hazards().is_empty());
@@ -150,7 +166,8 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
         let context = CudaContext::new(0).expect("a device");
         assert!(resident_stand_in::change(settings(seed)).is_err(), "one is now");
         let streams: [_; 4] = streams(&context);
-        let events: Vec<_> = streams.iter().map(|stream| stream.record_event(None).expect("an event")).collect();
+        let events: Vec<_> =
+            streams.iter().map(|stream| stream.record_event(None).expect("an event")).collect();
         let mut done = Vec::new();
         for _ in 0..events.len() {
             // SAFETY: a live stream; each look runs one of the records.
@@ -199,8 +216,13 @@ fn kernels_touch_what_they_were_registered_with() {
     let memory = one.clone_htod(&[0_u8; 8]).expect("a copy");
     one.synchronize().expect("it is there");
     let start = memory.device_ptr(&one).0;
-    for (name, length, hazards) in [("half", Length::Counted { by: 1, element_bytes: 1 }, 0), ("rest", Length::ToEnd, 1)] {
-        let parameters = [Parameter::Pointer { access: Access::Write, length }, Parameter::Scalar { len_bytes: 4 }];
+    for (name, length, hazards) in
+        [("half", Length::Counted { by: 1, element_bytes: 1 }, 0), ("rest", Length::ToEnd, 1)]
+    {
+        let parameters = [
+            Parameter::Pointer { access: Access::Write, length },
+            Parameter::Scalar { len_bytes: 4 },
+        ];
         resident_stand_in::register(name, &parameters, |launch| {
             // SAFETY: the only memory of this kernel; a world runs one kernel at a time.
             unsafe { launch.slice_mut::<u8>(0) }.fill(launch.scalar::<u32>(1) as u8);

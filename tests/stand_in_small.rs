@@ -1,7 +1,11 @@
-//! The stand-in driver as a small, old machine: no memory pools, little memory, peers that do not reach each other, a driver of CUDA 12.0.
+//! The stand-in driver as a small, old machine: no memory pools, little memory, peers that do not
+//! reach each other, a driver of CUDA 12.0.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
-#![allow(clippy::multiple_unsafe_ops_per_block, reason = "calls of the driver in a row are safe for one reason")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "calls of the driver in a row are safe for one reason"
+)]
 
 #[path = "stand_in_parts/shared.rs"]
 mod shared;
@@ -15,7 +19,13 @@ use std::sync::Arc;
 use shared::{SCALE, code};
 
 fn context(ordinal: usize) -> Arc<CudaContext> {
-    let settings = Settings::new().devices(2).memory(1 << 20).without_pools().peers(false).driver_version(12_000).compute_capability(7, 5);
+    let settings = Settings::new()
+        .devices(2)
+        .memory(1 << 20)
+        .without_pools()
+        .peers(false)
+        .driver_version(12_000)
+        .compute_capability(7, 5);
     resident_stand_in::load(settings).expect("the stand-in loads");
     CudaContext::new(ordinal).expect("a device")
 }
@@ -28,9 +38,15 @@ fn without_pools_memory_is_had_all_the_same() {
     let memory = stream.clone_htod(&[1_u8, 2]).expect("a copy");
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1, 2]);
     // SAFETY: it is refused.
-    assert_eq!(code(unsafe { result::malloc_async(stream.cu_stream(), 16) }.map(drop)), CUresult::CUDA_ERROR_NOT_SUPPORTED);
+    assert_eq!(
+        code(unsafe { result::malloc_async(stream.cu_stream(), 16) }.map(drop)),
+        CUresult::CUDA_ERROR_NOT_SUPPORTED
+    );
     // SAFETY: it only asks.
-    assert_eq!(code(unsafe { result::device::get_default_mem_pool(0) }.map(drop)), CUresult::CUDA_ERROR_NOT_SUPPORTED);
+    assert_eq!(
+        code(unsafe { result::device::get_default_mem_pool(0) }.map(drop)),
+        CUresult::CUDA_ERROR_NOT_SUPPORTED
+    );
 }
 
 #[test]
@@ -41,7 +57,10 @@ fn memory_is_bounded_and_comes_back() {
     // SAFETY: what is freed is not used.
     unsafe {
         let most = result::malloc_sync(900_000).expect("there is room");
-        assert_eq!(code(result::malloc_sync(200_000).map(drop)), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        assert_eq!(
+            code(result::malloc_sync(200_000).map(drop)),
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY
+        );
         result::free_sync(most).expect("it is there");
         let again = result::malloc_sync(200_000).expect("there is room again");
         assert_eq!(context.mem_get_info(), Ok(((1 << 20) - 200_000, 1 << 20)));

@@ -1,4 +1,5 @@
-//! What a `tracing` subscriber may do: it is called with no lock of the library held. A file of its own, as `tracing_events.rs`.
+//! What a `tracing` subscriber may do: it is called with no lock of the library held. A file of its
+//! own, as `tracing_events.rs`.
 
 #[path = "common/bodies.rs"]
 mod bodies;
@@ -43,12 +44,17 @@ fn a_subscriber_may_look_at_the_array_that_is_moved() -> Result<()> {
         Ok(())
     })?;
     let seen = looking.seen.lock().expect("no panic");
-    assert_eq!(seen.len(), 2, "one transfer up, and one down for the clone, which lives on the device");
+    assert_eq!(
+        seen.len(),
+        2,
+        "one transfer up, and one down for the clone, which lives on the device"
+    );
     assert!(seen.iter().all(|(validity, live)| *validity == Validity::Valid && *live > 0));
     Ok(())
 }
 
-/// Runs code of a user's whenever it is asked whether it wants an event of the library, and whenever it is told of one.
+/// Runs code of a user's whenever it is asked whether it wants an event of the library, and
+/// whenever it is told of one.
 struct Answering<A, T> {
     asked: A,
     told: T,
@@ -98,8 +104,14 @@ fn a_subscriber_may_take_the_inventory_when_it_is_asked_what_it_wants() {
             }
         });
         let subscriber = tracing_subscriber::registry().with(Answering { asked, told });
-        tracing::subscriber::with_default(subscriber, || move_about(&Device::emulated(Emulation::new()))).expect("nothing fails");
-        assert!(counts.iter().all(|count| count.load(Ordering::SeqCst) > 0), "it was asked, and told, while an array lived");
+        tracing::subscriber::with_default(subscriber, || {
+            move_about(&Device::emulated(Emulation::new()))
+        })
+        .expect("nothing fails");
+        assert!(
+            counts.iter().all(|count| count.load(Ordering::SeqCst) > 0),
+            "it was asked, and told, while an array lived"
+        );
     });
 }
 
@@ -110,7 +122,9 @@ fn panics_once() -> impl Fn() {
 }
 
 /// The first use of an array unwinds from within the subscriber; later ones, up and down, work.
-fn next_use_works<A: Fn() + Send + Sync + 'static, T: Fn() + Send + Sync + 'static>(answering: Answering<A, T>) -> Result<()> {
+fn next_use_works<A: Fn() + Send + Sync + 'static, T: Fn() + Send + Sync + 'static>(
+    answering: Answering<A, T>,
+) -> Result<()> {
     let device = Device::emulated(Emulation::new());
     let mut array = SmartArray::from((0..100).collect::<Vec<u32>>());
     let subscriber = tracing_subscriber::registry().with(answering);
@@ -126,10 +140,14 @@ fn next_use_works<A: Fn() + Send + Sync + 'static, T: Fn() + Send + Sync + 'stat
 
 #[test]
 fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_asked() {
-    without_deadlock(|| next_use_works(Answering { asked: panics_once(), told: || () }).expect("nothing fails"));
+    without_deadlock(|| {
+        next_use_works(Answering { asked: panics_once(), told: || () }).expect("nothing fails")
+    });
 }
 
 #[test]
 fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_told() {
-    without_deadlock(|| next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails"));
+    without_deadlock(|| {
+        next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails")
+    });
 }

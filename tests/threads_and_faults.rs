@@ -1,5 +1,5 @@
-//! Many threads read one array, from the host and on two devices, while a backend call fails: every read that succeeds is right, nothing is lost, and
-//! nobody waits for ever.
+//! Many threads read one array, from the host and on two devices, while a backend call fails: every
+//! read that succeeds is right, nothing is lost, and nobody waits for ever.
 
 #[path = "common/bodies.rs"]
 mod bodies;
@@ -35,7 +35,9 @@ fn mixed(stream: &Stream) -> Result<SmartArray<u32, Ix1>> {
 fn expected() -> Vec<u32> {
     let first = |index: u32| if index < 8 { 100 } else { 0 };
     let second = |index: u32| if (6..12).contains(&index) { 200 } else { 0 };
-    (0..LEN).map(|index| if index < 20 { index + first(index) + second(index) } else { 7 }).collect()
+    (0..LEN)
+        .map(|index| if index < 20 { index + first(index) + second(index) } else { 7 })
+        .collect()
 }
 
 /// One read of the array in some way; `None` where there is nothing to compare.
@@ -51,7 +53,9 @@ fn read(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) -> Result<
             plus().launch_on(stream, one(), (0, array, &mut copy))?;
             copy.host().map(|host| Some(host.to_vec()))
         }
-        5 => (0..LEN).map(|index| array.get(index as usize)).collect::<Result<Vec<u32>>>().map(Some),
+        5 => {
+            (0..LEN).map(|index| array.get(index as usize)).collect::<Result<Vec<u32>>>().map(Some)
+        }
         _ => {
             let mut copy = SmartArray::<u32, _>::uninit(LEN as usize);
             copy.assign_on(stream, array)?;
@@ -60,14 +64,17 @@ fn read(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) -> Result<
     }
 }
 
-/// Reads until it succeeds. What is copied from the array may be lost with the failure; the array itself may not.
+/// Reads until it succeeds. What is copied from the array may be lost with the failure; the array
+/// itself may not.
 fn read_right(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) {
     for _ in 0..6 {
         match read(array, streams, way) {
             Ok(None) => return,
             Ok(Some(values)) => return assert_eq!(values, expected(), "way {way}"),
             Err(Error::Backend { .. }) => {}
-            Err(Error::Lost { array: lost, .. }) => assert!(!lost.contains("shared"), "way {way}: {lost}"),
+            Err(Error::Lost { array: lost, .. }) => {
+                assert!(!lost.contains("shared"), "way {way}: {lost}")
+            }
             Err(other) => panic!("way {way}: {other}"),
         }
     }
@@ -86,20 +93,29 @@ fn run(on: usize, fault: Option<Fault>) {
     let array = Arc::new(mixed(&streams[0]).unwrap().named("shared"));
     let start = Arc::new(Barrier::new(THREADS));
     let readers = (0..THREADS).map(|thread| {
-        let (array, streams, start) = (Arc::clone(&array), Arc::clone(&streams), Arc::clone(&start));
+        let (array, streams, start) =
+            (Arc::clone(&array), Arc::clone(&streams), Arc::clone(&start));
         std::thread::spawn(move || {
             start.wait();
             (0..7).for_each(|turn| read_right(&array, &streams, thread * 5 + turn * 3));
         })
     });
-    let panics: Vec<_> = readers.collect::<Vec<_>>().into_iter().filter_map(|reader| reader.join().err()).collect();
+    let panics: Vec<_> =
+        readers.collect::<Vec<_>>().into_iter().filter_map(|reader| reader.join().err()).collect();
     assert!(panics.is_empty(), "with {fault:?} on device {on}");
-    assert_eq!(array.host().map(|host| host.to_vec()).or_else(|_| array.host().map(|host| host.to_vec())), Ok(expected()));
+    assert_eq!(
+        array.host().map(|host| host.to_vec()).or_else(|_| array.host().map(|host| host.to_vec())),
+        Ok(expected())
+    );
     drop(array);
     for device in &devices {
         while device.synchronize().is_err() {}
         assert_ordered(device);
-        assert_eq!([(); 3].map(|()| device.memory().in_use)[2], 0, "a free that is refused is made good by the next look");
+        assert_eq!(
+            [(); 3].map(|()| device.memory().in_use)[2],
+            0,
+            "a free that is refused is made good by the next look"
+        );
     }
 }
 

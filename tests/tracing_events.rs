@@ -1,4 +1,5 @@
-//! The `tracing` events of transfers. A file of its own: while a subscriber is being set, `tracing` may miss events of other threads' first uses.
+//! The `tracing` events of transfers. A file of its own: while a subscriber is being set, `tracing`
+//! may miss events of other threads' first uses.
 
 #[path = "common/lab.rs"]
 mod lab;
@@ -49,12 +50,25 @@ fn each_transfer_is_one_tracing_event_with_all_fields() -> Result<()> {
     })?;
     let events = collected.0.lock().expect("no panic");
     assert_eq!(events.len(), 2);
-    let first: Vec<(&str, &str)> = events[0].iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
+    let first: Vec<(&str, &str)> =
+        events[0].iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
     let name = device.name();
-    for expected in [("array", "xs"), ("bytes", "40"), ("cause", "gpu"), ("device", &name), ("direction", "to_device"), ("stream", "0")] {
+    for expected in [
+        ("array", "xs"),
+        ("bytes", "40"),
+        ("cause", "gpu"),
+        ("device", &name),
+        ("direction", "to_device"),
+        ("stream", "0"),
+    ] {
         assert!(first.contains(&expected), "{expected:?} is not in {first:?}");
     }
-    assert!(events[0]["site"].contains("tracing_events.rs:") && events[0]["site"].matches(':').count() >= 2, "{}", events[0]["site"]);
+    assert!(
+        events[0]["site"].contains("tracing_events.rs:")
+            && events[0]["site"].matches(':').count() >= 2,
+        "{}",
+        events[0]["site"]
+    );
     assert!(!events[0].contains_key("stale_since"), "it never was there");
     assert_eq!((events[1]["direction"].as_str(), events[1]["cause"].as_str()), ("to_host", "host"));
     assert_eq!(events[1]["stale_since"], events[0]["site"]);

@@ -5,8 +5,8 @@ use resident::{Device, Grid, Kernel, Out, SmartArray};
 
 pub(crate) type Cube = SmartArray<u8, Ix3>;
 
-/// A cube of 1,024³ bytes whose device copy is the newest, written by a body that touches nothing: the embedded device zeroes pages only when they
-/// are touched.
+/// A cube of 1,024³ bytes whose device copy is the newest, written by a body that touches nothing:
+/// the embedded device zeroes pages only when they are touched.
 pub(crate) fn cube() -> Cube {
     let mut cube = Cube::uninit((1024, 1024, 1024));
     let stream = Device::cpu().stream();

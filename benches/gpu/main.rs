@@ -1,8 +1,14 @@
-//! What the library costs on a GPU, beside what somebody would write by hand with cudarc, in the same run: medians of runs in turn.
+//! What the library costs on a GPU, beside what somebody would write by hand with cudarc, in the
+//! same run: medians of runs in turn.
 //!
-//! `cargo bench --bench gpu -- --help` says how to call it. Without a GPU it says so; `--stand-in` tries it on the stand-in driver.
+//! `cargo bench --bench gpu -- --help` says how to call it. Without a GPU it says so; `--stand-in`
+//! tries it on the stand-in driver.
 
-#![allow(unreachable_pub, unused_qualifications, reason = "a program: `pub` says what a module is for")]
+#![allow(
+    unreachable_pub,
+    unused_qualifications,
+    reason = "a program: `pub` says what a module is for"
+)]
 
 #[path = "../../examples/pipeline/bodies.rs"]
 #[allow(dead_code, reason = "the library has its host bodies")]
@@ -96,13 +102,17 @@ fn end(code: u8, fault: &Fault) -> ExitCode {
 fn parse(mut words: impl Iterator<Item = String>) -> Outcome<Arguments> {
     let mut arguments = Arguments::default();
     while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| Fault::new(format_args!("{word} needs a value; see --help")));
+        let mut value = || {
+            words.next().ok_or_else(|| Fault::new(format_args!("{word} needs a value; see --help")))
+        };
         match word.as_str() {
             "--only" => arguments.only.push(known(value()?)?),
             "--json" => arguments.json = Some(value()?.into()),
             "--limit" => {
                 let text = value()?;
-                let seconds = text.parse().map_err(|_| Fault::new(format_args!("--limit needs a number of seconds, not {text:?}")))?;
+                let seconds = text.parse().map_err(|_| {
+                    Fault::new(format_args!("--limit needs a number of seconds, not {text:?}"))
+                })?;
                 arguments.limit = Some(Duration::from_secs(seconds));
             }
             "--smoke" => arguments.is_smoke = true,
@@ -138,10 +148,14 @@ fn open(arguments: &Arguments) -> Outcome<Session> {
 
 fn measure(session: &Session, arguments: &Arguments) -> ExitCode {
     if session.is_smoke {
-        println!("**Tiny sizes and few runs: these figures say that the rows run, and nothing else.**\n");
+        println!(
+            "**Tiny sizes and few runs: these figures say that the rows run, and nothing else.**\n"
+        );
     }
     let (mut reports, mut has_failed) = (Vec::new(), false);
-    for row in rows::ALL.iter().filter(|row| arguments.only.is_empty() || arguments.only.iter().any(|name| name == row.name)) {
+    for row in rows::ALL.iter().filter(|row| {
+        arguments.only.is_empty() || arguments.only.iter().any(|name| name == row.name)
+    }) {
         let report = measure_row(session, row, arguments.limit);
         println!("{}", report.markdown(row.name, row.about));
         has_failed |= report.has_failed();

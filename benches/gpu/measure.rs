@@ -56,16 +56,22 @@ pub struct Figure {
 
 impl Measured {
     pub fn figure(&self, part: impl Fn(&Took) -> f64) -> Outcome<Figure> {
-        let mut seconds: Vec<f64> = self.runs.as_ref().map_err(Clone::clone)?.iter().map(part).collect();
+        let mut seconds: Vec<f64> =
+            self.runs.as_ref().map_err(Clone::clone)?.iter().map(part).collect();
         seconds.sort_by(f64::total_cmp);
         let at = |share: usize| seconds[(seconds.len() - 1) * share / 4];
         Ok(Figure { median_s: at(2), quartiles_s: [at(1), at(3)], runs: seconds.len() })
     }
 }
 
-/// Runs the contenders in turn, each round beginning with another, until there are enough runs or `time` is over. One that fails is out.
-/// `look` is called after each run.
-pub fn in_turn(contenders: Vec<Contender<'_>>, is_smoke: bool, time: Duration, mut look: impl FnMut(&str)) -> Vec<Measured> {
+/// Runs the contenders in turn, each round beginning with another, until there are enough runs or
+/// `time` is over. One that fails is out. `look` is called after each run.
+pub fn in_turn(
+    contenders: Vec<Contender<'_>>,
+    is_smoke: bool,
+    time: Duration,
+    mut look: impl FnMut(&str),
+) -> Vec<Measured> {
     let (started, wanted) = (Instant::now(), if is_smoke { RUNS_OF_SMOKE } else { RUNS });
     let mut contenders = contenders;
     let mut runs: Vec<Vec<Took>> = contenders.iter().map(|_| Vec::with_capacity(wanted)).collect();
@@ -90,7 +96,10 @@ pub fn in_turn(contenders: Vec<Contender<'_>>, is_smoke: bool, time: Duration, m
             }
         }
     }
-    let measured = |(contender, runs): (Contender<'_>, Vec<Took>)| Measured { name: contender.name, runs: contender.run.map(|_| runs) };
+    let measured = |(contender, runs): (Contender<'_>, Vec<Took>)| Measured {
+        name: contender.name,
+        runs: contender.run.map(|_| runs),
+    };
     contenders.into_iter().zip(runs).map(measured).collect()
 }
 
@@ -106,7 +115,11 @@ pub fn timed(queue: impl FnOnce() -> Outcome, finish: impl FnOnce() -> Outcome) 
 }
 
 /// As [`timed`], of work that is repeated: the share of one.
-pub fn timed_each(count: usize, mut work: impl FnMut() -> Outcome, finish: impl FnOnce() -> Outcome) -> Outcome<Took> {
+pub fn timed_each(
+    count: usize,
+    mut work: impl FnMut() -> Outcome,
+    finish: impl FnOnce() -> Outcome,
+) -> Outcome<Took> {
     let all = timed(|| (0..count).try_for_each(|_| work()), finish)?;
     let share = |seconds: f64| seconds / count as f64;
     Ok(Took { queue_s: share(all.queue_s), finish_s: share(all.finish_s), cpu_s: share(all.cpu_s) })
@@ -130,7 +143,11 @@ fn cpu_seconds() -> Outcome<f64> {
     let mut time = Time { seconds: 0, nanoseconds: 0 };
     // SAFETY: it writes one `timespec`, which on Linux is two `long`s.
     let code = unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    if code == 0 { Ok(time.seconds as f64 + time.nanoseconds as f64 / 1e9) } else { Err(Fault::new("the processors' time is not known")) }
+    if code == 0 {
+        Ok(time.seconds as f64 + time.nanoseconds as f64 / 1e9)
+    } else {
+        Err(Fault::new("the processors' time is not known"))
+    }
 }
 
 /// Not known elsewhere.

@@ -37,8 +37,9 @@ pub fn parts() -> Grid {
 
 /// Gives a kernel of this folder its device body.
 pub fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function of the source has the signature of the kernel that is called like it, and looks at elements below the length that it is given,
-    // or at one for each thread: the requirements of the kernels tie both to the lengths of the arrays.
+    // SAFETY: each function of the source has the signature of the kernel that is called like it,
+    // and looks at elements below the length that it is given, or at one for each thread: the
+    // requirements of the kernels tie both to the lengths of the arrays.
     unsafe { kernel.cuda(CudaSource::c(SOURCE)) }
 }
 
@@ -53,27 +54,35 @@ pub fn touch1() -> Touch1 {
 }
 
 pub fn touch4() -> Touch4 {
-    on_gpus(
-        Touch4::new("touch4")
-            .require(ONE_EACH, |grid, (a, b, c, d)| [a.len(), b.len(), c.len(), d.len()].iter().all(|len| *len >= threads(grid))),
-    )
+    on_gpus(Touch4::new("touch4").require(ONE_EACH, |grid, (a, b, c, d)| {
+        [a.len(), b.len(), c.len(), d.len()].iter().all(|len| *len >= threads(grid))
+    }))
 }
 
 pub fn touch8() -> Touch8 {
     on_gpus(Touch8::new("touch8").require(ONE_EACH, |grid, (a, b, c, d, e, f, g, h)| {
-        [a.len(), b.len(), c.len(), d.len(), e.len(), f.len(), g.len(), h.len()].iter().all(|len| *len >= threads(grid))
+        [a.len(), b.len(), c.len(), d.len(), e.len(), f.len(), g.len(), h.len()]
+            .iter()
+            .all(|len| *len >= threads(grid))
     }))
 }
 
 pub fn affine() -> Affine {
     on_gpus(
         Affine::new("affine")
-            .require("both have the length that is passed", |_grid, (_, _, x, y, len)| x.len() as u64 == len && y.len() as u64 == len),
+            .require("both have the length that is passed", |_grid, (_, _, x, y, len)| {
+                x.len() as u64 == len && y.len() as u64 == len
+            }),
     )
 }
 
 pub fn partial_sum() -> PartialSum {
-    on_gpus(PartialSum::new("partial_sum").require("256 threads a block, and a part for each block", |grid, (x, parts, len)| {
-        x.len() as u64 == len && parts.len() as u64 == grid.blocks().count() && grid.threads().count() == u64::from(THREADS)
-    }))
+    on_gpus(PartialSum::new("partial_sum").require(
+        "256 threads a block, and a part for each block",
+        |grid, (x, parts, len)| {
+            x.len() as u64 == len
+                && parts.len() as u64 == grid.blocks().count()
+                && grid.threads().count() == u64::from(THREADS)
+        },
+    ))
 }

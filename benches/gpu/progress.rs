@@ -1,4 +1,5 @@
-//! The steps of the example tell how far they are. Here nobody looks, also where the output is a terminal: looking takes events.
+//! The steps of the example tell how far they are. Here nobody looks, also where the output is a
+//! terminal: looking takes events.
 
 use resident::{Result, Stream};
 

@@ -69,7 +69,9 @@ impl Target {
         match self {
             Self::None => None,
             Self::Ratio(most) => Some(ours_s <= most * theirs_s),
-            Self::RatioOrMore(most, more_s) => Some(ours_s <= most * theirs_s || ours_s <= theirs_s + more_s),
+            Self::RatioOrMore(most, more_s) => {
+                Some(ours_s <= most * theirs_s || ours_s <= theirs_s + more_s)
+            }
             Self::More(more_s) => Some(ours_s <= theirs_s + more_s),
             Self::Speed(least) => Some(theirs_s / ours_s >= least),
             Self::Faster => Some(ours_s < theirs_s),
@@ -91,23 +93,48 @@ impl Line {
     fn markdown(&self, is_smoke: bool) -> String {
         let figure = |figure: &Outcome<Figure>| match figure {
             Ok(figure) if is_smoke => format!("ran {} times", figure.runs),
-            Ok(figure) => format!("{}{}{}", seconds(figure.median_s), self.speed(figure.median_s), few(figure.runs)),
+            Ok(figure) => format!(
+                "{}{}{}",
+                seconds(figure.median_s),
+                self.speed(figure.median_s),
+                few(figure.runs)
+            ),
             Err(fault) => format!("not measured: {}", cell(fault)),
         };
-        let ratio = self.ratio().filter(|_| !is_smoke).map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
-        let cells = [cell(&self.work), cell(&self.against), figure(&self.ours), figure(&self.theirs), ratio];
-        format!("| {} | {} | {} |", cells.join(" | "), self.target.text(), met(self.is_met().filter(|_| !is_smoke)))
+        let ratio = self
+            .ratio()
+            .filter(|_| !is_smoke)
+            .map(|ratio| format!("{ratio:.3}"))
+            .unwrap_or_default();
+        let cells = [
+            cell(&self.work),
+            cell(&self.against),
+            figure(&self.ours),
+            figure(&self.theirs),
+            ratio,
+        ];
+        format!(
+            "| {} | {} | {} |",
+            cells.join(" | "),
+            self.target.text(),
+            met(self.is_met().filter(|_| !is_smoke))
+        )
     }
 
     fn speed(&self, median_s: f64) -> String {
-        self.len_bytes.map(|len_bytes| format!(", {:.2} GB/s", len_bytes as f64 / median_s / 1e9)).unwrap_or_default()
+        self.len_bytes
+            .map(|len_bytes| format!(", {:.2} GB/s", len_bytes as f64 / median_s / 1e9))
+            .unwrap_or_default()
     }
 
     fn json(&self) -> String {
         let mut object = Object::default();
         object.text("work", &self.work);
         object.text("against", &self.against);
-        object.raw("bytes", &self.len_bytes.map_or("null".to_owned(), |len_bytes| len_bytes.to_string()));
+        object.raw(
+            "bytes",
+            &self.len_bytes.map_or("null".to_owned(), |len_bytes| len_bytes.to_string()),
+        );
         object.raw("ours", &figure_json(&self.ours));
         object.raw("theirs", &figure_json(&self.theirs));
         object.raw("ratio", &self.ratio().map_or("null".to_owned(), |ratio| format!("{ratio:.5}")));
@@ -119,9 +146,22 @@ impl Line {
 
 impl Report {
     /// Two figures side by side.
-    pub fn compare(&mut self, work: impl Into<String>, against: impl Into<String>, figures: [Outcome<Figure>; 2], target: Target) {
+    pub fn compare(
+        &mut self,
+        work: impl Into<String>,
+        against: impl Into<String>,
+        figures: [Outcome<Figure>; 2],
+        target: Target,
+    ) {
         let [ours, theirs] = figures;
-        self.lines.push(Line { work: work.into(), against: against.into(), len_bytes: None, ours, theirs, target });
+        self.lines.push(Line {
+            work: work.into(),
+            against: against.into(),
+            len_bytes: None,
+            ours,
+            theirs,
+            target,
+        });
     }
 
     /// As [`compare`](Self::compare), of work that moves so many bytes.
@@ -142,23 +182,33 @@ impl Report {
         self.facts.push(Fact { work: work.into(), value: value.into(), holds });
     }
 
-    /// Whether something that is ours could not be measured, or is not as it must be. A target that is missed is no failure.
+    /// Whether something that is ours could not be measured, or is not as it must be. A target that
+    /// is missed is no failure.
     pub fn has_failed(&self) -> bool {
-        self.lines.iter().any(|line| line.ours.is_err()) || self.facts.iter().any(|fact| fact.holds == Some(false))
+        self.lines.iter().any(|line| line.ours.is_err())
+            || self.facts.iter().any(|fact| fact.holds == Some(false))
     }
 
     pub fn markdown(&self, name: &str, about: &str) -> String {
         let mut text = format!("### {name}\n\n{about}\n\n");
         if !self.lines.is_empty() {
             text += "| work | against | ours | theirs | ours / theirs | target | met |\n|---|---|---|---|---|---|---|\n";
-            self.lines.iter().for_each(|line| text = format!("{text}{}\n", line.markdown(self.is_smoke)));
+            self.lines
+                .iter()
+                .for_each(|line| text = format!("{text}{}\n", line.markdown(self.is_smoke)));
             text.push('\n');
         }
         if !self.facts.is_empty() {
             text += "| what else was seen | | as it must be |\n|---|---|---|\n";
             for fact in &self.facts {
                 // Writing to a text cannot fail.
-                let _ = writeln!(text, "| {} | {} | {} |", cell(&fact.work), cell(&fact.value), met(fact.holds));
+                let _ = writeln!(
+                    text,
+                    "| {} | {} | {} |",
+                    cell(&fact.work),
+                    cell(&fact.value),
+                    met(fact.holds)
+                );
             }
             text.push('\n');
         }

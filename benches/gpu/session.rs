@@ -1,4 +1,5 @@
-//! What all rows have in common: the GPU, how much may be measured, and what is left of a row's time.
+//! What all rows have in common: the GPU, how much may be measured, and what is left of a row's
+//! time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -43,13 +44,16 @@ impl Session {
         let cases = self.cases_left.get().max(1);
         self.cases_left.set(cases - 1);
         let left = self.deadline.get().saturating_duration_since(Instant::now());
-        measure::in_turn(contenders, self.is_smoke, left / cases, |name| self.look_for_hazards(name))
+        measure::in_turn(contenders, self.is_smoke, left / cases, |name| {
+            self.look_for_hazards(name)
+        })
     }
 
     /// What was unordered since the last look is told of this contender.
     pub fn look_for_hazards(&self, name: &str) {
         if self.is_stand_in {
-            *self.unordered.borrow_mut().entry(name.to_owned()).or_default() += stand_in::take_hazards();
+            *self.unordered.borrow_mut().entry(name.to_owned()).or_default() +=
+                stand_in::take_hazards();
         }
     }
 
@@ -67,8 +71,8 @@ impl Session {
         (0..count).map(|_| Ok(self.gpu.new_stream()?)).collect()
     }
 
-    /// How many bytes a case may take on the device and page-locked on the host, so that it disturbs nobody: an eighth of what is free there, and
-    /// here.
+    /// How many bytes a case may take on the device and page-locked on the host, so that it
+    /// disturbs nobody: an eighth of what is free there, and here.
     pub fn room_bytes(&self) -> Outcome<u64> {
         let free = self.gpu.capacity()?.free / 8;
         Ok(free.min(host_free_bytes().unwrap_or(8 << 30) / 8))

@@ -1,9 +1,12 @@
-//! The stand-in driver, on which the benchmarks can be tried without a GPU: the kernels as host functions, which it knows by name.
+//! The stand-in driver, on which the benchmarks can be tried without a GPU: the kernels as host
+//! functions, which it knows by name.
 //!
 //! It shows that a row runs and that its results are right. It measures nothing.
 
 use resident::ndarray::{Array, ArrayD, ArrayView2, ArrayViewMut2, Dimension, Ix2, Ix3, IxDyn};
-use resident_stand_in::{self as driver, Access, Launch, Length, Parameter, Settings, View, register};
+use resident_stand_in::{
+    self as driver, Access, Launch, Length, Parameter, Settings, View, register,
+};
 
 use crate::bodies;
 
@@ -39,13 +42,15 @@ pub fn take_hazards() -> usize {
 }
 
 fn read<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a [T] {
-    // SAFETY: elements are numbers; the registration says that the kernel reads the memory, and the driver's check of order that nobody writes it.
+    // SAFETY: elements are numbers; the registration says that the kernel reads the memory, and the
+    // driver's check of order that nobody writes it.
     unsafe { launch.slice(index) }
 }
 
 #[expect(clippy::mut_from_ref, reason = "each function takes each of its parameters once")]
 fn written<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a mut [T] {
-    // SAFETY: as for `read`; each function takes each of its parameters once, and they are different memory.
+    // SAFETY: as for `read`; each function takes each of its parameters once, and they are
+    // different memory.
     unsafe { launch.slice_mut(index) }
 }
 
@@ -56,7 +61,8 @@ fn register_touches() {
         register(&format!("touch{arrays}"), &parameters, move |launch| {
             let output = written::<f32>(launch, arrays - 1);
             for (index, output) in output.iter_mut().enumerate().take(launch.block()[0] as usize) {
-                *output += 1.0 + (0..arrays - 1).map(|input| read::<f32>(launch, input)[index]).sum::<f32>();
+                *output += 1.0
+                    + (0..arrays - 1).map(|input| read::<f32>(launch, input)[index]).sum::<f32>();
             }
             Ok(())
         });
@@ -67,7 +73,10 @@ fn register_vectors() {
     register("affine", &[FLOAT, FLOAT, READ, WRITE, LEN], |launch| {
         let (factor, offset): (f32, f32) = (launch.scalar(0), launch.scalar(1));
         let (x, y) = (read::<f32>(launch, 2), written::<f32>(launch, 3));
-        x.iter().zip(y).take(launch.scalar::<u64>(4) as usize).for_each(|(x, y)| *y = factor * x + offset);
+        x.iter()
+            .zip(y)
+            .take(launch.scalar::<u64>(4) as usize)
+            .for_each(|(x, y)| *y = factor * x + offset);
         Ok(())
     });
     register("partial_sum", &[READ, WRITE, LEN], |launch| {
@@ -90,17 +99,28 @@ fn register_conjugate_gradient() {
     });
     register("partial_dot", &[READ, READ, WRITE, LEN], |launch| {
         let len = launch.scalar::<u64>(3) as usize;
-        let products: Vec<f64> = read::<f64>(launch, 0).iter().zip(read::<f64>(launch, 1)).take(len).map(|(a, b)| a * b).collect();
+        let products: Vec<f64> = read::<f64>(launch, 0)
+            .iter()
+            .zip(read::<f64>(launch, 1))
+            .take(len)
+            .map(|(a, b)| a * b)
+            .collect();
         fill_parts(&products, written(launch, 2));
         Ok(())
     });
     register("finish_dot", &[READ, WRITE], |launch| {
-        written::<f64>(launch, 1)[0] = read::<f64>(launch, 0)[..launch.block()[0] as usize].iter().sum();
+        written::<f64>(launch, 1)[0] =
+            read::<f64>(launch, 0)[..launch.block()[0] as usize].iter().sum();
         Ok(())
     });
     register("advance", &[BOTH, BOTH, READ, READ, READ, READ, LEN], |launch| {
         let alpha = read::<f64>(launch, 4)[0] / read::<f64>(launch, 5)[0];
-        let (x, r, p, ap) = (written::<f64>(launch, 0), written::<f64>(launch, 1), read::<f64>(launch, 2), read::<f64>(launch, 3));
+        let (x, r, p, ap) = (
+            written::<f64>(launch, 0),
+            written::<f64>(launch, 1),
+            read::<f64>(launch, 2),
+            read::<f64>(launch, 3),
+        );
         for index in 0..launch.scalar::<u64>(6) as usize {
             x[index] += alpha * p[index];
             r[index] -= alpha * ap[index];
@@ -110,7 +130,10 @@ fn register_conjugate_gradient() {
     register("redirect", &[BOTH, READ, READ, READ, LEN], |launch| {
         let beta = read::<f64>(launch, 2)[0] / read::<f64>(launch, 3)[0];
         let (p, r) = (written::<f64>(launch, 0), read::<f64>(launch, 1));
-        p.iter_mut().zip(r).take(launch.scalar::<u64>(4) as usize).for_each(|(p, r)| *p = r + beta * *p);
+        p.iter_mut()
+            .zip(r)
+            .take(launch.scalar::<u64>(4) as usize)
+            .for_each(|(p, r)| *p = r + beta * *p);
         Ok(())
     });
 }
@@ -124,15 +147,25 @@ fn laplace(p: &[f64], ap: &mut [f64], side: usize) {
             (column > 0, index.wrapping_sub(1)),
             (column + 1 < side, index + 1),
         ];
-        ap[index] = 4.0 * p[index] - beside.iter().filter(|(is_inside, _)| *is_inside).map(|(_, index)| p[*index]).sum::<f64>();
+        ap[index] = 4.0 * p[index]
+            - beside
+                .iter()
+                .filter(|(is_inside, _)| *is_inside)
+                .map(|(_, index)| p[*index])
+                .sum::<f64>();
     }
 }
 
 /// A view as an array of its own.
 fn array<T: Copy, D: Dimension>(view: &View) -> Array<T, D> {
     let shape: Vec<usize> = view.shape.iter().map(|extent| *extent as usize).collect();
-    let all = ArrayD::from_shape_vec(IxDyn(&shape), (0..view.len()).map(|index| view.get(index)).collect());
-    all.ok().and_then(|all| all.into_dimensionality().ok()).expect("a view of as many elements and dimensions as its shape says")
+    let all = ArrayD::from_shape_vec(
+        IxDyn(&shape),
+        (0..view.len()).map(|index| view.get(index)).collect(),
+    );
+    all.ok()
+        .and_then(|all| all.into_dimensionality().ok())
+        .expect("a view of as many elements and dimensions as its shape says")
 }
 
 fn put<T: Copy, D: Dimension>(view: &View, array: &Array<T, D>) {
@@ -153,7 +186,9 @@ fn register_pictures() {
         Ok(())
     });
     type Blur = fn(f32, ArrayView2<'_, f32>, ArrayViewMut2<'_, f32>);
-    for (name, body) in [("blur_rows", bodies::blur_rows as Blur), ("blur_columns", bodies::blur_columns as Blur)] {
+    for (name, body) in
+        [("blur_rows", bodies::blur_rows as Blur), ("blur_columns", bodies::blur_columns as Blur)]
+    {
         register(name, &[FLOAT, picture(2, 4, Read), picture(2, 4, Write)], move |launch| {
             let mut target = array::<f32, Ix2>(&launch.view(2));
             body(launch.scalar(0), array::<f32, Ix2>(&launch.view(1)).view(), target.view_mut());
@@ -161,22 +196,43 @@ fn register_pictures() {
             Ok(())
         });
     }
-    register("sobel", &[picture(2, 4, Read), picture(2, 4, Write), picture(2, 1, Write)], move |launch| {
-        let (mut strength, mut direction) = (array::<f32, Ix2>(&launch.view(1)), array::<u8, Ix2>(&launch.view(2)));
-        bodies::sobel(array::<f32, Ix2>(&launch.view(0)).view(), strength.view_mut(), direction.view_mut());
-        put(&launch.view(1), &strength);
-        put(&launch.view(2), &direction);
-        Ok(())
-    });
-    register("thin", &[picture(2, 4, Read), picture(2, 1, Read), picture(2, 4, Write)], move |launch| {
-        let mut ridges = array::<f32, Ix2>(&launch.view(2));
-        bodies::thin(array::<f32, Ix2>(&launch.view(0)).view(), array::<u8, Ix2>(&launch.view(1)).view(), ridges.view_mut());
-        put(&launch.view(2), &ridges);
-        Ok(())
-    });
+    register(
+        "sobel",
+        &[picture(2, 4, Read), picture(2, 4, Write), picture(2, 1, Write)],
+        move |launch| {
+            let (mut strength, mut direction) =
+                (array::<f32, Ix2>(&launch.view(1)), array::<u8, Ix2>(&launch.view(2)));
+            bodies::sobel(
+                array::<f32, Ix2>(&launch.view(0)).view(),
+                strength.view_mut(),
+                direction.view_mut(),
+            );
+            put(&launch.view(1), &strength);
+            put(&launch.view(2), &direction);
+            Ok(())
+        },
+    );
+    register(
+        "thin",
+        &[picture(2, 4, Read), picture(2, 1, Read), picture(2, 4, Write)],
+        move |launch| {
+            let mut ridges = array::<f32, Ix2>(&launch.view(2));
+            bodies::thin(
+                array::<f32, Ix2>(&launch.view(0)).view(),
+                array::<u8, Ix2>(&launch.view(1)).view(),
+                ridges.view_mut(),
+            );
+            put(&launch.view(2), &ridges);
+            Ok(())
+        },
+    );
     register("candidates", &[FLOAT, picture(2, 4, Read), picture(2, 4, Write)], move |launch| {
         let mut labels = array::<u32, Ix2>(&launch.view(2));
-        bodies::candidates(launch.scalar(0), array::<f32, Ix2>(&launch.view(1)).view(), labels.view_mut());
+        bodies::candidates(
+            launch.scalar(0),
+            array::<f32, Ix2>(&launch.view(1)).view(),
+            labels.view_mut(),
+        );
         put(&launch.view(2), &labels);
         Ok(())
     });
@@ -191,23 +247,40 @@ fn register_pictures() {
 
 fn register_ends_of_pictures() {
     use Access::{Read, ReadWrite, Write};
-    register("anchor", &[FLOAT, picture(2, 4, Read), picture(2, 4, Read), picture(2, 1, ReadWrite)], |launch| {
-        let mut anchored = array::<u8, Ix2>(&launch.view(3));
-        let (ridges, labels) = (array::<f32, Ix2>(&launch.view(1)), array::<u32, Ix2>(&launch.view(2)));
-        bodies::anchor(launch.scalar(0), ridges.view(), labels.view(), anchored.view_mut());
-        put(&launch.view(3), &anchored);
-        Ok(())
-    });
+    register(
+        "anchor",
+        &[FLOAT, picture(2, 4, Read), picture(2, 4, Read), picture(2, 1, ReadWrite)],
+        |launch| {
+            let mut anchored = array::<u8, Ix2>(&launch.view(3));
+            let (ridges, labels) =
+                (array::<f32, Ix2>(&launch.view(1)), array::<u32, Ix2>(&launch.view(2)));
+            bodies::anchor(launch.scalar(0), ridges.view(), labels.view(), anchored.view_mut());
+            put(&launch.view(3), &anchored);
+            Ok(())
+        },
+    );
     register("keep", &[picture(2, 4, Read), picture(2, 1, Read), picture(2, 1, Write)], |launch| {
         let mut edges = array::<u8, Ix2>(&launch.view(2));
-        bodies::keep(array::<u32, Ix2>(&launch.view(0)).view(), array::<u8, Ix2>(&launch.view(1)).view(), edges.view_mut());
+        bodies::keep(
+            array::<u32, Ix2>(&launch.view(0)).view(),
+            array::<u8, Ix2>(&launch.view(1)).view(),
+            edges.view_mut(),
+        );
         put(&launch.view(2), &edges);
         Ok(())
     });
-    register("overlay", &[picture(3, 1, Read), picture(2, 1, Read), picture(3, 1, Write)], |launch| {
-        let mut overlay = array::<u8, Ix3>(&launch.view(2));
-        bodies::overlay(array::<u8, Ix3>(&launch.view(0)).view(), array::<u8, Ix2>(&launch.view(1)).view(), overlay.view_mut());
-        put(&launch.view(2), &overlay);
-        Ok(())
-    });
+    register(
+        "overlay",
+        &[picture(3, 1, Read), picture(2, 1, Read), picture(3, 1, Write)],
+        |launch| {
+            let mut overlay = array::<u8, Ix3>(&launch.view(2));
+            bodies::overlay(
+                array::<u8, Ix3>(&launch.view(0)).view(),
+                array::<u8, Ix2>(&launch.view(1)).view(),
+                overlay.view_mut(),
+            );
+            put(&launch.view(2), &overlay);
+            Ok(())
+        },
+    );
 }

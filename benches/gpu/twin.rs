@@ -1,4 +1,5 @@
-//! What the programs written by hand share: cudarc's own objects, its tracking off unless that is what is measured, and the driver's bare copies.
+//! What the programs written by hand share: cudarc's own objects, its tracking off unless that is
+//! what is measured, and the driver's bare copies.
 
 use std::alloc::{self, Layout};
 use std::ffi::CString;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 
 use resident::bytemuck::{Pod, Zeroable};
 use resident::cudarc::driver::{
-    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
-    result, sys,
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr,
+    LaunchConfig, PushKernelArg, ValidAsZeroBits, result, sys,
 };
 use resident::cudarc::nvrtc::{Ptx, result as nvrtc, sys as nvrtc_sys};
 
@@ -51,14 +52,19 @@ impl Twin {
     /// Without cudarc's tracking, with the kernels of another source.
     pub fn of_source(source: &str, options: &[&str]) -> Outcome<Self> {
         let context = CudaContext::new(0)?;
-        // SAFETY: the programs order their streams by events of their own, and wait before memory goes.
+        // SAFETY: the programs order their streams by events of their own, and wait before memory
+        // goes.
         unsafe { context.disable_event_tracking() };
         Self::with_code(context, source, options)
     }
 
     fn with_code(context: Arc<CudaContext>, source: &str, options: &[&str]) -> Outcome<Self> {
         let (major, minor) = context.compute_capability()?;
-        let module = context.load_module(Ptx::from_binary(machine_code(source, options, &format!("sm_{major}{minor}"))?))?;
+        let module = context.load_module(Ptx::from_binary(machine_code(
+            source,
+            options,
+            &format!("sm_{major}{minor}"),
+        )?))?;
         Ok(Self { context, module })
     }
 
@@ -71,7 +77,8 @@ impl Twin {
     }
 }
 
-/// The kernels compiled as this library compiles them: by NVRTC, to machine code for the architecture of the GPU.
+/// The kernels compiled as this library compiles them: by NVRTC, to machine code for the
+/// architecture of the GPU.
 fn machine_code(source: &str, options: &[&str], architecture: &str) -> Outcome<Vec<u8>> {
     let text = CString::new(source).map_err(Fault::new)?;
     let program = nvrtc::create_program(&text, None)?;
@@ -96,38 +103,61 @@ fn machine_code_of(program: nvrtc_sys::nvrtcProgram) -> Outcome<Vec<u8>> {
 }
 
 /// Device memory with zeros in it.
-pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(stream: &Arc<CudaStream>, len: usize) -> Outcome<CudaSlice<T>> {
+pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+    stream: &Arc<CudaStream>,
+    len: usize,
+) -> Outcome<CudaSlice<T>> {
     Ok(stream.alloc_zeros(len)?)
 }
 
 /// Launches a kernel of inputs and one output.
-pub fn touch(stream: &Arc<CudaStream>, function: &CudaFunction, inputs: &[&CudaSlice<f32>], output: &mut CudaSlice<f32>) -> Outcome {
+pub fn touch(
+    stream: &Arc<CudaStream>,
+    function: &CudaFunction,
+    inputs: &[&CudaSlice<f32>],
+    output: &mut CudaSlice<f32>,
+) -> Outcome {
     let mut launch = stream.launch_builder(function);
     inputs.iter().for_each(|input| {
         launch.arg(*input);
     });
     launch.arg(output);
-    // SAFETY: the function takes so many pointers to floats, and touches one element of each for each of 256 threads, which there are.
+    // SAFETY: the function takes so many pointers to floats, and touches one element of each for
+    // each of 256 threads, which there are.
     unsafe { launch.launch(one_block()) }?;
     Ok(())
 }
 
 /// `y = factor * x + offset`, by addresses: of slices, and of managed memory.
-pub fn affine(stream: &Arc<CudaStream>, function: &CudaFunction, numbers: (f32, f32), (x, y): (u64, u64), len: usize) -> Outcome {
+pub fn affine(
+    stream: &Arc<CudaStream>,
+    function: &CudaFunction,
+    numbers: (f32, f32),
+    (x, y): (u64, u64),
+    len: usize,
+) -> Outcome {
     let len_passed = len as u64;
     let mut launch = stream.launch_builder(function);
     launch.arg(&numbers.0).arg(&numbers.1).arg(&x).arg(&y).arg(&len_passed);
-    // SAFETY: these are the parameters of the function, and both addresses have room for `len` floats.
+    // SAFETY: these are the parameters of the function, and both addresses have room for `len`
+    // floats.
     unsafe { launch.launch(cover(len)) }?;
     Ok(())
 }
 
 /// Sums of `len` floats at an address, a part for each block.
-pub fn partial_sum(stream: &Arc<CudaStream>, function: &CudaFunction, x: u64, sums: &mut CudaSlice<f32>, len: usize) -> Outcome {
+pub fn partial_sum(
+    stream: &Arc<CudaStream>,
+    function: &CudaFunction,
+    x: u64,
+    sums: &mut CudaSlice<f32>,
+    len: usize,
+) -> Outcome {
     let len_passed = len as u64;
     let mut launch = stream.launch_builder(function);
     launch.arg(&x).arg(sums).arg(&len_passed);
-    // SAFETY: these are the parameters of the function, there are `len` floats, and a sum for each block.
+    // SAFETY: these are the parameters of the function, there are `len` floats, and a sum for each
+    // block.
     unsafe { launch.launch(parts()) }?;
     Ok(())
 }
@@ -141,9 +171,11 @@ pub fn address<T>(slice: &CudaSlice<T>, stream: &CudaStream) -> u64 {
 pub mod bare {
     use super::{CudaStream, Outcome, Pod, result};
 
-    /// `cuMemcpyHtoDAsync`. Whoever calls it waits for the stream before `from` goes or is written, and has room for it at `to`.
+    /// `cuMemcpyHtoDAsync`. Whoever calls it waits for the stream before `from` goes or is written,
+    /// and has room for it at `to`.
     pub fn up<T: Pod>(stream: &CudaStream, to: u64, from: &[T]) -> Outcome {
-        // SAFETY: the callers in these benchmarks wait for the stream within the same run, and copy between buffers of one length.
+        // SAFETY: the callers in these benchmarks wait for the stream within the same run, and copy
+        // between buffers of one length.
         Ok(unsafe { result::memcpy_htod_async(to, from, stream.cu_stream()) }?)
     }
 
@@ -205,20 +237,31 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         Ok(registered)
     }
 
-    /// `cuMemAllocManaged`, with zeros in it. Never more than is free on the GPU: there is a machine on which that hangs.
+    /// `cuMemAllocManaged`, with zeros in it. Never more than is free on the GPU: there is a
+    /// machine on which that hangs.
     pub fn managed(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
         context.bind_to_thread()?;
         let (len_bytes, free_bytes) = (len * size_of::<T>(), context.mem_get_info()?.0);
         if len_bytes > free_bytes / 2 {
-            return Err(Fault::new(format_args!("{len_bytes} bytes of managed memory, and {free_bytes} are free on the GPU")));
+            return Err(Fault::new(format_args!(
+                "{len_bytes} bytes of managed memory, and {free_bytes} are free on the GPU"
+            )));
         }
         // SAFETY: a context is current.
-        let address = unsafe { result::malloc_managed(len_bytes, sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL) }?;
-        Ok(Self::zeroed(std::ptr::with_exposed_provenance_mut(address as usize), len, Kind::Managed, context))
+        let address = unsafe {
+            result::malloc_managed(len_bytes, sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL)
+        }?;
+        Ok(Self::zeroed(
+            std::ptr::with_exposed_provenance_mut(address as usize),
+            len,
+            Kind::Managed,
+            context,
+        ))
     }
 
     fn zeroed(start: *mut T, len: usize, kind: Kind, context: &Arc<CudaContext>) -> Self {
-        // SAFETY: there is room for `len` elements, as the driver has just said, and nobody else knows of it yet.
+        // SAFETY: there is room for `len` elements, as the driver has just said, and nobody else
+        // knows of it yet.
         unsafe { start.write_bytes(0, len) };
         Self { start, len, kind, context: Arc::clone(context) }
     }
@@ -230,7 +273,8 @@ impl<T: Pod + Zeroable> HostMemory<T> {
 
     /// As the host sees it. The device may not be at work on it: the callers wait before they look.
     pub fn host(&mut self) -> &mut [T] {
-        // SAFETY: all elements are initialised (`zeroed`), any bits are an element (`Pod`), and the callers wait for the device before they look.
+        // SAFETY: all elements are initialised (`zeroed`), any bits are an element (`Pod`), and the
+        // callers wait for the device before they look.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
@@ -240,19 +284,24 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         const HOST: i32 = -1;
         // SAFETY: the driver is there, since it made the memory.
         let driver = unsafe { sys::culib() };
-        // The first version of the function: its later form takes a structure that differs from one version of CUDA to another.
-        // SAFETY: this is its type.
-        let prefetch = unsafe { driver.get::<Prefetch>(b"cuMemPrefetchAsync\0") }.map_err(Fault::new)?;
+        // The first version of the function: its later form takes a structure that differs from one
+        // version of CUDA to another. SAFETY: this is its type.
+        let prefetch =
+            unsafe { driver.get::<Prefetch>(b"cuMemPrefetchAsync\0") }.map_err(Fault::new)?;
         let target = if to_gpu { self.context.cu_device() } else { HOST };
         // SAFETY: the memory is managed and has so many bytes.
-        Ok(unsafe { prefetch(self.address(), self.len * size_of::<T>(), target, stream.cu_stream()) }.result()?)
+        Ok(unsafe {
+            prefetch(self.address(), self.len * size_of::<T>(), target, stream.cu_stream())
+        }
+        .result()?)
     }
 }
 
 /// Memory of its own pages: two registrations may not share one.
 fn pages<T>(len: usize) -> Outcome<Layout> {
     const PAGE_BYTES: usize = 4096;
-    Layout::from_size_align((len * size_of::<T>()).max(1).next_multiple_of(PAGE_BYTES), PAGE_BYTES).map_err(Fault::new)
+    Layout::from_size_align((len * size_of::<T>()).max(1).next_multiple_of(PAGE_BYTES), PAGE_BYTES)
+        .map_err(Fault::new)
 }
 
 impl<T> Drop for HostMemory<T> {

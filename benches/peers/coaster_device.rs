@@ -1,4 +1,5 @@
-//! A second device for coaster, which has only the host's own without a GPU: memory of its own, copies by `memcpy`.
+//! A second device for coaster, which has only the host's own without a GPU: memory of its own,
+//! copies by `memcpy`.
 
 use std::any::Any;
 
@@ -33,22 +34,36 @@ impl IDevice for Second {
 }
 
 impl MemorySync for Second {
-    fn sync_in(&self, own: &mut dyn Any, source_device: &dyn Any, source: &dyn Any) -> Result<(), Error> {
+    fn sync_in(
+        &self,
+        own: &mut dyn Any,
+        source_device: &dyn Any,
+        source: &dyn Any,
+    ) -> Result<(), Error> {
         if !source_device.is::<Cpu>() {
             return Err(Error::NoMemorySyncRoute);
         }
-        let (Some(own), Some(source)) = (own.downcast_mut::<SecondMemory>(), source.downcast_ref::<FlatBox>()) else {
+        let (Some(own), Some(source)) =
+            (own.downcast_mut::<SecondMemory>(), source.downcast_ref::<FlatBox>())
+        else {
             return Err(Error::MemorySyncError);
         };
         own.0.copy_from_slice(source.as_slice());
         Ok(())
     }
 
-    fn sync_out(&self, own: &dyn Any, target_device: &dyn Any, target: &mut dyn Any) -> Result<(), Error> {
+    fn sync_out(
+        &self,
+        own: &dyn Any,
+        target_device: &dyn Any,
+        target: &mut dyn Any,
+    ) -> Result<(), Error> {
         if !target_device.is::<Cpu>() {
             return Err(Error::NoMemorySyncRoute);
         }
-        let (Some(own), Some(target)) = (own.downcast_ref::<SecondMemory>(), target.downcast_mut::<FlatBox>()) else {
+        let (Some(own), Some(target)) =
+            (own.downcast_ref::<SecondMemory>(), target.downcast_mut::<FlatBox>())
+        else {
             return Err(Error::MemorySyncError);
         };
         target.as_mut_slice().copy_from_slice(&own.0);

@@ -8,8 +8,8 @@ use resident::{Device, Grid, InOut, Kernel, SmartArray};
 
 use crate::gate::Gate;
 
-/// The system's allocator, which counts what is held in blocks below 64 KiB while it is asked to: data is larger. Of all threads, since a stream's
-/// worker frees what was taken here.
+/// The system's allocator, which counts what is held in blocks below 64 KiB while it is asked to:
+/// data is larger. Of all threads, since a stream's worker frees what was taken here.
 pub struct Counting;
 
 const DATA_BYTES: usize = 64 << 10;
@@ -45,7 +45,8 @@ fn held_by<T>(work: impl FnOnce() -> T) -> (isize, T) {
     (HELD_BYTES.load(Ordering::Relaxed) - before, value)
 }
 
-/// Arrays of which the mean is taken: what the registry and the stream's line take at times for all is spread over them.
+/// Arrays of which the mean is taken: what the registry and the stream's line take at times for all
+/// is spread over them.
 const ARRAYS: isize = 64;
 
 pub fn print() {
@@ -53,23 +54,34 @@ pub fn print() {
     let stream = Device::cpu().stream();
     let touch = Kernel::<(InOut<f32, Ix2>,)>::new("touch").host(|_grid, (_array,)| ());
     // What is made once for all arrays is made before: the stream's line, the registry's shards.
-    let mut warm: Vec<_> = (0..16 * ARRAYS).map(|_| SmartArray::<f32, Ix2>::uninit((256, 256))).collect();
+    let mut warm: Vec<_> =
+        (0..16 * ARRAYS).map(|_| SmartArray::<f32, Ix2>::uninit((256, 256))).collect();
     warm.truncate(1);
     warm[0].fill(0.0).expect("a constant");
-    // Nothing runs behind the gate, so that the line gets as long as it ever will; it has two halves, which take turns.
+    // Nothing runs behind the gate, so that the line gets as long as it ever will; it has two
+    // halves, which take turns.
     let gate = Gate::new();
     for _ in 0..4 {
-        gate.time_queueing(&stream, 4 * ARRAYS as usize, || touch.launch_on(&stream, Grid::cover(1), (&mut warm[0],)).expect("launched"));
+        gate.time_queueing(&stream, 4 * ARRAYS as usize, || {
+            touch.launch_on(&stream, Grid::cover(1), (&mut warm[0],)).expect("launched")
+        });
         touch.launch_on(&stream, Grid::cover(1), (&mut warm[0],)).expect("launched");
         stream.synchronize().expect("nothing failed");
     }
     stream.synchronize().expect("nothing failed");
 
     let inline = size_of::<SmartArray<f32, Ix2>>() as isize;
-    let (bare, mut arrays) = held_by(|| (0..ARRAYS).map(|_| SmartArray::<f32, Ix2>::uninit((256, 256))).collect::<Vec<_>>());
+    let (bare, mut arrays) = held_by(|| {
+        (0..ARRAYS).map(|_| SmartArray::<f32, Ix2>::uninit((256, 256))).collect::<Vec<_>>()
+    });
     print_line("a 2-D array without memory", inline, bare / ARRAYS - inline);
     let mut data: Vec<_> = (0..ARRAYS).map(|_| Array2::<f32>::zeros((256, 256))).collect();
-    let (adopted, ()) = held_by(|| arrays.iter_mut().zip(data.drain(..)).for_each(|(array, data)| *array = SmartArray::from(data)));
+    let (adopted, ()) = held_by(|| {
+        arrays
+            .iter_mut()
+            .zip(data.drain(..))
+            .for_each(|(array, data)| *array = SmartArray::from(data))
+    });
     let host = (bare + adopted) / ARRAYS - inline;
     print_line("on the host", inline, host);
     let (read, ()) = held_by(|| {
@@ -78,19 +90,26 @@ pub fn print() {
     });
     print_line("on the host and one device", inline, host + read / ARRAYS);
     let (launched, ()) = held_by(|| {
-        arrays.iter_mut().for_each(|array| touch.launch_on(&stream, Grid::cover(1), (array,)).expect("launched"));
+        arrays.iter_mut().for_each(|array| {
+            touch.launch_on(&stream, Grid::cover(1), (array,)).expect("launched")
+        });
         stream.synchronize().expect("nothing failed");
     });
     print_line("and launched with", inline, host + (read + launched) / ARRAYS);
     let (interior, ()) = held_by(|| {
-        arrays
-            .iter_mut()
-            .for_each(|array| touch.launch_on(&stream, Grid::cover(1), (&mut array.slice_mut(s![1..255, 1..255]),)).expect("launched"));
+        arrays.iter_mut().for_each(|array| {
+            touch
+                .launch_on(&stream, Grid::cover(1), (&mut array.slice_mut(s![1..255, 1..255]),))
+                .expect("launched")
+        });
         stream.synchronize().expect("nothing failed");
     });
     println!("more for a launch on its interior: {} bytes on the heap", interior / ARRAYS);
 }
 
 fn print_line(what: &str, inline: isize, heap: isize) {
-    println!("bookkeeping of {what}: {inline} bytes inline, {heap} on the heap, {} in all", inline + heap);
+    println!(
+        "bookkeeping of {what}: {inline} bytes inline, {heap} on the heap, {} in all",
+        inline + heap
+    );
 }

@@ -44,7 +44,8 @@ impl Gate {
         let (state, changed) = &*self.state;
         *state.lock().expect("no panic") = State::Closed;
         self.kernel.launch_on(stream, Grid::cover(1), (0,)).expect("launched");
-        let reached = changed.wait_while(state.lock().expect("no panic"), |state| *state != State::Reached);
+        let reached =
+            changed.wait_while(state.lock().expect("no panic"), |state| *state != State::Reached);
         drop(reached.expect("no panic"));
     }
 

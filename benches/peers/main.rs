@@ -1,9 +1,14 @@
 //! What coherence costs when nothing has to move, beside coaster's `SharedTensor` in the same run.
 //!
-//! `cargo bench --bench peers` prints one line per operation: its name, the medians of both in nanoseconds, and their ratio. Medians are over 101
-//! batches, the two libraries' batches in turn. Quote ratios: machines differ and are shared.
+//! `cargo bench --bench peers` prints one line per operation: its name, the medians of both in
+//! nanoseconds, and their ratio. Medians are over 101 batches, the two libraries' batches in turn.
+//! Quote ratios: machines differ and are shared.
 
-#![allow(unreachable_pub, unused_qualifications, reason = "a program: `pub` says what a module is for")]
+#![allow(
+    unreachable_pub,
+    unused_qualifications,
+    reason = "a program: `pub` says what a module is for"
+)]
 
 mod coaster_device;
 #[path = "../common/cube.rs"]
@@ -19,11 +24,15 @@ use measure::Row;
 static ALLOCATOR: footprint::Counting = footprint::Counting;
 
 fn main() {
-    // `cargo test --benches` runs this with `--test`: a look that everything still works, without measuring.
+    // `cargo test --benches` runs this with `--test`: a look that everything still works, without
+    // measuring.
     let is_test = std::env::args().any(|argument| argument == "--test");
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     measure::set_quick(is_test);
-    println!("{:<58} {:>12} {:>12} {:>7}", "operation, medians in ns", "resident", "coaster", "ratio");
+    println!(
+        "{:<58} {:>12} {:>12} {:>7}",
+        "operation, medians in ns", "resident", "coaster", "ratio"
+    );
     for (name, operation) in operations::ALL {
         if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
             print_row(name, &operation());
@@ -34,7 +43,9 @@ fn main() {
 
 fn print_row(name: &str, row: &Row) {
     match row.peer {
-        Some(peer) => println!("{name:<58} {:>12.1} {:>12.1} {:>7.2}", row.own, peer, row.own / peer),
+        Some(peer) => {
+            println!("{name:<58} {:>12.1} {:>12.1} {:>7.2}", row.own, peer, row.own / peer)
+        }
         None => println!("{name:<58} {:>12.1} {:>12} {:>7}", row.own, "-", "-"),
     }
 }

@@ -50,8 +50,12 @@ pub fn beside(expected_ns: usize, mut own: impl FnMut(), mut peer: impl FnMut())
     let turns = turns(expected_ns);
     time(turns, &mut own);
     time(turns, &mut peer);
-    let pairs: Vec<(f64, f64)> = (0..batches()).map(|_| (time(turns, &mut own), time(turns, &mut peer))).collect();
-    Row { own: median(pairs.iter().map(|(own, _)| *own).collect()), peer: Some(median(pairs.iter().map(|(_, peer)| *peer).collect())) }
+    let pairs: Vec<(f64, f64)> =
+        (0..batches()).map(|_| (time(turns, &mut own), time(turns, &mut peer))).collect();
+    Row {
+        own: median(pairs.iter().map(|(own, _)| *own).collect()),
+        peer: Some(median(pairs.iter().map(|(_, peer)| *peer).collect())),
+    }
 }
 
 /// An operation that is timed by itself: `batch` returns nanoseconds for one.
@@ -64,5 +68,8 @@ pub fn batched(mut batch: impl FnMut() -> f64) -> Row {
 pub fn difference(mut longer: impl FnMut() -> f64, mut shorter: impl FnMut() -> f64) -> Row {
     longer();
     shorter();
-    Row { own: median((0..batches()).map(|_| black_box(longer()) - black_box(shorter())).collect()), peer: None }
+    Row {
+        own: median((0..batches()).map(|_| black_box(longer()) - black_box(shorter())).collect()),
+        peer: None,
+    }
 }

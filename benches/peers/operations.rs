@@ -95,7 +95,8 @@ fn gpu_known() -> Row {
     )
 }
 
-/// Each turn makes the device's copy the newest, which forgets readers, and reads it; the write alone is subtracted.
+/// Each turn makes the device's copy the newest, which forgets readers, and reads it; the write
+/// alone is subtracted.
 fn gpu_first() -> Row {
     let stream = Device::cpu().stream();
     let turns = turns(40);
@@ -158,11 +159,15 @@ fn create() -> Row {
     )
 }
 
-/// Every second element of the device's copy is stale; valid elements are asked for, which is all that a prefetch of them does.
+/// Every second element of the device's copy is stale; valid elements are asked for, which is all
+/// that a prefetch of them does.
 fn query_stale() -> Row {
     let stream = Device::cpu().stream();
     let array = checkered(&stream);
-    let views: Vec<_> = (0..1_024).map(|turn| turn * 7919 % 16_384).map(|index| array.slice(s![2 * index + 1..2 * index + 2])).collect();
+    let views: Vec<_> = (0..1_024)
+        .map(|turn| turn * 7919 % 16_384)
+        .map(|index| array.slice(s![2 * index + 1..2 * index + 2]))
+        .collect();
     let mut turn = 0_usize;
     alone(100, || {
         turn = (turn + 1) % views.len();
@@ -175,7 +180,10 @@ fn residency_stale() -> Row {
     let stream = Device::cpu().stream();
     let device = stream.device();
     let array = checkered(&stream);
-    let views: Vec<_> = (0..1_024).map(|turn| turn * 7919 % 16_384).map(|index| array.slice(s![2 * index + 1..2 * index + 2])).collect();
+    let views: Vec<_> = (0..1_024)
+        .map(|turn| turn * 7919 % 16_384)
+        .map(|index| array.slice(s![2 * index + 1..2 * index + 2]))
+        .collect();
     let mut turn = 0_usize;
     alone(100, || {
         turn = (turn + 1) % views.len();
@@ -201,15 +209,28 @@ fn launch_four() -> Row {
     let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
     let (a, b, mut c, mut d) = (small(), small(), small(), small());
     difference(
-        || gate.time_queueing(&stream, turns, || four.launch_on(&stream, Grid::cover(256), (&a, &b, &mut c, &mut d)).expect("launched")),
-        || gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")),
+        || {
+            gate.time_queueing(&stream, turns, || {
+                four.launch_on(&stream, Grid::cover(256), (&a, &b, &mut c, &mut d))
+                    .expect("launched")
+            })
+        },
+        || {
+            gate.time_queueing(&stream, turns, || {
+                bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")
+            })
+        },
     )
 }
 
 fn launch_bare() -> Row {
     let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(100));
     let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
-    batched(|| gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")))
+    batched(|| {
+        gate.time_queueing(&stream, turns, || {
+            bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")
+        })
+    })
 }
 
 fn launch_interior() -> Row {
@@ -219,8 +240,16 @@ fn launch_interior() -> Row {
     let mut cube = cube();
     let mut interior = cube.slice_mut(s![1..1023, 1..1023, 1..1023]);
     difference(
-        || gate.time_queueing(&stream, turns, || touch.launch_on(&stream, Grid::cover(1), (&mut interior,)).expect("launched")),
-        || gate.time_queueing(&stream, turns, || bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched")),
+        || {
+            gate.time_queueing(&stream, turns, || {
+                touch.launch_on(&stream, Grid::cover(1), (&mut interior,)).expect("launched")
+            })
+        },
+        || {
+            gate.time_queueing(&stream, turns, || {
+                bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched")
+            })
+        },
     )
 }
 
@@ -230,7 +259,9 @@ fn launch_faces() -> Row {
     let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
     let mut cube = cube();
     let launch_all = |cube: &mut Cube| {
-        let launch = |face: &mut resident::SmartViewMut<'_, u8, Ix2>| touch.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
+        let launch = |face: &mut resident::SmartViewMut<'_, u8, Ix2>| {
+            touch.launch_on(&stream, Grid::cover(1), (face,)).expect("launched")
+        };
         launch(&mut cube.slice_mut(s![0, .., ..]));
         launch(&mut cube.slice_mut(s![1023, .., ..]));
         launch(&mut cube.slice_mut(s![.., 0, ..]));
@@ -238,8 +269,12 @@ fn launch_faces() -> Row {
         launch(&mut cube.slice_mut(s![.., .., 0]));
         launch(&mut cube.slice_mut(s![.., .., 1023]));
     };
-    let six_bare = || (0..6).for_each(|_| bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched"));
-    difference(|| gate.time_queueing(&stream, turns, || launch_all(&mut cube)), || gate.time_queueing(&stream, turns, six_bare))
+    let six_bare =
+        || (0..6).for_each(|_| bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched"));
+    difference(
+        || gate.time_queueing(&stream, turns, || launch_all(&mut cube)),
+        || gate.time_queueing(&stream, turns, six_bare),
+    )
 }
 
 fn host_captured() -> Row {
@@ -263,7 +298,11 @@ fn trace_unheard() -> Row {
 struct Counter(AtomicU64);
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Counter {
-    fn on_event(&self, _event: &tracing::Event<'_>, _context: tracing_subscriber::layer::Context<'_, S>) {
+    fn on_event(
+        &self,
+        _event: &tracing::Event<'_>,
+        _context: tracing_subscriber::layer::Context<'_, S>,
+    ) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -274,7 +313,11 @@ fn trace_counted() -> Row {
     let counting = tracing_subscriber::registry().with(Counter(AtomicU64::new(0)));
     let dispatch = tracing::Dispatch::new(counting);
     difference(
-        || tracing::dispatcher::with_default(&dispatch, || gate.time_queueing(&stream, turns, || upload(&mut heard, &stream))),
+        || {
+            tracing::dispatcher::with_default(&dispatch, || {
+                gate.time_queueing(&stream, turns, || upload(&mut heard, &stream))
+            })
+        },
         || gate.time_queueing(&stream, turns, || upload(&mut unheard, &stream)),
     )
 }

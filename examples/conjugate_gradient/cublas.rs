@@ -1,4 +1,5 @@
-//! Dot products and vector sums by cuBLAS, on the stream of the kernels: arrays are handed to it by guards of that stream, which costs no event and no wait.
+//! Dot products and vector sums by cuBLAS, on the stream of the kernels: arrays are handed to it by
+//! guards of that stream, which costs no event and no wait.
 
 use resident::cudarc::cublas::CudaBlas;
 use resident::cudarc::cublas::sys::{self, cublasPointerMode_t};
@@ -28,23 +29,53 @@ impl Cublas {
 
     pub(crate) fn dot(&self, x: &Vector, y: &Vector, product: &mut Number) -> Outcome<()> {
         let cudarc = self.stream.cudarc();
-        let (x, y, mut product) = (x.gpu_on(&self.stream)?, y.gpu_on(&self.stream)?, product.gpu_overwrite_on(&self.stream)?);
+        let (x, y, mut product) = (
+            x.gpu_on(&self.stream)?,
+            y.gpu_on(&self.stream)?,
+            product.gpu_overwrite_on(&self.stream)?,
+        );
         let len = i32::try_from(x.len().min(y.len()))?;
-        let ((x, _x), (y, _y)) = (x.as_cuda_slice()?.device_ptr(&cudarc), y.as_cuda_slice()?.device_ptr(&cudarc));
+        let ((x, _x), (y, _y)) =
+            (x.as_cuda_slice()?.device_ptr(&cudarc), y.as_cuda_slice()?.device_ptr(&cudarc));
         let (product, _product) = product.as_cuda_slice_mut()?.device_ptr_mut(&cudarc);
-        // SAFETY: the vectors have `len` elements each and the product one, on the handle's device; the guards keep order on the handle's stream.
-        unsafe { sys::cublasDdot_v2(*self.handle.handle(), len, x as *const f64, 1, y as *const f64, 1, product as *mut f64) }.result()?;
+        // SAFETY: the vectors have `len` elements each and the product one, on the handle's device;
+        // the guards keep order on the handle's stream.
+        unsafe {
+            sys::cublasDdot_v2(
+                *self.handle.handle(),
+                len,
+                x as *const f64,
+                1,
+                y as *const f64,
+                1,
+                product as *mut f64,
+            )
+        }
+        .result()?;
         Ok(())
     }
 
     pub(crate) fn add(&self, factor: &Factor<'_>, x: &Vector, y: &mut Vector) -> Outcome<()> {
         let cudarc = self.stream.cudarc();
-        let (factor, x, mut y) = (factor.gpu_on(&self.stream)?, x.gpu_on(&self.stream)?, y.gpu_mut_on(&self.stream)?);
+        let (factor, x, mut y) =
+            (factor.gpu_on(&self.stream)?, x.gpu_on(&self.stream)?, y.gpu_mut_on(&self.stream)?);
         let len = i32::try_from(x.len().min(y.len()))?;
-        let ((factor, _factor), (x, _x)) = (factor.as_cuda_slice()?.device_ptr(&cudarc), x.as_cuda_slice()?.device_ptr(&cudarc));
+        let ((factor, _factor), (x, _x)) =
+            (factor.as_cuda_slice()?.device_ptr(&cudarc), x.as_cuda_slice()?.device_ptr(&cudarc));
         let (y, _y) = y.as_cuda_slice_mut()?.device_ptr_mut(&cudarc);
         // SAFETY: as above; the factor is one element.
-        unsafe { sys::cublasDaxpy_v2(*self.handle.handle(), len, factor as *const f64, x as *const f64, 1, y as *mut f64, 1) }.result()?;
+        unsafe {
+            sys::cublasDaxpy_v2(
+                *self.handle.handle(),
+                len,
+                factor as *const f64,
+                x as *const f64,
+                1,
+                y as *mut f64,
+                1,
+            )
+        }
+        .result()?;
         Ok(())
     }
 }

@@ -3,7 +3,8 @@
 use resident::ndarray::{Array1, Ix1};
 use resident::{Error, Result, SmartArray, Stream};
 
-/// A sparse matrix: row `i` has `values[starts[i]..starts[i + 1]]`, in the columns of the same places.
+/// A sparse matrix: row `i` has `values[starts[i]..starts[i + 1]]`, in the columns of the same
+/// places.
 pub(crate) struct Laplacian {
     pub(crate) values: SmartArray<f64, Ix1>,
     pub(crate) columns: SmartArray<u32, Ix1>,
@@ -14,8 +15,15 @@ impl Laplacian {
     pub(crate) fn of_square(side: usize) -> Self {
         let (mut values, mut columns, mut starts) = (Vec::new(), Vec::new(), vec![0]);
         for (row, column) in (0..side).flat_map(|row| (0..side).map(move |column| (row, column))) {
-            let at = |row: usize, column: usize| (row < side && column < side).then(|| (row * side + column) as u32);
-            let around = [at(row.wrapping_sub(1), column), at(row, column.wrapping_sub(1)), at(row, column + 1), at(row + 1, column)];
+            let at = |row: usize, column: usize| {
+                (row < side && column < side).then(|| (row * side + column) as u32)
+            };
+            let around = [
+                at(row.wrapping_sub(1), column),
+                at(row, column.wrapping_sub(1)),
+                at(row, column + 1),
+                at(row + 1, column),
+            ];
             columns.extend(at(row, column).into_iter().chain(around.into_iter().flatten()));
             values.push(4.0);
             values.resize(columns.len(), -1.0);
@@ -30,7 +38,8 @@ impl Laplacian {
 
     /// On the host.
     pub(crate) fn times(&self, vector: &Array1<f64>) -> Result<Array1<f64>> {
-        let (values, columns, starts) = (self.values.host()?, self.columns.host()?, self.starts.host()?);
+        let (values, columns, starts) =
+            (self.values.host()?, self.columns.host()?, self.starts.host()?);
         let entry = |place: u32| values[place as usize] * vector[columns[place as usize] as usize];
         Ok(starts.windows(2).into_iter().map(|ends| (ends[0]..ends[1]).map(entry).sum()).collect())
     }

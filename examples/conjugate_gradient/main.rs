@@ -1,8 +1,11 @@
-//! Conjugate gradients on a sparse matrix, the Laplacian of a square: our kernels and cuBLAS on one stream, over the same arrays.
+//! Conjugate gradients on a sparse matrix, the Laplacian of a square: our kernels and cuBLAS on one
+//! stream, over the same arrays.
 //!
-//! The matrix goes up once. In the loop nothing moves but the residual, eight bytes each [`STEPS_PER_LOOK`] steps: step lengths are made and used on the
-//! device. With the feature `cublas` and a GPU, dot products and vector sums are cuBLAS's (through `sys`, since cudarc's safe layer has none); else they are
-//! kernels of ours, and without a GPU all of it runs on the embedded device.
+//! The matrix goes up once. In the loop nothing moves but the residual, eight bytes each
+//! [`STEPS_PER_LOOK`] steps: step lengths are made and used on the device. With the feature
+//! `cublas` and a GPU, dot products and vector sums are cuBLAS's (through `sys`, since cudarc's
+//! safe layer has none); else they are kernels of ours, and without a GPU all of it runs on the
+//! embedded device.
 
 #[cfg(feature = "cublas")]
 mod cublas;
@@ -79,16 +82,26 @@ pub(crate) fn run() -> Outcome<bool> {
     let (steps, report) = audit::capture(|| solver.iterate());
     let steps = steps?;
     let solution = solver.solution.host()?;
-    let error = solution.iter().zip(&expected).fold(0.0, |largest: f64, (value, expected)| largest.max((value - expected).abs()));
-    println!("{steps} steps; the solution is within {error:.1e} of the exact one, {TOLERANCE:.0e} is allowed");
+    let error = solution
+        .iter()
+        .zip(&expected)
+        .fold(0.0, |largest: f64, (value, expected)| largest.max((value - expected).abs()));
+    println!(
+        "{steps} steps; the solution is within {error:.1e} of the exact one, {TOLERANCE:.0e} is allowed"
+    );
     Ok(steps < STEPS_MAX && error < TOLERANCE && moved_little(&report, steps))
 }
 
 /// Eight bytes each time that the residual was looked at, and nothing else.
 fn moved_little(report: &Report, steps: usize) -> bool {
     let (moved, looks) = (report.traffic(), 1 + steps.div_ceil(STEPS_PER_LOOK));
-    println!("in the loop {} bytes came down in {looks} looks at the residual, and {} went up", moved.to_host.bytes, moved.to_device.bytes);
-    moved.to_device.bytes == 0 && moved.to_host.bytes <= (looks * size_of::<f64>()) as u64 && report.waited_for().is_empty()
+    println!(
+        "in the loop {} bytes came down in {looks} looks at the residual, and {} went up",
+        moved.to_host.bytes, moved.to_device.bytes
+    );
+    moved.to_device.bytes == 0
+        && moved.to_host.bytes <= (looks * size_of::<f64>()) as u64
+        && report.waited_for().is_empty()
 }
 
 impl Solver {
@@ -135,8 +148,24 @@ impl Solver {
     }
 
     fn advance(&mut self) -> Outcome<()> {
-        let Self { stream, kernels, algebra, matrix, solution, residual, direction, image, squares, curvature, step } = self;
-        kernels.multiply.launch_on(stream, grid(), (&matrix.values, &matrix.columns, &matrix.starts, &*direction, &mut *image))?;
+        let Self {
+            stream,
+            kernels,
+            algebra,
+            matrix,
+            solution,
+            residual,
+            direction,
+            image,
+            squares,
+            curvature,
+            step,
+        } = self;
+        kernels.multiply.launch_on(
+            stream,
+            grid(),
+            (&matrix.values, &matrix.columns, &matrix.starts, &*direction, &mut *image),
+        )?;
         algebra.dot(kernels, stream, direction, image, curvature)?;
         kernels.step.launch_on(stream, Grid::new(1, 1), (&squares[0], &*curvature, &mut *step))?;
         algebra.add(kernels, stream, &step.slice(s![0..1]), direction, solution)?;
@@ -149,7 +178,13 @@ impl Solver {
     }
 
     fn square_of_residual(&mut self) -> Outcome<()> {
-        self.algebra.dot(&self.kernels, &self.stream, &self.residual, &self.residual, &mut self.squares[0])
+        self.algebra.dot(
+            &self.kernels,
+            &self.stream,
+            &self.residual,
+            &self.residual,
+            &mut self.squares[0],
+        )
     }
 }
 
@@ -177,16 +212,32 @@ impl Algebra {
         }
     }
 
-    fn dot(&self, kernels: &Kernels, stream: &Stream, x: &Vector, y: &Vector, product: &mut Number) -> Outcome<()> {
+    fn dot(
+        &self,
+        kernels: &Kernels,
+        stream: &Stream,
+        x: &Vector,
+        y: &Vector,
+        product: &mut Number,
+    ) -> Outcome<()> {
         match self {
-            Self::Ours => Ok(kernels.dot.launch_on(stream, Grid::new(1, BLOCK), (x, y, product))?),
+            Self::Ours => {
+                Ok(kernels.dot.launch_on(stream, Grid::new(1, BLOCK), (x, y, product))?)
+            }
             #[cfg(feature = "cublas")]
             Self::Cublas(cublas) => cublas.dot(x, y, product),
         }
     }
 
     /// Adds `factor` times `x` to `y`.
-    fn add(&self, kernels: &Kernels, stream: &Stream, factor: &kernels::Factor<'_>, x: &Vector, y: &mut Vector) -> Outcome<()> {
+    fn add(
+        &self,
+        kernels: &Kernels,
+        stream: &Stream,
+        factor: &kernels::Factor<'_>,
+        x: &Vector,
+        y: &mut Vector,
+    ) -> Outcome<()> {
         match self {
             Self::Ours => Ok(kernels.add.launch_on(stream, grid(), (factor, x, y))?),
             #[cfg(feature = "cublas")]

@@ -26,7 +26,9 @@ impl Kernels {
                     .require("the cube has these planes", |_grid, (first_plane, planes)| {
                         first_plane.saturating_add(planes.shape()[0] as u64) <= POINTS as u64
                     })
-                    .require("planes are as large as the cube's", |_grid, (_, planes)| planes.shape()[1..] == [POINTS, POINTS])
+                    .require("planes are as large as the cube's", |_grid, (_, planes)| {
+                        planes.shape()[1..] == [POINTS, POINTS]
+                    })
                     .host(|_grid, (first_plane, planes)| start(first_plane, planes)),
             ),
             jacobi: on_gpus(
@@ -38,9 +40,13 @@ impl Kernels {
             ),
             residual: on_gpus(
                 Residual::new("residual")
-                    .require("before and after have one shape", |_grid, (before, after, _)| before.shape() == after.shape())
+                    .require("before and after have one shape", |_grid, (before, after, _)| {
+                        before.shape() == after.shape()
+                    })
                     .require("one largest change", |_grid, (_, _, largest)| largest.len() == 1)
-                    .host(|_grid, (before, after, largest)| largest[0] = largest[0].max(change(before, after))),
+                    .host(|_grid, (before, after, largest)| {
+                        largest[0] = largest[0].max(change(before, after))
+                    }),
             ),
         }
     }
@@ -48,8 +54,9 @@ impl Kernels {
 
 /// Gives one of the kernels above its device body.
 fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function there has the signature of the kernel that is called like it. It looks at elements of its views alone, by the shape of one of
-    // them, to which the requirements tie the other's; the residual is one number by its requirement.
+    // SAFETY: each function there has the signature of the kernel that is called like it. It looks
+    // at elements of its views alone, by the shape of one of them, to which the requirements tie
+    // the other's; the residual is one number by its requirement.
     unsafe { kernel.cuda(CudaSource::c(include_str!("kernels.cu"))) }
 }
 
@@ -62,12 +69,15 @@ fn start(first_plane: u64, mut planes: ArrayViewMut3<'_, f64>) {
 /// The mean of the six neighbours. The windows of `now` are as many as `inner` has points.
 fn jacobi(now: ArrayView3<'_, f64>, inner: ArrayViewMut3<'_, f64>) {
     Zip::from(inner).and(now.windows((3, 3, 3))).for_each(|value, around| {
-        let (planes, rows) = (around[[0, 1, 1]] + around[[2, 1, 1]], around[[1, 0, 1]] + around[[1, 2, 1]]);
+        let (planes, rows) =
+            (around[[0, 1, 1]] + around[[2, 1, 1]], around[[1, 0, 1]] + around[[1, 2, 1]]);
         *value = (planes + rows + around[[1, 1, 0]] + around[[1, 1, 2]]) / 6.0;
     });
 }
 
 /// The largest between two of one shape.
 fn change(before: ArrayView3<'_, f64>, after: ArrayView3<'_, f64>) -> f64 {
-    Zip::from(before).and(after).fold(0.0, |largest, before, after| largest.max((after - before).abs()))
+    Zip::from(before)
+        .and(after)
+        .fold(0.0, |largest, before, after| largest.max((after - before).abs()))
 }

@@ -1,9 +1,11 @@
-//! Heat in a cube that two devices share: each holds half of the planes, and only the two planes at the cut travel between them. Two GPUs where there
-//! are two; one GPU holds both halves; without any, the embedded device and an emulated one share the work.
+//! Heat in a cube that two devices share: each holds half of the planes, and only the two planes at
+//! the cut travel between them. Two GPUs where there are two; one GPU holds both halves; without
+//! any, the embedded device and an emulated one share the work.
 //!
-//! Jacobi's iteration with the walls at zero. What it starts from is a sum of standing waves, and the iteration only makes each of them
-//! smaller, by a factor that is known exactly; so the result can be checked to rounding after any number of steps, and a single plane
-//! that arrives late shows.
+//! Jacobi's iteration with the walls at zero. What it starts from is a sum of standing waves, and
+//! the iteration only makes each of them smaller, by a factor that is known exactly; so the result
+//! can be checked to rounding after any number of steps, and a single plane that arrives late
+//! shows.
 
 mod kernels;
 mod waves;
@@ -60,7 +62,9 @@ fn run() -> Result<bool> {
     outcome?;
     println!("\n{report}");
     let error = lower.error()?.max(upper.error()?);
-    println!("after {STEPS} steps the result is within {error:.1e} of the exact one; {TOLERANCE:.0e} is allowed");
+    println!(
+        "after {STEPS} steps the result is within {error:.1e} of the exact one; {TOLERANCE:.0e} is allowed"
+    );
     Ok(moved_little(&report) && error < TOLERANCE)
 }
 
@@ -70,7 +74,8 @@ fn devices() -> Result<(Device, Device)> {
     if first.kind() == DeviceKind::Cpu {
         return Ok((first, Device::emulated(Emulation::new())));
     }
-    let second = Device::all().into_iter().find(|device| device.kind() == first.kind() && *device != first);
+    let second =
+        Device::all().into_iter().find(|device| device.kind() == first.kind() && *device != first);
     Ok((first.clone(), second.unwrap_or(first)))
 }
 
@@ -105,16 +110,20 @@ fn residual(kernels: &Kernels, lower: &Half, upper: &Half) -> Result<f64> {
     largest.get(0)
 }
 
-/// At most two planes a step between the devices, the residual's eight bytes on and down, and nothing else. Devices that do not reach each other
-/// hand them on by way of the host.
+/// At most two planes a step between the devices, the residual's eight bytes on and down, and
+/// nothing else. Devices that do not reach each other hand them on by way of the host.
 fn moved_little(report: &Report) -> bool {
     let moved = report.traffic();
     let residuals = STEPS / STEPS_PER_RESIDUAL * size_of::<f64>();
     let faces = STEPS * 2 * POINTS * POINTS * size_of::<f64>();
-    println!("between the devices {} bytes; the faces of all steps are {faces}, the residuals {residuals}", moved.between_devices.bytes);
+    println!(
+        "between the devices {} bytes; the faces of all steps are {faces}, the residuals {residuals}",
+        moved.between_devices.bytes
+    );
     println!("to the host {} bytes, from the host {}", moved.to_host.bytes, moved.to_device.bytes);
     let arrived = moved.between_devices.bytes + moved.to_device.bytes;
-    arrived <= (faces + residuals) as u64 && moved.to_host.bytes <= residuals as u64 + moved.to_device.bytes
+    arrived <= (faces + residuals) as u64
+        && moved.to_host.bytes <= residuals as u64 + moved.to_device.bytes
 }
 
 impl Half {
@@ -138,12 +147,17 @@ impl Half {
         Grid::cover_3d((PLANES, POINTS, POINTS), BLOCK)
     }
 
-    /// How far the planes of this half, those it has from the other included, are from the exact result.
+    /// How far the planes of this half, those it has from the other included, are from the exact
+    /// result.
     fn error(&self) -> Result<f64> {
-        let waves = WAVES.map(|(counts, height)| (counts, height * shrinking(counts).powi(STEPS as i32)));
-        let errors = self.current.host()?.indexed_iter().fold(0.0, |largest: f64, ((plane, row, column), value)| {
-            largest.max((value - heat(&waves, [self.first_plane + plane, row, column])).abs())
-        });
+        let waves =
+            WAVES.map(|(counts, height)| (counts, height * shrinking(counts).powi(STEPS as i32)));
+        let errors = self.current.host()?.indexed_iter().fold(
+            0.0,
+            |largest: f64, ((plane, row, column), value)| {
+                largest.max((value - heat(&waves, [self.first_plane + plane, row, column])).abs())
+            },
+        );
         Ok(errors)
     }
 }

@@ -6,15 +6,20 @@ use std::f64::consts::PI;
 pub(crate) const POINTS: usize = 66;
 
 /// Half waves along each axis, and the height, of the waves that the cube starts with.
-pub(crate) const WAVES: [([usize; 3], f64); 3] = [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
+pub(crate) const WAVES: [([usize; 3], f64); 3] =
+    [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
 
 /// The sum of some waves at a point; all of them are exactly zero on the walls.
 pub(crate) fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
     if point.iter().any(|&index| index == 0 || index == POINTS - 1) {
         return 0.0;
     }
-    let along = |(index, count): (usize, usize)| (PI * (count * index) as f64 / (POINTS - 1) as f64).sin();
-    waves.iter().map(|(counts, height)| height * point.into_iter().zip(*counts).map(along).product::<f64>()).sum()
+    let along =
+        |(index, count): (usize, usize)| (PI * (count * index) as f64 / (POINTS - 1) as f64).sin();
+    waves
+        .iter()
+        .map(|(counts, height)| height * point.into_iter().zip(*counts).map(along).product::<f64>())
+        .sum()
 }
 
 /// What one step makes of a wave: the mean of six neighbours is the wave itself, this much smaller.

@@ -39,7 +39,8 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
     let mut words = words.into_iter();
     let mut options_ended = false;
     while let Some(word) = words.next() {
-        match word.to_str().filter(|word| !options_ended && word.len() > 1 && word.starts_with('-')) {
+        match word.to_str().filter(|word| !options_ended && word.len() > 1 && word.starts_with('-'))
+        {
             Some("-h" | "--help") => return Ok(Command::Help),
             Some("--") => options_ended = true,
             Some(option) => {
@@ -47,7 +48,12 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
                 arguments.set(name, value)?;
             }
             None if arguments.input.is_none() => arguments.input = Some(PathBuf::from(word)),
-            None => return Err(refused(format_args!("one input is enough, {} is a second", word.display()))),
+            None => {
+                return Err(refused(format_args!(
+                    "one input is enough, {} is a second",
+                    word.display()
+                )));
+            }
         }
     }
     arguments.settings.check()?;
@@ -70,18 +76,27 @@ impl Arguments {
 impl Settings {
     fn check(&self) -> Result<(), Failure> {
         if !(0.0..=SIGMA_MAX).contains(&self.sigma) {
-            return Err(refused(format_args!("--sigma is {}, and must lie between 0 and {SIGMA_MAX}", self.sigma)));
+            return Err(refused(format_args!(
+                "--sigma is {}, and must lie between 0 and {SIGMA_MAX}",
+                self.sigma
+            )));
         }
         // Written so that a NaN is refused as well.
         if !(0.0 <= self.low && self.low <= self.high && self.high.is_finite()) {
-            return Err(refused(format_args!("--low is {} and --high {}; they must be 0 <= low <= high", self.low, self.high)));
+            return Err(refused(format_args!(
+                "--low is {} and --high {}; they must be 0 <= low <= high",
+                self.low, self.high
+            )));
         }
         Ok(())
     }
 }
 
 /// `--name value` or `--name=value`.
-fn with_value<'a>(option: &'a str, words: &mut impl Iterator<Item = OsString>) -> Result<(&'a str, OsString), Failure> {
+fn with_value<'a>(
+    option: &'a str,
+    words: &mut impl Iterator<Item = OsString>,
+) -> Result<(&'a str, OsString), Failure> {
     if let Some((name, value)) = option.split_once('=') {
         return Ok((name, OsString::from(value)));
     }

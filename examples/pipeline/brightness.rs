@@ -1,4 +1,5 @@
-//! On the side: how bright the photograph is, as a histogram that a second stream counts while the first goes on.
+//! On the side: how bright the photograph is, as a histogram that a second stream counts while the
+//! first goes on.
 
 use resident::ndarray::{ArrayView2, Ix1, Ix2};
 use resident::{Grid, In, InOut, Kernel, Result, SmartArray, Stream};
@@ -25,7 +26,8 @@ pub(crate) fn kernel() -> HistogramKernel {
     let kernel = HistogramKernel::new("histogram")
         .require("there are 256 bins", |_grid, (_, bins)| bins.len() == BINS)
         .host(|_grid, (grey, bins)| body(grey, bins));
-    // SAFETY: it reads `grey` by its shape, and counts into the 256 bins that the requirement asks for.
+    // SAFETY: it reads `grey` by its shape, and counts into the 256 bins that the requirement asks
+    // for.
     unsafe { kernel.cuda(include_str!("brightness.cu")) }
 }
 
@@ -37,9 +39,15 @@ pub(crate) fn body(grey: ArrayView2<'_, f32>, bins: &mut [u32]) {
 
 /// One line: the histogram as bars, and the brightness that half of the pixels stay below.
 pub(crate) fn line(bins: &[u32]) -> String {
-    let heights: Vec<u64> = bins.chunks(BINS_PER_BAR).map(|chunk| chunk.iter().map(|&count| u64::from(count)).sum()).collect();
+    let heights: Vec<u64> = bins
+        .chunks(BINS_PER_BAR)
+        .map(|chunk| chunk.iter().map(|&count| u64::from(count)).sum())
+        .collect();
     let tallest = heights.iter().copied().max().unwrap_or(0).max(1);
-    let bars: String = heights.iter().map(|height| BARS[(height * (BARS.len() as u64 - 1)).div_ceil(tallest) as usize]).collect();
+    let bars: String = heights
+        .iter()
+        .map(|height| BARS[(height * (BARS.len() as u64 - 1)).div_ceil(tallest) as usize])
+        .collect();
     format!("dark {bars} bright, median {}", median(bins))
 }
 

@@ -1,11 +1,13 @@
-//! The kernels: their signatures say what is read and what is written, their requirements which shapes belong together.
+//! The kernels: their signatures say what is read and what is written, their requirements which
+//! shapes belong together.
 
 use resident::ndarray::{Ix2, Ix3};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
 use crate::bodies;
 
-/// The widest blur that a launch accepts, in pixels. Three times as much is read on each side of a pixel.
+/// The widest blur that a launch accepts, in pixels. Three times as much is read on each side of a
+/// pixel.
 pub(crate) const SIGMA_MAX: f32 = 64.0;
 
 type Grey = Kernel<(In<u8, Ix3>, Out<f32, Ix2>)>;
@@ -34,8 +36,10 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     pub(crate) fn new() -> Self {
-        let blur_rows = blur("blur_rows").host(|_grid, (sigma, source, target)| bodies::blur_rows(sigma, source, target));
-        let blur_columns = blur("blur_columns").host(|_grid, (sigma, source, target)| bodies::blur_columns(sigma, source, target));
+        let blur_rows = blur("blur_rows")
+            .host(|_grid, (sigma, source, target)| bodies::blur_rows(sigma, source, target));
+        let blur_columns = blur("blur_columns")
+            .host(|_grid, (sigma, source, target)| bodies::blur_columns(sigma, source, target));
         Self {
             grey: on_gpus(grey()),
             blur_rows: on_gpus(blur_rows),
@@ -55,64 +59,98 @@ impl Kernels {
 fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
     // Products and sums are rounded one by one, as on the host.
     let source = CudaSource::c(include_str!("kernels.cu")).option("--fmad=false");
-    // SAFETY: each function there has the signature of the kernel that is called like it. It looks at elements of its views alone, by the shape of the one
-    // over which its threads go and by the requirements, which tie the other shapes to that one; labels are followed downwards only, within the view.
+    // SAFETY: each function there has the signature of the kernel that is called like it. It looks
+    // at elements of its views alone, by the shape of the one over which its threads go and by the
+    // requirements, which tie the other shapes to that one; labels are followed downwards only,
+    // within the view.
     unsafe { kernel.cuda(source) }
 }
 
 fn grey() -> Grey {
     Grey::new("grey")
         .require("the photograph has three channels", |_grid, (photo, _)| photo.shape()[2] == 3)
-        .require("photograph and result have one size", |_grid, (photo, grey)| photo.shape()[..2] == grey.shape()[..])
+        .require("photograph and result have one size", |_grid, (photo, grey)| {
+            photo.shape()[..2] == grey.shape()[..]
+        })
         .host(|_grid, (photo, grey)| bodies::grey(photo, grey))
 }
 
 /// Both halves of the blur ask for the same, and differ in their bodies alone.
 fn blur(name: &str) -> Blur {
     Blur::new(name)
-        .require("sigma lies between 0 and 64", |_grid, (sigma, _, _)| (0.0..=SIGMA_MAX).contains(&sigma))
-        .require("source and target have one shape", |_grid, (_, source, target)| source.shape() == target.shape())
+        .require("sigma lies between 0 and 64", |_grid, (sigma, _, _)| {
+            (0.0..=SIGMA_MAX).contains(&sigma)
+        })
+        .require("source and target have one shape", |_grid, (_, source, target)| {
+            source.shape() == target.shape()
+        })
 }
 
 fn sobel() -> Sobel {
     Sobel::new("sobel")
-        .require("strength has the shape of the picture", |_grid, (soft, strength, _)| soft.shape() == strength.shape())
-        .require("direction has the shape of the picture", |_grid, (soft, _, direction)| soft.shape() == direction.shape())
+        .require("strength has the shape of the picture", |_grid, (soft, strength, _)| {
+            soft.shape() == strength.shape()
+        })
+        .require("direction has the shape of the picture", |_grid, (soft, _, direction)| {
+            soft.shape() == direction.shape()
+        })
         .host(|_grid, (soft, strength, direction)| bodies::sobel(soft, strength, direction))
 }
 
 fn thin() -> Thin {
     Thin::new("thin")
-        .require("strength and direction have one shape", |_grid, (strength, direction, _)| strength.shape() == direction.shape())
-        .require("strength and ridges have one shape", |_grid, (strength, _, ridges)| strength.shape() == ridges.shape())
+        .require("strength and direction have one shape", |_grid, (strength, direction, _)| {
+            strength.shape() == direction.shape()
+        })
+        .require("strength and ridges have one shape", |_grid, (strength, _, ridges)| {
+            strength.shape() == ridges.shape()
+        })
         .host(|_grid, (strength, direction, ridges)| bodies::thin(strength, direction, ridges))
 }
 
 fn candidates() -> Candidates {
     Candidates::new("candidates")
-        .require("ridges and labels have one shape", |_grid, (_, ridges, labels)| ridges.shape() == labels.shape())
-        .require("32 bits can count the pixels", |_grid, (_, _, labels)| labels.len() < bodies::NO_LABEL as usize)
+        .require("ridges and labels have one shape", |_grid, (_, ridges, labels)| {
+            ridges.shape() == labels.shape()
+        })
+        .require("32 bits can count the pixels", |_grid, (_, _, labels)| {
+            labels.len() < bodies::NO_LABEL as usize
+        })
         .host(|_grid, (low, ridges, labels)| bodies::candidates(low, ridges, labels))
 }
 
 fn anchor() -> Anchor {
     Anchor::new("anchor")
-        .require("ridges and labels have one shape", |_grid, (_, ridges, labels, _)| ridges.shape() == labels.shape())
-        .require("labels and anchors have one shape", |_grid, (_, _, labels, anchored)| labels.shape() == anchored.shape())
-        .host(|_grid, (high, ridges, labels, anchored)| bodies::anchor(high, ridges, labels, anchored))
+        .require("ridges and labels have one shape", |_grid, (_, ridges, labels, _)| {
+            ridges.shape() == labels.shape()
+        })
+        .require("labels and anchors have one shape", |_grid, (_, _, labels, anchored)| {
+            labels.shape() == anchored.shape()
+        })
+        .host(|_grid, (high, ridges, labels, anchored)| {
+            bodies::anchor(high, ridges, labels, anchored)
+        })
 }
 
 fn keep() -> Keep {
     Keep::new("keep")
-        .require("labels and anchors have one shape", |_grid, (labels, anchored, _)| labels.shape() == anchored.shape())
-        .require("labels and edges have one shape", |_grid, (labels, _, edges)| labels.shape() == edges.shape())
+        .require("labels and anchors have one shape", |_grid, (labels, anchored, _)| {
+            labels.shape() == anchored.shape()
+        })
+        .require("labels and edges have one shape", |_grid, (labels, _, edges)| {
+            labels.shape() == edges.shape()
+        })
         .host(|_grid, (labels, anchored, edges)| bodies::keep(labels, anchored, edges))
 }
 
 fn overlay() -> Overlay {
     Overlay::new("overlay")
         .require("the photograph has three channels", |_grid, (photo, _, _)| photo.shape()[2] == 3)
-        .require("photograph and edges have one size", |_grid, (photo, edges, _)| photo.shape()[..2] == edges.shape()[..])
-        .require("photograph and overlay have one shape", |_grid, (photo, _, overlay)| photo.shape() == overlay.shape())
+        .require("photograph and edges have one size", |_grid, (photo, edges, _)| {
+            photo.shape()[..2] == edges.shape()[..]
+        })
+        .require("photograph and overlay have one shape", |_grid, (photo, _, overlay)| {
+            photo.shape() == overlay.shape()
+        })
         .host(|_grid, (photo, edges, overlay)| bodies::overlay(photo, edges, overlay))
 }

@@ -1,7 +1,9 @@
-//! Finds the edges of a photograph by a chain of kernels, and shows what moved between host and device on the way.
+//! Finds the edges of a photograph by a chain of kernels, and shows what moved between host and
+//! device on the way.
 //!
-//! The photograph goes up once, by the first launch that reads it. Everything in between stays on the device; nobody says so anywhere. One
-//! picture comes down, the first, the middle and the last stage side by side. The same steps done with ndarray alone must give the same.
+//! The photograph goes up once, by the first launch that reads it. Everything in between stays on
+//! the device; nobody says so anywhere. One picture comes down, the first, the middle and the last
+//! stage side by side. The same steps done with ndarray alone must give the same.
 
 mod arguments;
 mod bodies;
@@ -41,7 +43,8 @@ Leaves with 0 when the result is the same as with plain ndarray, 1 when it is no
 
 const OUTPUT: &str = "pipeline.png";
 
-/// Reading, the histogram, composing the sheet, writing, checking: each moves the bar by one, as each of the detector's launches does.
+/// Reading, the histogram, composing the sheet, writing, checking: each moves the bar by one, as
+/// each of the detector's launches does.
 const OTHER_STEPS: usize = 5;
 
 /// What came down: the sheet, and the bins of the histogram.
@@ -62,7 +65,9 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> std::result::Result<String, Failure> {
     let progress = Progress::start(LAUNCHES + OTHER_STEPS);
     progress.begin("read");
-    let photo = SmartArray::from(arguments.input.as_deref().map_or_else(picture::built_in, picture::read)?).named("photo");
+    let photo =
+        SmartArray::from(arguments.input.as_deref().map_or_else(picture::built_in, picture::read)?)
+            .named("photo");
     progress.done();
 
     let (developed, report) = audit::capture(|| develop(&photo, arguments.settings, &progress));
@@ -100,14 +105,27 @@ fn develop(photo: &Picture, settings: Settings, progress: &Progress) -> Result<D
     Ok(Developed { bins: bins.host()?.to_vec(), sheet: sheet.into_array()? })
 }
 
-fn compare(developed: &Developed, expected: &reference::Expected) -> std::result::Result<(), Failure> {
+fn compare(
+    developed: &Developed,
+    expected: &reference::Expected,
+) -> std::result::Result<(), Failure> {
     if developed.sheet.shape() != expected.sheet.shape() {
         let (found, wanted) = (developed.sheet.shape(), expected.sheet.shape());
-        return Err(Failure::result(format_args!("the sheet has shape {found:?}, with plain ndarray {wanted:?}")));
+        return Err(Failure::result(format_args!(
+            "the sheet has shape {found:?}, with plain ndarray {wanted:?}"
+        )));
     }
-    let differing = developed.sheet.iter().zip(&expected.sheet).filter(|(found, wanted)| found != wanted).count();
+    let differing = developed
+        .sheet
+        .iter()
+        .zip(&expected.sheet)
+        .filter(|(found, wanted)| found != wanted)
+        .count();
     if differing > 0 {
-        return Err(Failure::result(format_args!("{differing} of {} values differ from plain ndarray's", developed.sheet.len())));
+        return Err(Failure::result(format_args!(
+            "{differing} of {} values differ from plain ndarray's",
+            developed.sheet.len()
+        )));
     }
     if developed.bins != expected.bins {
         return Err(Failure::result("the histogram differs from plain ndarray's"));

@@ -13,10 +13,12 @@ use crate::failure::Failure;
 /// The photograph that comes with the examples; `examples/data/README.md` says where it is from.
 const ASTRONAUT: &[u8] = include_bytes!("../data/astronaut.png");
 
-/// Reads a PNG or JPEG, turned as its metadata says; what the file holds counts, not how it is called.
+/// Reads a PNG or JPEG, turned as its metadata says; what the file holds counts, not how it is
+/// called.
 pub(crate) fn read(path: &Path) -> Result<Array3<u8>, Failure> {
     let name = path.display();
-    let file = File::open(path).map_err(|error| Failure::input(format_args!("cannot open {name}: {error}")))?;
+    let file = File::open(path)
+        .map_err(|error| Failure::input(format_args!("cannot open {name}: {error}")))?;
     decode(BufReader::new(file), &name.to_string())
 }
 
@@ -27,17 +29,29 @@ pub(crate) fn built_in() -> Result<Array3<u8>, Failure> {
 
 /// Writes a picture as PNG.
 pub(crate) fn write(path: &Path, picture: ArrayView3<'_, u8>) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::input(format_args!("cannot write {}: {error}", path.display()));
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::input(format_args!("cannot write {}: {error}", path.display()))
+    };
     let (rows, columns, _) = picture.dim();
     let height = u32::try_from(rows).map_err(|error| failed(&error))?;
     let width = u32::try_from(columns).map_err(|error| failed(&error))?;
     let pixels: Vec<u8> = picture.iter().copied().collect();
-    image::save_buffer_with_format(path, &pixels, width, height, ExtendedColorType::Rgb8, ImageFormat::Png).map_err(|error| failed(&error))
+    image::save_buffer_with_format(
+        path,
+        &pixels,
+        width,
+        height,
+        ExtendedColorType::Rgb8,
+        ImageFormat::Png,
+    )
+    .map_err(|error| failed(&error))
 }
 
 fn decode(source: impl BufRead + Seek, name: &str) -> Result<Array3<u8>, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| Failure::input(format_args!("cannot read {name}: {error}"));
-    let reader = ImageReader::new(source).with_guessed_format().map_err(|error| unreadable(&error))?;
+    let unreadable =
+        |error: &dyn std::fmt::Display| Failure::input(format_args!("cannot read {name}: {error}"));
+    let reader =
+        ImageReader::new(source).with_guessed_format().map_err(|error| unreadable(&error))?;
     if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg)) {
         return Err(Failure::input(format_args!("{name} is neither a PNG nor a JPEG picture")));
     }
@@ -51,7 +65,9 @@ fn decode(source: impl BufRead + Seek, name: &str) -> Result<Array3<u8>, Failure
 fn into_array(picture: DynamicImage, name: &str) -> Result<Array3<u8>, Failure> {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     if width == 0 || height == 0 {
-        return Err(Failure::input(format_args!("{name} is {width} x {height} pixels; there is nothing to work on")));
+        return Err(Failure::input(format_args!(
+            "{name} is {width} x {height} pixels; there is nothing to work on"
+        )));
     }
     Array3::from_shape_vec((height, width, 3), picture.into_rgb8().into_raw())
         .map_err(|error| Failure::input(format_args!("{name}: {error}")))

@@ -1,6 +1,7 @@
 //! A progress bar on stderr for work that takes long; nothing at all where stderr is no terminal.
 //!
-//! Launches return when they are queued, so the bar follows events: a step counts when the device has got there.
+//! Launches return when they are queued, so the bar follows events: a step counts when the device
+//! has got there.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -41,11 +42,13 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Self { painter: None };
         }
-        let state = State { steps, done: 0, label: String::new(), queued: Vec::new(), is_finished: false };
+        let state =
+            State { steps, done: 0, label: String::new(), queued: Vec::new(), is_finished: false };
         let board = Arc::new(Board { state: Mutex::new(state), finished: Condvar::new() });
         let painted = Arc::clone(&board);
         // A machine that has no thread left for a bar does its work without one.
-        let painter = std::thread::Builder::new().name("progress".into()).spawn(move || paint(&painted)).ok();
+        let painter =
+            std::thread::Builder::new().name("progress".into()).spawn(move || paint(&painted)).ok();
         Self { painter: painter.map(|thread| (board, thread)) }
     }
 
@@ -93,7 +96,8 @@ impl Board {
 }
 
 impl State {
-    /// Counts what the devices have done meanwhile. An event that fails is over, too; the working thread will hear of it.
+    /// Counts what the devices have done meanwhile. An event that fails is over, too; the working
+    /// thread will hear of it.
     fn look(&mut self) {
         let before = self.queued.len();
         self.queued.retain(|(_, event)| !event.is_complete().unwrap_or(true));
@@ -103,7 +107,13 @@ impl State {
     fn line(&self) -> String {
         let filled = (BAR_COLUMNS * self.done / self.steps.max(1)).min(BAR_COLUMNS);
         let label = self.queued.first().map_or(self.label.as_str(), |(label, _)| label);
-        format!("\r[{}{}] {}/{} {label}\x1b[K", "#".repeat(filled), "-".repeat(BAR_COLUMNS - filled), self.done, self.steps)
+        format!(
+            "\r[{}{}] {}/{} {label}\x1b[K",
+            "#".repeat(filled),
+            "-".repeat(BAR_COLUMNS - filled),
+            self.done,
+            self.steps
+        )
     }
 }
 
@@ -112,7 +122,11 @@ fn paint(board: &Board) {
     let mut has_drawn = false;
     let mut state = board.lock();
     while !state.is_finished {
-        state = board.finished.wait_timeout(state, REDRAW_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+        state = board
+            .finished
+            .wait_timeout(state, REDRAW_EVERY)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0;
         state.look();
         if !state.is_finished && started.elapsed() > PATIENCE {
             draw(&state.line());

@@ -1,7 +1,10 @@
-//! The same steps once more, with ndarray alone: whole arrays shifted against each other where the kernels look at pixels, a flood where they
-//! unite trees. It shares the formulas with the kernels and no code, and on a device that computes as the host does it agrees to the last bit.
+//! The same steps once more, with ndarray alone: whole arrays shifted against each other where the
+//! kernels look at pixels, a flood where they unite trees. It shares the formulas with the kernels
+//! and no code, and on a device that computes as the host does it agrees to the last bit.
 
-use resident::ndarray::{Array1, Array2, Array3, ArrayView2, ArrayView3, Axis, NewAxis, Zip, concatenate, s};
+use resident::ndarray::{
+    Array1, Array2, Array3, ArrayView2, ArrayView3, Axis, NewAxis, Zip, concatenate, s,
+};
 
 use crate::arguments::Settings;
 use crate::sheet::{GAP, GAP_COLOUR, STRENGTH_GAIN};
@@ -49,11 +52,9 @@ fn blurred(source: ArrayView2<'_, f32>, sigma: f32) -> Array2<f32> {
     let radius = (3.0 * sigma).ceil() as usize;
     let distances = Array1::range(-(radius as f32), radius as f32 + 0.5, 1.0);
     let exponents = distances.mapv(|distance: f32| -(distance * distance) / (2.0 * sigma * sigma));
-    let weights = Zip::from(&distances).and(&exponents).map_collect(
-        |&distance, &exponent| {
-            if distance == 0.0 { 1.0 } else { f64::from(exponent).exp() as f32 }
-        },
-    );
+    let weights = Zip::from(&distances).and(&exponents).map_collect(|&distance, &exponent| {
+        if distance == 0.0 { 1.0 } else { f64::from(exponent).exp() as f32 }
+    });
     let sum = weights.iter().fold(0.0, |sum, weight| sum + weight);
     let padded = padded_columns(source, radius);
     let mut result = Array2::zeros(source.raw_dim());
@@ -74,7 +75,9 @@ fn padded_columns(source: ArrayView2<'_, f32>, width: usize) -> Array2<f32> {
 fn gradient(soft: ArrayView2<'_, f32>) -> (Array2<f32>, Array2<Toward>) {
     let across = smoothed_difference(soft);
     let down = smoothed_difference(soft.t()).reversed_axes();
-    let strength = Zip::from(&across).and(&down).map_collect(|&across, &down| f32::sqrt(across * across + down * down) / 4.0);
+    let strength = Zip::from(&across)
+        .and(&down)
+        .map_collect(|&across, &down| f32::sqrt(across * across + down * down) / 4.0);
     let toward = Zip::from(&across).and(&down).map_collect(|&across, &down| toward(across, down));
     (strength, toward)
 }
@@ -83,7 +86,9 @@ fn smoothed_difference(soft: ArrayView2<'_, f32>) -> Array2<f32> {
     let wide = padded_columns(soft, 1);
     let tall = padded_columns(wide.t(), 1).reversed_axes();
     let rows = soft.nrows();
-    let smooth = &tall.slice(s![..rows, ..]) + &(&tall.slice(s![1..=rows, ..]) * 2.0) + tall.slice(s![2.., ..]);
+    let smooth = &tall.slice(s![..rows, ..])
+        + &(&tall.slice(s![1..=rows, ..]) * 2.0)
+        + tall.slice(s![2.., ..]);
     &smooth.slice(s![.., 2..]) - &smooth.slice(s![.., ..soft.ncols()])
 }
 
@@ -97,20 +102,28 @@ fn toward(across: f32, down: f32) -> Toward {
     }
 }
 
-/// All pixels compared with their neighbours in one direction at a time; outside of the picture is flat.
+/// All pixels compared with their neighbours in one direction at a time; outside of the picture is
+/// flat.
 fn ridges(strength: ArrayView2<'_, f32>, toward: ArrayView2<'_, Toward>) -> Array2<f32> {
     let (rows, columns) = strength.dim();
     let mut framed = Array2::zeros((rows + 2, columns + 2));
     framed.slice_mut(s![1..=rows, 1..=columns]).assign(&strength);
     let mut ridges = Array2::zeros((rows, columns));
-    for (which, row, column) in [(Toward::Right, 1, 2), (Toward::LowerRight, 2, 2), (Toward::Down, 2, 1), (Toward::LowerLeft, 2, 0)] {
+    for (which, row, column) in [
+        (Toward::Right, 1, 2),
+        (Toward::LowerRight, 2, 2),
+        (Toward::Down, 2, 1),
+        (Toward::LowerLeft, 2, 0),
+    ] {
         let ahead = framed.slice(s![row..row + rows, column..column + columns]);
         let behind = framed.slice(s![2 - row..2 - row + rows, 2 - column..2 - column + columns]);
-        Zip::from(&mut ridges).and(strength).and(toward).and(ahead).and(behind).for_each(|ridge, &here, &toward, &ahead, &behind| {
-            if toward == which && here > behind && here >= ahead {
-                *ridge = here;
-            }
-        });
+        Zip::from(&mut ridges).and(strength).and(toward).and(ahead).and(behind).for_each(
+            |ridge, &here, &toward, &ahead, &behind| {
+                if toward == which && here > behind && here >= ahead {
+                    *ridge = here;
+                }
+            },
+        );
     }
     ridges
 }
@@ -118,9 +131,13 @@ fn ridges(strength: ArrayView2<'_, f32>, toward: ArrayView2<'_, Toward>) -> Arra
 /// Floods from the strong pixels over all weak ones that they reach.
 fn flooded(ridges: ArrayView2<'_, f32>, low: f32, high: f32) -> Array2<bool> {
     let mut edges = ridges.mapv(|ridge| ridge > low && ridge > high);
-    let mut front: Vec<(usize, usize)> = edges.indexed_iter().filter_map(|(place, &edge)| edge.then_some(place)).collect();
+    let mut front: Vec<(usize, usize)> =
+        edges.indexed_iter().filter_map(|(place, &edge)| edge.then_some(place)).collect();
     while let Some((row, column)) = front.pop() {
-        let around = s![row.saturating_sub(1)..(row + 2).min(ridges.nrows()), column.saturating_sub(1)..(column + 2).min(ridges.ncols())];
+        let around = s![
+            row.saturating_sub(1)..(row + 2).min(ridges.nrows()),
+            column.saturating_sub(1)..(column + 2).min(ridges.ncols())
+        ];
         for ((down, right), edge) in edges.slice_mut(around).indexed_iter_mut() {
             let place = (row.saturating_sub(1) + down, column.saturating_sub(1) + right);
             if !*edge && ridges[place] > low {
@@ -140,11 +157,17 @@ fn overlay(photo: ArrayView3<'_, u8>, edges: ArrayView2<'_, bool>) -> Array3<u8>
     overlay
 }
 
-fn sheet(photo: ArrayView3<'_, u8>, strength: ArrayView2<'_, f32>, overlay: ArrayView3<'_, u8>) -> Array3<u8> {
+fn sheet(
+    photo: ArrayView3<'_, u8>,
+    strength: ArrayView2<'_, f32>,
+    overlay: ArrayView3<'_, u8>,
+) -> Array3<u8> {
     let shades = strength.mapv(|strength| (strength * STRENGTH_GAIN * 255.0).min(255.0) as u8);
     let gap = Array3::from_elem((photo.dim().0, GAP, 3), GAP_COLOUR);
     let middle = shades.slice(s![.., .., NewAxis]);
-    let middle = middle.broadcast(photo.raw_dim()).map_or_else(|| photo.to_owned(), |middle| middle.to_owned());
+    let middle = middle
+        .broadcast(photo.raw_dim())
+        .map_or_else(|| photo.to_owned(), |middle| middle.to_owned());
     let parts = [photo, gap.view(), middle.view(), gap.view(), overlay];
     concatenate(Axis(1), &parts).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! First, middle and last stage side by side. The sheet is put together on the device, so that one picture comes down and not three.
+//! First, middle and last stage side by side. The sheet is put together on the device, so that one
+//! picture comes down and not three.
 
 use resident::ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis, Ix2, Ix3, Zip, s};
 use resident::{In, Kernel, Out, Result, SmartArray, Stream};
@@ -15,7 +16,12 @@ pub(crate) const STRENGTH_GAIN: f32 = 3.0;
 pub(crate) type SheetKernel = Kernel<(In<u8, Ix3>, In<f32, Ix2>, In<u8, Ix3>, Out<u8, Ix3>)>;
 
 /// Queues the sheet behind the three pictures that it shows.
-pub(crate) fn compose(stream: &Stream, photo: &Picture, strength: &Plane<f32>, overlay: &Picture) -> Result<Picture> {
+pub(crate) fn compose(
+    stream: &Stream,
+    photo: &Picture,
+    strength: &Plane<f32>,
+    overlay: &Picture,
+) -> Result<Picture> {
     let (rows, columns) = (photo.shape()[0], photo.shape()[1]);
     let mut sheet = SmartArray::uninit((rows, sheet_columns(columns), 3)).named("sheet");
     let grid = cover(&sheet);
@@ -31,13 +37,18 @@ pub(crate) fn sheet_columns(columns: usize) -> usize {
 pub(crate) fn kernel() -> SheetKernel {
     let kernel = SheetKernel::new("sheet")
         .require("the photograph has three channels", |_grid, (photo, ..)| photo.shape()[2] == 3)
-        .require("photograph and gradient have one size", |_grid, (photo, strength, _, _)| photo.shape()[..2] == strength.shape()[..])
-        .require("photograph and overlay have one shape", |_grid, (photo, _, overlay, _)| photo.shape() == overlay.shape())
+        .require("photograph and gradient have one size", |_grid, (photo, strength, _, _)| {
+            photo.shape()[..2] == strength.shape()[..]
+        })
+        .require("photograph and overlay have one shape", |_grid, (photo, _, overlay, _)| {
+            photo.shape() == overlay.shape()
+        })
         .require("the sheet holds three pictures and two gaps", |_grid, (photo, _, _, sheet)| {
             sheet.shape()[..] == [photo.shape()[0], sheet_columns(photo.shape()[1]), 3]
         })
         .host(|_grid, (photo, strength, overlay, sheet)| body(photo, strength, overlay, sheet));
-    // SAFETY: it writes the sheet by its shape, which the requirements tie to those of the three pictures that it reads.
+    // SAFETY: it writes the sheet by its shape, which the requirements tie to those of the three
+    // pictures that it reads.
     unsafe { kernel.cuda(include_str!("sheet.cu")) }
 }
 
@@ -52,7 +63,9 @@ pub(crate) fn body(
     sheet.fill(GAP_COLOUR);
     sheet.slice_mut(s![.., ..columns, ..]).assign(&photo);
     let mut shown = sheet.slice_mut(s![.., middle..middle + columns, ..]);
-    Zip::from(shown.lanes_mut(Axis(2))).and(strength).for_each(|mut pixel, &strength| pixel.fill(shade(strength)));
+    Zip::from(shown.lanes_mut(Axis(2)))
+        .and(strength)
+        .for_each(|mut pixel, &strength| pixel.fill(shade(strength)));
     sheet.slice_mut(s![.., last.., ..]).assign(&overlay);
 }
 

@@ -1,4 +1,5 @@
-//! The steps of the edge detector as a user of the library writes them: make an array, launch, hand it on. Nothing here moves data by hand.
+//! The steps of the edge detector as a user of the library writes them: make an array, launch, hand
+//! it on. Nothing here moves data by hand.
 
 use resident::ndarray::{Dimension, Ix2, Ix3};
 use resident::{Element, Grid, Result, SmartArray, Stream};
@@ -49,7 +50,11 @@ impl Steps<'_> {
     pub(crate) fn gradient(&self, soft: &Plane<f32>) -> Result<(Plane<f32>, Plane<u8>)> {
         let mut strength = SmartArray::uninit_like(soft).named("gradient");
         let mut direction = SmartArray::uninit(soft.raw_dim()).named("direction");
-        self.kernels.sobel.launch_on(self.stream, cover(soft), (soft, &mut strength, &mut direction))?;
+        self.kernels.sobel.launch_on(
+            self.stream,
+            cover(soft),
+            (soft, &mut strength, &mut direction),
+        )?;
         self.launched("gradient")?;
         Ok((strength, direction))
     }
@@ -57,24 +62,41 @@ impl Steps<'_> {
     /// Ridges one pixel wide.
     pub(crate) fn thin(&self, strength: &Plane<f32>, direction: &Plane<u8>) -> Result<Plane<f32>> {
         let mut ridges = SmartArray::uninit_like(strength).named("ridges");
-        self.kernels.thin.launch_on(self.stream, cover(strength), (strength, direction, &mut ridges))?;
+        self.kernels.thin.launch_on(
+            self.stream,
+            cover(strength),
+            (strength, direction, &mut ridges),
+        )?;
         self.launched("thin")?;
         Ok(ridges)
     }
 
-    /// Hysteresis: what is above `low` and connected to something above `high`. Four launches whatever the picture holds, since connected
-    /// pixels are joined by union of trees; spreading from pixel to pixel would take a launch, and a look from the host, for each round.
+    /// Hysteresis: what is above `low` and connected to something above `high`. Four launches
+    /// whatever the picture holds, since connected pixels are joined by union of trees; spreading
+    /// from pixel to pixel would take a launch, and a look from the host, for each round.
     pub(crate) fn connect(&self, low: f32, high: f32, ridges: &Plane<f32>) -> Result<Plane<u8>> {
         let mut labels = SmartArray::<u32, _>::uninit(ridges.raw_dim()).named("labels");
-        self.kernels.candidates.launch_on(self.stream, cover(ridges), (low, ridges, &mut labels))?;
+        self.kernels.candidates.launch_on(
+            self.stream,
+            cover(ridges),
+            (low, ridges, &mut labels),
+        )?;
         self.launched("candidates")?;
         self.kernels.unite.launch_on(self.stream, cover(ridges), (&mut labels,))?;
         self.launched("unite")?;
         let mut anchored = SmartArray::<u8, _>::zeros(ridges.raw_dim()).named("anchored");
-        self.kernels.anchor.launch_on(self.stream, cover(ridges), (high, ridges, &labels, &mut anchored))?;
+        self.kernels.anchor.launch_on(
+            self.stream,
+            cover(ridges),
+            (high, ridges, &labels, &mut anchored),
+        )?;
         self.launched("anchor")?;
         let mut edges = SmartArray::uninit(ridges.raw_dim()).named("edges");
-        self.kernels.keep.launch_on(self.stream, cover(ridges), (&labels, &anchored, &mut edges))?;
+        self.kernels.keep.launch_on(
+            self.stream,
+            cover(ridges),
+            (&labels, &anchored, &mut edges),
+        )?;
         self.launched("keep")?;
         Ok(edges)
     }

@@ -1,4 +1,5 @@
-//! Programs over the coherence core, which is included here as it is: it is pure, and needs nothing else of the library.
+//! Programs over the coherence core, which is included here as it is: it is pure, and needs nothing
+//! else of the library.
 #![no_main]
 
 #[allow(dead_code, unused_imports, reason = "programs use a part of it")]

@@ -2,7 +2,8 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// As many values as the input has bytes for. A `Vec` asks before each value whether there is another, so that random bytes make short ones.
+/// As many values as the input has bytes for. A `Vec` asks before each value whether there is
+/// another, so that random bytes make short ones.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 

@@ -23,7 +23,8 @@ pub(crate) fn kept<P: for<'a> Arbitrary<'a> + Debug>(target: &str, body: impl Fn
     if all.is_dir() && !folder.exists() {
         return;
     }
-    let entries = fs::read_dir(&folder).unwrap_or_else(|fault| panic!("{}: {fault}", folder.display()));
+    let entries =
+        fs::read_dir(&folder).unwrap_or_else(|fault| panic!("{}: {fault}", folder.display()));
     for entry in entries {
         let path = entry.expect("readable").path();
         run(&fs::read(&path).expect("readable"), &path.display().to_string(), &body);
@@ -31,7 +32,11 @@ pub(crate) fn kept<P: for<'a> Arbitrary<'a> + Debug>(target: &str, body: impl Fn
 }
 
 /// Programs from as many random inputs of up to this length, the same each time.
-pub(crate) fn random<P: for<'a> Arbitrary<'a> + Debug>(inputs: u64, len_max: u64, body: impl Fn(&P)) {
+pub(crate) fn random<P: for<'a> Arbitrary<'a> + Debug>(
+    inputs: u64,
+    len_max: u64,
+    body: impl Fn(&P),
+) {
     for input in 0..inputs {
         let mut random = Random(input);
         let len = random.next() % (len_max + 1);

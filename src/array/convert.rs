@@ -1,5 +1,6 @@
-//! Arrays made of what Rust and ndarray have. There is no `From<ShapeError>` for our error: with a second one, closures that end in `Ok(())` and whose
-//! result goes through `?`, as in `parts.iter().try_for_each(..)?`, would have to name their error.
+//! Arrays made of what Rust and ndarray have. There is no `From<ShapeError>` for our error: with a
+//! second one, closures that end in `Ok(())` and whose result goes through `?`, as in
+//! `parts.iter().try_for_each(..)?`, would have to name their error.
 
 use std::panic::Location;
 
@@ -8,8 +9,9 @@ use ndarray::{Array, Array1, ArrayView, Dimension, Ix1};
 use super::smart::SmartArray;
 use crate::element::Element;
 
-/// Adopts an array: its allocation is kept, and [`into_array`](SmartArray::into_array) gives it back. That goes for any array without gaps, whatever
-/// the order and direction of its axes; one with gaps is packed once. Moves nothing else, and the host is the newest side.
+/// Adopts an array: its allocation is kept, and [`into_array`](SmartArray::into_array) gives it
+/// back. That goes for any array without gaps, whatever the order and direction of its axes; one
+/// with gaps is packed once. Moves nothing else, and the host is the newest side.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::Array2};
@@ -56,7 +58,8 @@ impl<T: Element> From<&[T]> for SmartArray<T, Ix1> {
     }
 }
 
-/// An array of one axis. Rows of rows come by way of ndarray: `SmartArray::from(ndarray::array![[1, 2], [3, 4]])`.
+/// An array of one axis. Rows of rows come by way of ndarray: `SmartArray::from(ndarray::array![[1,
+/// 2], [3, 4]])`.
 ///
 /// ```
 /// let weights = resident::SmartArray::from([0.25_f32, 0.5, 0.25]);
@@ -101,7 +104,8 @@ impl<T: Element> FromIterator<T> for SmartArray<T, Ix1> {
     }
 }
 
-/// An array without elements, to be replaced: what `std::mem::take` leaves. Without axes it is one element, of zero bytes. No device is asked.
+/// An array without elements, to be replaced: what `std::mem::take` leaves. Without axes it is one
+/// element, of zero bytes. No device is asked.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::Ix2};

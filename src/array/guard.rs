@@ -1,5 +1,5 @@
-//! What an access on a device hands out. Nothing happens when a guard is dropped but that its device learns where foreign work ends: forgetting one is never
-//! unsound and loses no update.
+//! What an access on a device hands out. Nothing happens when a guard is dropped but that its
+//! device learns where foreign work ends: forgetting one is never unsound and loses no update.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,14 +27,19 @@ pub(crate) struct HandedOut<'a, D> {
     pub(super) kept: Kept,
 }
 
-/// The stream of a guard itself: of one without a byte, which leaves no mark by which its array would keep the stream, or where somebody asked for it by
-/// reference.
+/// The stream of a guard itself: of one without a byte, which leaves no mark by which its array
+/// would keep the stream, or where somebody asked for it by reference.
 pub(super) type Kept = OnceLock<Box<Stream>>;
 
 impl<'a, D: Dimension> HandedOut<'a, D> {
     /// `base` is the address of the whole array's copy.
     #[inline]
-    pub(super) fn new<T>(storage: &'a Storage, layout: &Layout<D>, base: u64, stream: &Stream) -> Self {
+    pub(super) fn new<T>(
+        storage: &'a Storage,
+        layout: &Layout<D>,
+        base: u64,
+        stream: &Stream,
+    ) -> Self {
         let has_bytes = size_of::<T>() > 0 && layout.len() > 0;
         let kept = if has_bytes { Kept::new() } else { Kept::from(Box::new(stream.clone())) };
         let address = base + (layout.offset() * size_of::<T>()) as u64;
@@ -60,7 +65,8 @@ impl<D: Dimension> HandedOut<'_, D> {
         &self.layout
     }
 
-    /// Where the address stands in memory, for as long as the guard lives: what a launch reads its argument from.
+    /// Where the address stands in memory, for as long as the guard lives: what a launch reads its
+    /// argument from.
     pub(crate) fn address(&self) -> &u64 {
         &self.address
     }
@@ -108,8 +114,8 @@ macro_rules! handed_out {
             self.part.layout.strides()
         }
 
-        /// The device's own address, in bytes, of the element with index 0, 0, ... It stays the same until the array drops, is released there, or
-        /// makes room for another.
+        /// The device's own address, in bytes, of the element with index 0, 0, ... It stays the
+        /// same until the array drops, is released there, or makes room for another.
         #[must_use]
         pub fn address(&self) -> u64 {
             self.part.address
@@ -129,11 +135,13 @@ macro_rules! handed_out {
     };
 }
 
-/// A device's copy of a part, to be read by foreign work on [`stream`](Self::stream): launches and library calls that this crate does not know of. By
-/// [`SmartArray::gpu`](crate::SmartArray::gpu) and [`gpu_on`](crate::SmartArray::gpu_on).
+/// A device's copy of a part, to be read by foreign work on [`stream`](Self::stream): launches and
+/// library calls that this crate does not know of. By [`SmartArray::gpu`](crate::SmartArray::gpu)
+/// and [`gpu_on`](crate::SmartArray::gpu_on).
 ///
-/// Work queued on that stream is ordered behind what wrote the bytes, and what writes them later anywhere is ordered behind that work. Many such
-/// guards of one array may live at once, on any streams.
+/// Work queued on that stream is ordered behind what wrote the bytes, and what writes them later
+/// anywhere is ordered behind that work. Many such guards of one array may live at once, on any
+/// streams.
 ///
 /// ```
 /// use resident::{Device, SmartArray};
@@ -157,11 +165,13 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 }
 
 /// A device's copy of a part, to be written by foreign work on [`stream`](Self::stream). By
-/// [`SmartArray::gpu_mut_on`](crate::SmartArray::gpu_mut_on), [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and their like, whose
-/// examples show it.
+/// [`SmartArray::gpu_mut_on`](crate::SmartArray::gpu_mut_on),
+/// [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and their like, whose examples show
+/// it.
 ///
-/// It is the newest copy from the moment it was handed out. Later uses elsewhere are ordered behind all work queued on the stream before this guard
-/// drops; if it is forgotten, behind all work queued there before they are. Dropping it waits for nothing.
+/// It is the newest copy from the moment it was handed out. Later uses elsewhere are ordered behind
+/// all work queued on the stream before this guard drops; if it is forgotten, behind all work
+/// queued there before they are. Dropping it waits for nothing.
 #[must_use = "hand this guard to foreign work, which ends where the guard is dropped; where there is no such work, `drop` it"]
 pub struct DeviceMut<'a, T, D: Dimension> {
     pub(crate) part: HandedOut<'a, D>,
@@ -174,7 +184,8 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     handed_out!();
 }
 
-/// A guard's stream: the array keeps it for as long as the guard's own mark stands, which nothing replaces while its borrow lasts.
+/// A guard's stream: the array keeps it for as long as the guard's own mark stands, which nothing
+/// replaces while its borrow lasts.
 fn stream_of(storage: &Storage, id: u64) -> Stream {
     let stream = storage.lock().find_stream(id).map(|(_, stream)| stream.clone());
     stream.unwrap_or_else(|| unreachable!("an array forgot the stream of an open guard"))
@@ -188,7 +199,13 @@ impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
             return transfer::close_whole(storage, *stream, self.place);
         }
         layout.with_selection(storage.space(), |selection| {
-            let request = Request { storage, selection, cause: Cause::Gpu, operation: "gpu_mut", site: self.site };
+            let request = Request {
+                storage,
+                selection,
+                cause: Cause::Gpu,
+                operation: "gpu_mut",
+                site: self.site,
+            };
             transfer::close_write(&request, *stream, self.place);
         });
     }

@@ -1,4 +1,5 @@
-//! What an access on the host hands out. Dropping it does nothing: the host became valid, or the newest side, when it was handed out.
+//! What an access on the host hands out. Dropping it does nothing: the host became valid, or the
+//! newest side, when it was handed out.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -6,11 +7,13 @@ use std::ops::{Deref, DerefMut};
 use ndarray::iter::{Iter, IterMut};
 use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, IntoNdProducer};
 
-/// The host's copy of a part, to be read: an `ndarray::ArrayRef`, by [`SmartArray::host`](crate::SmartArray::host). It is valid for as long as this
-/// lives; meanwhile others may read the array too, on devices as well.
+/// The host's copy of a part, to be read: an `ndarray::ArrayRef`, by
+/// [`SmartArray::host`](crate::SmartArray::host). It is valid for as long as this lives; meanwhile
+/// others may read the array too, on devices as well.
 ///
-/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all methods of an `ArrayRef`. For arithmetic take
-/// `host.view()`, as in `&host.view() + 1.0`: ndarray has operators for its own types alone.
+/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all
+/// methods of an `ArrayRef`. For arithmetic take `host.view()`, as in `&host.view() + 1.0`: ndarray
+/// has operators for its own types alone.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::{ArrayRef, Ix1, Zip, array}};
@@ -36,7 +39,8 @@ pub struct HostRef<'a, T, D: Dimension> {
 }
 
 impl<'a, T, D: Dimension> HostRef<'a, T, D> {
-    /// The same copy as an ndarray view, for as long as the guard could have lived: for functions that hand out what they looked up. Moves nothing.
+    /// The same copy as an ndarray view, for as long as the guard could have lived: for functions
+    /// that hand out what they looked up. Moves nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayView1, Ix2, s}};
@@ -63,11 +67,14 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
     }
 }
 
-/// The host's copy of a part, to be written: an `ndarray::ArrayRef`, by [`SmartArray::host_mut`](crate::SmartArray::host_mut) or
-/// [`host_overwrite`](crate::SmartArray::host_overwrite). The host became the newest side when it was handed out.
+/// The host's copy of a part, to be written: an `ndarray::ArrayRef`, by
+/// [`SmartArray::host_mut`](crate::SmartArray::host_mut) or
+/// [`host_overwrite`](crate::SmartArray::host_overwrite). The host became the newest side when it
+/// was handed out.
 ///
-/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all methods of an `ArrayRef`. For arithmetic take
-/// `host.view()` or `host.view_mut()`, as in `host.view_mut().scaled_add(2.0, &x)` or `let mut all = host.view_mut(); all += 1.0`.
+/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all
+/// methods of an `ArrayRef`. For arithmetic take `host.view()` or `host.view_mut()`, as in
+/// `host.view_mut().scaled_add(2.0, &x)` or `let mut all = host.view_mut(); all += 1.0`.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::{Zip, array}};
@@ -178,7 +185,8 @@ macro_rules! equal {
     };
 }
 
-/// What both guards do as an `ArrayRef` does it. They are equal to what has their shape and equal elements.
+/// What both guards do as an `ArrayRef` does it. They are equal to what has their shape and equal
+/// elements.
 macro_rules! like_an_array_ref {
     ($guard:ident) => {
         impl<'g, T, D: Dimension> IntoIterator for &'g $guard<'_, T, D> {

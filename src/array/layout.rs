@@ -3,7 +3,8 @@
 use std::ptr::NonNull;
 
 use ndarray::{
-    ArrayView, ArrayViewMut, Axis, Dimension, RawArrayView, RawArrayViewMut, ShapeBuilder, SliceArg, SliceInfoElem, StrideShape,
+    ArrayView, ArrayViewMut, Axis, Dimension, RawArrayView, RawArrayViewMut, ShapeBuilder,
+    SliceArg, SliceInfoElem, StrideShape,
 };
 
 use crate::storage::{Selection, Space, Strided};
@@ -27,8 +28,10 @@ impl<D: Dimension> Layout<D> {
     pub(crate) fn of_shape<T>(shape: impl ShapeBuilder<Dim = D>) -> Self {
         let shape: StrideShape<D> = shape.into_shape_with_order().into();
         assert_fits::<T>(shape.raw_dim().slice());
-        // SAFETY: elements without bytes are everywhere; the lengths were checked, and the strides are ndarray's own.
-        let view = unsafe { RawArrayView::<(), D>::from_shape_ptr(shape, NonNull::dangling().as_ptr()) };
+        // SAFETY: elements without bytes are everywhere; the lengths were checked, and the strides
+        // are ndarray's own.
+        let view =
+            unsafe { RawArrayView::<(), D>::from_shape_ptr(shape, NonNull::dangling().as_ptr()) };
         Self::new(view.raw_dim(), view.strides(), 0)
     }
 
@@ -69,7 +72,11 @@ impl<D: Dimension> Layout<D> {
 
     /// Calls with the selection, by reference: the whole is a constant, and boxes are large.
     #[inline]
-    pub(crate) fn with_selection<R>(&self, space: &Space, serve: impl FnOnce(&Selection) -> R) -> R {
+    pub(crate) fn with_selection<R>(
+        &self,
+        space: &Space,
+        serve: impl FnOnce(&Selection) -> R,
+    ) -> R {
         if self.len() as u64 == space.len() {
             return serve(&Selection::Whole);
         }
@@ -123,13 +130,20 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody writes them.
+    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody writes
+    /// them.
     #[inline]
     pub(crate) unsafe fn view<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
         if self.runs_upwards() && !base.is_null() {
             let start = base.cast::<T>().wrapping_add(self.offset);
-            // SAFETY: as below; strides are upwards already, so that the element with index 0, 0, ... lies lowest.
-            let raw = unsafe { RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.strides.clone()), start) };
+            // SAFETY: as below; strides are upwards already, so that the element with index 0, 0,
+            // ... lies lowest.
+            let raw = unsafe {
+                RawArrayView::<T, D>::from_shape_ptr(
+                    self.dim.clone().strides(self.strides.clone()),
+                    start,
+                )
+            };
             // SAFETY: as the caller promises.
             return unsafe { raw.deref_into_view() };
         }
@@ -151,9 +165,12 @@ impl<D: Dimension> Layout<D> {
     #[cold]
     unsafe fn view_turned<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
         let start = self.start::<T>(base);
-        // SAFETY: the elements lie in one allocation from `base` on, as the caller promises, so moving along all axes stays within it; the lengths
-        // were checked when the array was made; strides are turned upwards.
-        let mut raw = unsafe { RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start) };
+        // SAFETY: the elements lie in one allocation from `base` on, as the caller promises, so
+        // moving along all axes stays within it; the lengths were checked when the array was made;
+        // strides are turned upwards.
+        let mut raw = unsafe {
+            RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start)
+        };
         for axis in 0..self.dim.ndim() {
             if self.is_reversed(axis) {
                 raw.invert_axis(Axis(axis));
@@ -167,11 +184,13 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody else touches them.
+    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody else
+    /// touches them.
     #[inline]
     pub(crate) unsafe fn view_mut<'a, T>(&self, base: *mut u8) -> ArrayViewMut<'a, T, D> {
         let start = self.start::<T>(base);
-        // ndarray's debug builds check that no two elements lie at one place, and do not notice where there are none: then strides are its own.
+        // ndarray's debug builds check that no two elements lie at one place, and do not notice
+        // where there are none: then strides are its own.
         let shape: StrideShape<D> = match self.len() {
             0 => self.dim.clone().into_shape_with_order().into(),
             _ => self.dim.clone().strides(self.upwards()),
@@ -202,9 +221,14 @@ impl<D: Dimension> Layout<D> {
     /// As ndarray's `slice`, if an index lies outside or the number of axes does not fit.
     #[track_caller]
     pub(crate) fn slice<I: SliceArg<D>>(&self, info: &I) -> Layout<I::OutDim> {
-        // SAFETY: elements without bytes are everywhere, so any view of them is good; strides are turned upwards.
-        let mut whole =
-            unsafe { RawArrayView::<(), D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), NonNull::dangling().as_ptr()) };
+        // SAFETY: elements without bytes are everywhere, so any view of them is good; strides are
+        // turned upwards.
+        let mut whole = unsafe {
+            RawArrayView::<(), D>::from_shape_ptr(
+                self.dim.clone().strides(self.upwards()),
+                NonNull::dangling().as_ptr(),
+            )
+        };
         for axis in 0..self.dim.ndim() {
             if self.is_reversed(axis) {
                 whole.invert_axis(Axis(axis));
@@ -225,7 +249,11 @@ impl<D: Dimension> Layout<D> {
             if matches!(element, SliceInfoElem::NewAxis) {
                 continue;
             }
-            let Some((len, stride)) = self.shape().get(axis).map(|len| (*len as isize, self.strides()[axis])) else { break };
+            let Some((len, stride)) =
+                self.shape().get(axis).map(|len| (*len as isize, self.strides()[axis]))
+            else {
+                break;
+            };
             offset += stride * first_index(element, len).clamp(0, (len - 1).max(0));
             axis += 1;
         }
@@ -245,15 +273,18 @@ impl<D: Dimension> Layout<D> {
         first.dim.slice_mut()[axis.index()] = index;
         second.dim.slice_mut()[axis.index()] = len - index;
         if index < len && self.len() > 0 {
-            second.offset = (self.offset as isize + self.strides()[axis.index()] * index as isize) as usize;
+            second.offset =
+                (self.offset as isize + self.strides()[axis.index()] * index as isize) as usize;
         }
         (first, second)
     }
 
     /// Offset of one element, if the index lies within.
     pub(crate) fn element(&self, index: &[usize]) -> Option<usize> {
-        let inside = index.len() == self.shape().len() && index.iter().zip(self.shape()).all(|(index, len)| index < len);
-        let distance: isize = index.iter().zip(self.strides()).map(|(index, stride)| *index as isize * stride).sum();
+        let inside = index.len() == self.shape().len()
+            && index.iter().zip(self.shape()).all(|(index, len)| index < len);
+        let distance: isize =
+            index.iter().zip(self.strides()).map(|(index, stride)| *index as isize * stride).sum();
         inside.then(|| (self.offset as isize + distance) as usize)
     }
 }
@@ -265,7 +296,10 @@ impl<D: Dimension> Layout<D> {
 /// If the shape's bytes, axes of length 0 left out, are more than an `isize` counts.
 #[track_caller]
 pub(crate) fn assert_fits<T>(shape: &[usize]) {
-    let bytes = shape.iter().filter(|len| **len != 0).try_fold(size_of::<T>().max(1), |bytes, len| bytes.checked_mul(*len));
+    let bytes = shape
+        .iter()
+        .filter(|len| **len != 0)
+        .try_fold(size_of::<T>().max(1), |bytes, len| bytes.checked_mul(*len));
     assert!(
         bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()),
         "resident: Shape too large, product of non-zero axis lengths overflows isize"
@@ -326,7 +360,8 @@ mod tests {
     fn slices_start_where_ndarrays_do() {
         for fortran in [false, true] {
             let shape = (4, 5, 6).set_f(fortran);
-            let array = Array3::from_shape_vec(shape, (0..120_i32).collect()).expect("120 elements");
+            let array =
+                Array3::from_shape_vec(shape, (0..120_i32).collect()).expect("120 elements");
             let layout = Layout::of_shape::<i32>((4, 5, 6).set_f(fortran));
             agrees!(
                 array,

@@ -1,13 +1,16 @@
-//! The methods that arrays and their parts share, written once: `reading!` for shared access, `writing!` for exclusive access. Questions stand in
-//! `questions.rs`.
+//! The methods that arrays and their parts share, written once: `reading!` for shared access,
+//! `writing!` for exclusive access. Questions stand in `questions.rs`.
 
-/// Methods that need only shared access. `$life` is how long guards live: the borrow of `self`, or for a `SmartView<'a>` all of `'a`.
+/// Methods that need only shared access. `$life` is how long guards live: the borrow of `self`, or
+/// for a `SmartView<'a>` all of `'a`.
 macro_rules! reading {
     ($life:lifetime) => {
-        /// The host's copy of this part, in its shape. What is stale there comes down first, and the call returns once it is there and whatever was
-        /// queued to write it is over. Both sides are valid then. Where nothing is stale nothing moves, and no device is asked.
+        /// The host's copy of this part, in its shape. What is stale there comes down first, and
+        /// the call returns once it is there and whatever was queued to write it is over. Both
+        /// sides are valid then. Where nothing is stale nothing moves, and no device is asked.
         ///
-        /// Numba's `SmartArray.get('host')` does the same for whole arrays; here only the bytes of the part come down.
+        /// Numba's `SmartArray.get('host')` does the same for whole arrays; here only the bytes of
+        /// the part come down.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
@@ -23,17 +26,21 @@ macro_rules! reading {
         ///
         /// # Errors
         ///
-        /// [`Uninitialised`](crate::Error::Uninitialised) if some of it was never written; [`Lost`](crate::Error::Lost) if work failed that was to
-        /// write it; [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy; [`Backend`](crate::Error::Backend) if a
-        /// call is refused or the copy fails, which loses nothing; [`DeviceLost`](crate::Error::DeviceLost) if a device died that has the newest
-        /// contents, or that has to be waited for; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
+        /// [`Uninitialised`](crate::Error::Uninitialised) if some of it was never written;
+        /// [`Lost`](crate::Error::Lost) if work failed that was to write it;
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy;
+        /// [`Backend`](crate::Error::Backend) if a call is refused or the copy fails, which loses
+        /// nothing; [`DeviceLost`](crate::Error::DeviceLost) if a device died that has the newest
+        /// contents, or that has to be waited for; [`InsideKernel`](crate::Error::InsideKernel) if
+        /// it would have to wait inside a kernel body.
         #[inline]
         #[track_caller]
         pub fn host(&self) -> Result<HostRef<$life, T, D>> {
             self.part().host(Location::caller())
         }
 
-        /// The current device's copy of this part, ordered on its default stream: [`gpu_on`](Self::gpu_on) that stream.
+        /// The current device's copy of this part, ordered on its default stream:
+        /// [`gpu_on`](Self::gpu_on) that stream.
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -49,17 +56,20 @@ macro_rules! reading {
         ///
         /// # Errors
         ///
-        /// As [`gpu_on`](Self::gpu_on), and [`NoDevice`](crate::Error::NoDevice) if there is no current device.
+        /// As [`gpu_on`](Self::gpu_on), and [`NoDevice`](crate::Error::NoDevice) if there is no
+        /// current device.
         #[inline]
         #[track_caller]
         pub fn gpu(&self) -> Result<DeviceRef<$life, T, D>> {
             self.part().gpu_on(&Part::<D>::current_stream()?, Location::caller())
         }
 
-        /// The copy of `stream`'s device, to be read by foreign work on that stream: launches and library calls that this crate does not know of.
-        /// What is stale there goes up first, and both sides are valid then. The stream is ordered behind whatever writes these bytes. The host does
-        /// not wait for that; it waits for what is still on its way to its own copy, for staging memory, and for room. From ordinary memory the bytes
-        /// of an upload are in staging memory when the call returns.
+        /// The copy of `stream`'s device, to be read by foreign work on that stream: launches and
+        /// library calls that this crate does not know of. What is stale there goes up first, and
+        /// both sides are valid then. The stream is ordered behind whatever writes these bytes. The
+        /// host does not wait for that; it waits for what is still on its way to its own copy, for
+        /// staging memory, and for room. From ordinary memory the bytes of an upload are in staging
+        /// memory when the call returns.
         ///
         /// A device that is full first lets go of copies of other arrays that the host has as well.
         ///
@@ -81,21 +91,26 @@ macro_rules! reading {
         ///
         /// # Errors
         ///
-        /// [`Uninitialised`](crate::Error::Uninitialised) if some of it was never written; [`Lost`](crate::Error::Lost) if work failed that was to
-        /// write it; [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room, or the host none to stage in;
-        /// [`TooManyDevices`](crate::Error::TooManyDevices) if the array is on 63 devices already; [`Backend`](crate::Error::Backend) if a call is
-        /// refused; [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the newest contents;
-        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
+        /// [`Uninitialised`](crate::Error::Uninitialised) if some of it was never written;
+        /// [`Lost`](crate::Error::Lost) if work failed that was to write it;
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room, or the host none
+        /// to stage in; [`TooManyDevices`](crate::Error::TooManyDevices) if the array is on 63
+        /// devices already; [`Backend`](crate::Error::Backend) if a call is refused;
+        /// [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the
+        /// newest contents; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait
+        /// inside a kernel body.
         #[inline]
         #[track_caller]
         pub fn gpu_on(&self, stream: &Stream) -> Result<DeviceRef<$life, T, D>> {
             self.part().gpu_on(stream, Location::caller())
         }
 
-        /// Brings this part to `stream`'s device ahead of its use, in that stream's order. Both sides are valid then, and a later use on any stream
-        /// comes behind the copy, and not behind what was queued on `stream` after it. Returns when the bytes of ordinary memory are in staging
-        /// memory, and at once for page-locked memory and for what another device has that this one reaches. CUDA's `cudaMemPrefetchAsync` does the
-        /// like for managed memory.
+        /// Brings this part to `stream`'s device ahead of its use, in that stream's order. Both
+        /// sides are valid then, and a later use on any stream comes behind the copy, and not
+        /// behind what was queued on `stream` after it. Returns when the bytes of ordinary memory
+        /// are in staging memory, and at once for page-locked memory and for what another device
+        /// has that this one reaches. CUDA's `cudaMemPrefetchAsync` does the like for managed
+        /// memory.
         ///
         /// ```
         /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -123,9 +138,11 @@ macro_rules! reading {
             self.part().prefetch(stream, Location::caller())
         }
 
-        /// Brings this part to the host ahead of its use. Returns when the copies are queued: on the stream that wrote the part last, while that is
-        /// still at work, else on the device's default stream. A later [`host`](Self::host) waits for the rest. Parts that are constants are filled
-        /// in here. Where the default stream is the one that works, let the copies overlap it on a stream of their own:
+        /// Brings this part to the host ahead of its use. Returns when the copies are queued: on
+        /// the stream that wrote the part last, while that is still at work, else on the device's
+        /// default stream. A later [`host`](Self::host) waits for the rest. Parts that are
+        /// constants are filled in here. Where the default stream is the one that works, let the
+        /// copies overlap it on a stream of their own:
         /// [`prefetch_host_on`](Self::prefetch_host_on).
         ///
         /// ```
@@ -149,9 +166,11 @@ macro_rules! reading {
             self.part().prefetch_host(None, "prefetch_host", Location::caller())
         }
 
-        /// Brings this part to the host ahead of its use, in the order of `stream`: behind what wrote the part, and beside whatever other streams go on
-        /// to do. What is on other devices than `stream`'s comes down as for [`prefetch_host`](Self::prefetch_host). Returns when the copies are queued;
-        /// a later [`host`](Self::host) waits for the rest, and what writes the part later comes behind them.
+        /// Brings this part to the host ahead of its use, in the order of `stream`: behind what
+        /// wrote the part, and beside whatever other streams go on to do. What is on other devices
+        /// than `stream`'s comes down as for [`prefetch_host`](Self::prefetch_host). Returns when
+        /// the copies are queued; a later [`host`](Self::host) waits for the rest, and what writes
+        /// the part later comes behind them.
         ///
         /// ```
         /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -177,9 +196,11 @@ macro_rules! reading {
             self.part().prefetch_host(Some(stream), "prefetch_host_on", Location::caller())
         }
 
-        /// A copy of this part as it is at this point of the program, in memory of its own with the first axis slowest. Later writes do not change
-        /// it, and no residency changes. What the host has is copied here and now; what only devices have comes down asynchronously, on `stream` if
-        /// it is of that device, else as for [`prefetch_host`](Self::prefetch_host). Use it to look at a state while the next one is computed.
+        /// A copy of this part as it is at this point of the program, in memory of its own with the
+        /// first axis slowest. Later writes do not change it, and no residency changes. What the
+        /// host has is copied here and now; what only devices have comes down asynchronously, on
+        /// `stream` if it is of that device, else as for [`prefetch_host`](Self::prefetch_host).
+        /// Use it to look at a state while the next one is computed.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -196,14 +217,16 @@ macro_rules! reading {
         ///
         /// # Errors
         ///
-        /// As [`host`](Self::host); what fails later is told by [`Pending::wait`](crate::Pending::wait).
+        /// As [`host`](Self::host); what fails later is told by
+        /// [`Pending::wait`](crate::Pending::wait).
         #[track_caller]
         pub fn snapshot_on(&self, stream: &Stream) -> Result<Pending<Array<T, D>>> {
             self.part().snapshot_on(Some(stream), "snapshot_on", Location::caller())
         }
 
-        /// One element, read where it is newest; residency is left as it is. From a device its bytes alone come down, and the call waits for them:
-        /// for more than a few elements take [`host`](Self::host) of a part.
+        /// One element, read where it is newest; residency is left as it is. From a device its
+        /// bytes alone come down, and the call waits for them: for more than a few elements take
+        /// [`host`](Self::host) of a part.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::Array2};
@@ -225,9 +248,11 @@ macro_rules! reading {
             self.part().get(index.into_dimension().slice(), Location::caller())
         }
 
-        /// An array of its own with these contents, each part copied where it is newest: on the device what a device has, else on the host. So
-        /// nothing moves between places. Constants stay constants, and what was never written is not written in the clone either. The clone of a
-        /// whole array, and of any part without gaps, has the axis order of its source; others lie with their first axis slowest.
+        /// An array of its own with these contents, each part copied where it is newest: on the
+        /// device what a device has, else on the host. So nothing moves between places. Constants
+        /// stay constants, and what was never written is not written in the clone either. The clone
+        /// of a whole array, and of any part without gaps, has the axis order of its source; others
+        /// lie with their first axis slowest.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -244,16 +269,20 @@ macro_rules! reading {
         ///
         /// # Errors
         ///
-        /// [`Lost`](crate::Error::Lost) if work failed that was to write some of it; [`OutOfMemory`](crate::Error::OutOfMemory) if there is no room
-        /// for the clone; [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if the device died that
-        /// has the newest contents; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
+        /// [`Lost`](crate::Error::Lost) if work failed that was to write some of it;
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if there is no room for the clone;
+        /// [`Backend`](crate::Error::Backend) if a call is refused;
+        /// [`DeviceLost`](crate::Error::DeviceLost) if the device died that has the newest
+        /// contents; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a
+        /// kernel body.
         #[track_caller]
         pub fn try_clone(&self) -> Result<SmartArray<T, D>> {
             SmartArray::cloned(self.part(), Location::caller())
         }
 
-        /// A part, by ndarray's `s![..]`: ranges, steps, reversed axes, single indices, new axes. It shares the array's coherence, and only its bytes
-        /// ever move. Nothing is copied, and no device is asked.
+        /// A part, by ndarray's `s![..]`: ranges, steps, reversed axes, single indices, new axes.
+        /// It shares the array's coherence, and only its bytes ever move. Nothing is copied, and no
+        /// device is asked.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
@@ -280,8 +309,9 @@ macro_rules! reading {
 /// Methods that need exclusive access; guards live as long as the borrow of `self`.
 macro_rules! writing {
     () => {
-        /// The host's copy of this part, to be changed. What is stale there comes down first, and whatever is queued that uses the host's copy is
-        /// waited for; then the host is the newest side, and devices bring up what they need of it when they next use it.
+        /// The host's copy of this part, to be changed. What is stale there comes down first, and
+        /// whatever is queued that uses the host's copy is waited for; then the host is the newest
+        /// side, and devices bring up what they need of it when they next use it.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -304,8 +334,10 @@ macro_rules! writing {
             self.part().host_mut(Access::ReadWrite, Location::caller())
         }
 
-        /// The host's copy of this part, to be rewritten: nothing comes down, and all of it counts as written from now on. Elements that are not
-        /// rewritten show zeros, old contents or poison. What is queued that uses the host's copy is waited for. Lost elements have contents again.
+        /// The host's copy of this part, to be rewritten: nothing comes down, and all of it counts
+        /// as written from now on. Elements that are not rewritten show zeros, old contents or
+        /// poison. What is queued that uses the host's copy is waited for. Lost elements have
+        /// contents again.
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -320,16 +352,19 @@ macro_rules! writing {
         ///
         /// # Errors
         ///
-        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy; [`Backend`](crate::Error::Backend) or
-        /// [`DeviceLost`](crate::Error::DeviceLost) if work that uses the host's copy cannot be waited for;
-        /// [`InsideKernel`](crate::Error::InsideKernel) if there is such work and it would have to wait inside a kernel body.
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy;
+        /// [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if work
+        /// that uses the host's copy cannot be waited for;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if there is such work and it would have to
+        /// wait inside a kernel body.
         #[inline]
         #[track_caller]
         pub fn host_overwrite(&mut self) -> Result<HostMut<'_, T, D>> {
             self.part().host_mut(Access::Overwrite, Location::caller())
         }
 
-        /// The current device's copy of this part, to be changed by foreign work on its default stream: [`gpu_mut_on`](Self::gpu_mut_on) that stream.
+        /// The current device's copy of this part, to be changed by foreign work on its default
+        /// stream: [`gpu_mut_on`](Self::gpu_mut_on) that stream.
         ///
         /// # Errors
         ///
@@ -337,12 +372,18 @@ macro_rules! writing {
         #[inline]
         #[track_caller]
         pub fn gpu_mut(&mut self) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(Access::ReadWrite, &Part::<D>::current_stream()?, Location::caller())
+            self.part().gpu_mut_on(
+                Access::ReadWrite,
+                &Part::<D>::current_stream()?,
+                Location::caller(),
+            )
         }
 
-        /// The copy of `stream`'s device, to be changed by foreign work on that stream. What is stale there goes up first; then that device is the
-        /// newest side, from the moment the guard is handed out. Work that is queued on the stream while the guard lives comes after all earlier uses
-        /// of these bytes, and later uses, wherever they are, come after that work.
+        /// The copy of `stream`'s device, to be changed by foreign work on that stream. What is
+        /// stale there goes up first; then that device is the newest side, from the moment the
+        /// guard is handed out. Work that is queued on the stream while the guard lives comes after
+        /// all earlier uses of these bytes, and later uses, wherever they are, come after that
+        /// work.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -369,20 +410,26 @@ macro_rules! writing {
             self.part().gpu_mut_on(Access::ReadWrite, stream, Location::caller())
         }
 
-        /// The current device's copy of this part, to be rewritten by foreign work on its default stream:
-        /// [`gpu_overwrite_on`](Self::gpu_overwrite_on) that stream.
+        /// The current device's copy of this part, to be rewritten by foreign work on its default
+        /// stream: [`gpu_overwrite_on`](Self::gpu_overwrite_on) that stream.
         ///
         /// # Errors
         ///
-        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on), and [`NoDevice`](crate::Error::NoDevice) if there is no current device.
+        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on), and
+        /// [`NoDevice`](crate::Error::NoDevice) if there is no current device.
         #[inline]
         #[track_caller]
         pub fn gpu_overwrite(&mut self) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(Access::Overwrite, &Part::<D>::current_stream()?, Location::caller())
+            self.part().gpu_mut_on(
+                Access::Overwrite,
+                &Part::<D>::current_stream()?,
+                Location::caller(),
+            )
         }
 
-        /// The copy of `stream`'s device, to be rewritten by foreign work on that stream: nothing goes up, and all of this part counts as written
-        /// from the moment the guard is handed out. Elements that are not rewritten show zeros, old contents or poison. Else as
+        /// The copy of `stream`'s device, to be rewritten by foreign work on that stream: nothing
+        /// goes up, and all of this part counts as written from the moment the guard is handed out.
+        /// Elements that are not rewritten show zeros, old contents or poison. Else as
         /// [`gpu_mut_on`](Self::gpu_mut_on). Lost elements have contents again.
         ///
         /// ```
@@ -399,18 +446,23 @@ macro_rules! writing {
         ///
         /// # Errors
         ///
-        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room; [`TooManyDevices`](crate::Error::TooManyDevices) if the array is on
-        /// 63 devices already; [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if the device died;
-        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room;
+        /// [`TooManyDevices`](crate::Error::TooManyDevices) if the array is on 63 devices already;
+        /// [`Backend`](crate::Error::Backend) if a call is refused;
+        /// [`DeviceLost`](crate::Error::DeviceLost) if the device died;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
+        /// body.
         #[inline]
         #[track_caller]
         pub fn gpu_overwrite_on(&mut self, stream: &Stream) -> Result<DeviceMut<'_, T, D>> {
             self.part().gpu_mut_on(Access::Overwrite, stream, Location::caller())
         }
 
-        /// Says that the host's copy of this part was changed behind the library's back, through a pointer that was kept: the host is the newest side
-        /// then. What is queued that uses the host's copy is waited for. Numba calls it `mark_changed('host')`, and does not notice a lost update.
-        /// Where it can be, take [`host_mut`](Self::host_mut), which needs no such call.
+        /// Says that the host's copy of this part was changed behind the library's back, through a
+        /// pointer that was kept: the host is the newest side then. What is queued that uses the
+        /// host's copy is waited for. Numba calls it `mark_changed('host')`, and does not notice a
+        /// lost update. Where it can be, take [`host_mut`](Self::host_mut), which needs no such
+        /// call.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -428,29 +480,35 @@ macro_rules! writing {
         ///
         /// # Errors
         ///
-        /// [`LostUpdate`](crate::Error::LostUpdate) if the host does not hold the newest contents of all of it (a constant that was never looked at
-        /// there it does not hold): nothing is changed then. [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if work
-        /// that uses the host's copy cannot be waited for; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
-        /// body.
+        /// [`LostUpdate`](crate::Error::LostUpdate) if the host does not hold the newest contents
+        /// of all of it (a constant that was never looked at there it does not hold): nothing is
+        /// changed then. [`Backend`](crate::Error::Backend) or
+        /// [`DeviceLost`](crate::Error::DeviceLost) if work that uses the host's copy cannot be
+        /// waited for; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside
+        /// a kernel body.
         #[track_caller]
         pub fn host_changed(&mut self) -> Result<()> {
             self.part().host_changed(Location::caller())
         }
 
-        /// Says that the current device's copy of this part was changed by work on its default stream that the library does not know of:
-        /// [`gpu_changed_on`](Self::gpu_changed_on) that stream.
+        /// Says that the current device's copy of this part was changed by work on its default
+        /// stream that the library does not know of: [`gpu_changed_on`](Self::gpu_changed_on) that
+        /// stream.
         ///
         /// # Errors
         ///
-        /// As [`gpu_changed_on`](Self::gpu_changed_on), and [`NoDevice`](crate::Error::NoDevice) if there is no current device.
+        /// As [`gpu_changed_on`](Self::gpu_changed_on), and [`NoDevice`](crate::Error::NoDevice) if
+        /// there is no current device.
         #[track_caller]
         pub fn gpu_changed(&mut self) -> Result<()> {
             self.part().gpu_changed_on(&Part::<D>::current_stream()?, Location::caller())
         }
 
-        /// Says that the copy of `stream`'s device was changed by work on that stream that the library does not know of and that is queued by now.
-        /// That device is the newest side then, and later uses come after that work. Numba calls it `mark_changed('gpu')`. That the work came after
-        /// earlier uses on other streams is the caller's affair: where it can be, take [`gpu_mut_on`](Self::gpu_mut_on), which sees to it.
+        /// Says that the copy of `stream`'s device was changed by work on that stream that the
+        /// library does not know of and that is queued by now. That device is the newest side then,
+        /// and later uses come after that work. Numba calls it `mark_changed('gpu')`. That the work
+        /// came after earlier uses on other streams is the caller's affair: where it can be, take
+        /// [`gpu_mut_on`](Self::gpu_mut_on), which sees to it.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -468,16 +526,20 @@ macro_rules! writing {
         ///
         /// # Errors
         ///
-        /// [`LostUpdate`](crate::Error::LostUpdate) if that device does not hold the newest contents of all of it, and if it never held the array:
-        /// nothing is changed then. [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if the device
-        /// died; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
+        /// [`LostUpdate`](crate::Error::LostUpdate) if that device does not hold the newest
+        /// contents of all of it, and if it never held the array: nothing is changed then.
+        /// [`Backend`](crate::Error::Backend) if a call is refused;
+        /// [`DeviceLost`](crate::Error::DeviceLost) if the device died;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
+        /// body.
         #[track_caller]
         pub fn gpu_changed_on(&mut self, stream: &Stream) -> Result<()> {
             self.part().gpu_changed_on(stream, Location::caller())
         }
 
-        /// Makes every element `value`, as a constant: nothing is written or moved now, and each place fills its own copy when it first needs it,
-        /// which is no transfer. Lost elements have contents again.
+        /// Makes every element `value`, as a constant: nothing is written or moved now, and each
+        /// place fills its own copy when it first needs it, which is no transfer. Lost elements
+        /// have contents again.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::s};
@@ -501,8 +563,8 @@ macro_rules! writing {
             Ok(())
         }
 
-        /// Makes every element `value`, and queues the fill of `stream`'s device's copy now; other places fill theirs when they need it. Nothing is
-        /// moved.
+        /// Makes every element `value`, and queues the fill of `stream`'s device's copy now; other
+        /// places fill theirs when they need it. Nothing is moved.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -522,9 +584,11 @@ macro_rules! writing {
             self.part().fill_on(stream, value, Location::caller())
         }
 
-        /// Copies the elements of an array or view of the same shape, of whatever axis order. Nothing moves between host and device. Where this part
-        /// is newest on a device, and `source` has a copy on one that it reaches, they are copied there, from device to device if need be; else on
-        /// the host if the host has `source`, else on `source`'s device. That is where this part is newest afterwards. Constants stay constants.
+        /// Copies the elements of an array or view of the same shape, of whatever axis order.
+        /// Nothing moves between host and device. Where this part is newest on a device, and
+        /// `source` has a copy on one that it reaches, they are copied there, from device to device
+        /// if need be; else on the host if the host has `source`, else on `source`'s device. That
+        /// is where this part is newest afterwards. Constants stay constants.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity, ndarray::s};
@@ -542,19 +606,23 @@ macro_rules! writing {
         ///
         /// # Errors
         ///
-        /// [`Shape`](crate::Error::Shape) if the shapes differ; [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if
-        /// `source` has parts without contents; [`OutOfMemory`](crate::Error::OutOfMemory) if there is no room where it is copied;
-        /// [`TooManyDevices`](crate::Error::TooManyDevices) if this array is on 63 other devices already; [`Backend`](crate::Error::Backend) if a
-        /// call is refused; [`DeviceLost`](crate::Error::DeviceLost) if a device died that is concerned; [`InsideKernel`](crate::Error::InsideKernel)
-        /// if it would have to wait inside a kernel body.
+        /// [`Shape`](crate::Error::Shape) if the shapes differ;
+        /// [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if
+        /// `source` has parts without contents; [`OutOfMemory`](crate::Error::OutOfMemory) if there
+        /// is no room where it is copied; [`TooManyDevices`](crate::Error::TooManyDevices) if this
+        /// array is on 63 other devices already; [`Backend`](crate::Error::Backend) if a call is
+        /// refused; [`DeviceLost`](crate::Error::DeviceLost) if a device died that is concerned;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
+        /// body.
         #[track_caller]
         pub fn assign<E: Dimension>(&mut self, source: &impl AsView<T, E>) -> Result<()> {
             self.part().assign(source.as_view().part(), Target::WhereNewest, Location::caller())
         }
 
-        /// Copies the elements of an array or view of the same shape to the copy of `stream`'s device, in that stream's order. What `source` has on
-        /// another device that this one reaches is copied from there directly; what it has elsewhere is brought to its own copy on this device first,
-        /// which stays.
+        /// Copies the elements of an array or view of the same shape to the copy of `stream`'s
+        /// device, in that stream's order. What `source` has on another device that this one
+        /// reaches is copied from there directly; what it has elsewhere is brought to its own copy
+        /// on this device first, which stays.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -573,12 +641,17 @@ macro_rules! writing {
         ///
         /// As [`assign`](Self::assign).
         #[track_caller]
-        pub fn assign_on<E: Dimension>(&mut self, stream: &Stream, source: &impl AsView<T, E>) -> Result<()> {
+        pub fn assign_on<E: Dimension>(
+            &mut self,
+            stream: &Stream,
+            source: &impl AsView<T, E>,
+        ) -> Result<()> {
             self.part().assign(source.as_view().part(), Target::On(stream), Location::caller())
         }
 
-        /// Writes one element where its newest contents are: on a device if the host does not have them, else on the host. Nothing is moved; on the
-        /// host, what is queued that uses this element is waited for.
+        /// Writes one element where its newest contents are: on a device if the host does not have
+        /// them, else on the host. Nothing is moved; on the host, what is queued that uses this
+        /// element is waited for.
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -594,16 +667,19 @@ macro_rules! writing {
         ///
         /// # Errors
         ///
-        /// [`Shape`](crate::Error::Shape) if the index lies outside; [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first
-        /// copy; [`Backend`](crate::Error::Backend) if a call is refused; [`DeviceLost`](crate::Error::DeviceLost) if a device died that is
-        /// concerned; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body.
+        /// [`Shape`](crate::Error::Shape) if the index lies outside;
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy;
+        /// [`Backend`](crate::Error::Backend) if a call is refused;
+        /// [`DeviceLost`](crate::Error::DeviceLost) if a device died that is concerned;
+        /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
+        /// body.
         #[track_caller]
         pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
             self.part().set(index.into_dimension().slice(), value, Location::caller())
         }
 
-        /// A part to be written, by ndarray's `s![..]`. It shares the array's coherence: only its bytes ever move, and writing it makes no other part
-        /// stale.
+        /// A part to be written, by ndarray's `s![..]`. It shares the array's coherence: only its
+        /// bytes ever move, and writing it makes no other part stale.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
@@ -626,7 +702,8 @@ macro_rules! writing {
             SmartViewMut::new(part.storage, part.layout.slice(&info))
         }
 
-        /// Up to six disjoint parts at once, by a tuple of ndarray's `s![..]`, as ndarray's `multi_slice_mut`. Interleaved steps are disjoint too.
+        /// Up to six disjoint parts at once, by a tuple of ndarray's `s![..]`, as ndarray's
+        /// `multi_slice_mut`. Interleaved steps are disjoint too.
         ///
         /// ```
         /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};
@@ -642,15 +719,16 @@ macro_rules! writing {
         ///
         /// # Panics
         ///
-        /// As ndarray's `multi_slice_mut`, if two of them share an element or an index lies outside.
+        /// As ndarray's `multi_slice_mut`, if two of them share an element or an index lies
+        /// outside.
         #[track_caller]
         pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::Output {
             let part = self.part();
             slices.views(part.storage, part.layout)
         }
 
-        /// The parts before and from `index` on along an axis, as ndarray's `split_at`. Both may be used at once, on different streams and by
-        /// different threads.
+        /// The parts before and from `index` on along an axis, as ndarray's `split_at`. Both may be
+        /// used at once, on different streams and by different threads.
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::Axis};
@@ -668,7 +746,11 @@ macro_rules! writing {
         ///
         /// As ndarray's `split_at`, if there is no such axis or `index` lies beyond its end.
         #[track_caller]
-        pub fn split_at_mut(&mut self, axis: Axis, index: usize) -> (SmartViewMut<'_, T, D>, SmartViewMut<'_, T, D>) {
+        pub fn split_at_mut(
+            &mut self,
+            axis: Axis,
+            index: usize,
+        ) -> (SmartViewMut<'_, T, D>, SmartViewMut<'_, T, D>) {
             let part = self.part();
             let (first, second) = part.layout.split_at(axis, index);
             (SmartViewMut::new(part.storage, first), SmartViewMut::new(part.storage, second))

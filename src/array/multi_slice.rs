@@ -7,8 +7,9 @@ use super::view::SmartViewMut;
 use crate::element::Element;
 use crate::storage::{Selection, Space, Storage};
 
-/// A tuple of one to six of ndarray's `s![..]`, as `ndarray::MultiSliceArg`: what [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut)
-/// takes, whose example shows it. Sealed.
+/// A tuple of one to six of ndarray's `s![..]`, as `ndarray::MultiSliceArg`: what
+/// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut) takes, whose example shows
+/// it. Sealed.
 pub trait MultiSlice<'a, T: Element, D: Dimension>: sealed::Sealed {
     /// A tuple of as many views.
     type Output;
@@ -33,7 +34,10 @@ fn assert_disjoint(space: &Space, selections: &[Selection]) {
     }
     for (number, selection) in selections.iter().enumerate() {
         for (other_number, other) in selections.iter().enumerate().skip(number + 1) {
-            assert!(!selection.overlaps(other), "resident: parts {number} and {other_number} of multi_slice_mut share elements");
+            assert!(
+                !selection.overlaps(other),
+                "resident: parts {number} and {other_number} of multi_slice_mut share elements"
+            );
         }
     }
 }

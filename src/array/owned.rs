@@ -23,12 +23,18 @@ pub(super) fn adopt<T: Element, D: Dimension>(array: Array<T, D>) -> (Layout<D>,
 
 fn packed<T: Element, D: Dimension>(array: &Array<T, D>) -> Array<T, D> {
     let elements: Vec<T> = array.iter().copied().collect();
-    Array::from_shape_vec(array.raw_dim(), elements).unwrap_or_else(|fault| unreachable!("as many elements as the shape has: {fault}"))
+    Array::from_shape_vec(array.raw_dim(), elements)
+        .unwrap_or_else(|fault| unreachable!("as many elements as the shape has: {fault}"))
 }
 
-/// The array of that layout over memory that `buffer` owns: the vector that it was made from, not a copy.
-pub(super) fn array_over<T: Element, D: Dimension>(buffer: HostBuffer, layout: &Layout<D>) -> Array<T, D> {
-    // SAFETY: only called for the buffer of an array of `T`, which `HostBuffer` was made for, by its last owner: nothing queued holds it any more.
+/// The array of that layout over memory that `buffer` owns: the vector that it was made from, not a
+/// copy.
+pub(super) fn array_over<T: Element, D: Dimension>(
+    buffer: HostBuffer,
+    layout: &Layout<D>,
+) -> Array<T, D> {
+    // SAFETY: only called for the buffer of an array of `T`, which `HostBuffer` was made for, by
+    // its last owner: nothing queued holds it any more.
     let (vector, start) = unsafe { buffer.into_vec::<T>() };
     if start == 0 {
         return array_from_start(vector, layout);
@@ -45,29 +51,45 @@ pub(super) fn array_over<T: Element, D: Dimension>(buffer: HostBuffer, layout: &
     for (position, axis) in order.iter().enumerate() {
         back[*axis] = position;
     }
-    let shaped = line.into_shape_with_order(IxDyn(&memory)).map(|array| array.permuted_axes(IxDyn(&back)));
-    let mut array =
-        shaped.and_then(Array::into_dimensionality::<D>).unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
-    let reversed: Vec<bool> = layout.strides().iter().zip(layout.shape()).map(|(stride, len)| *stride < 0 && *len > 1).collect();
+    let shaped =
+        line.into_shape_with_order(IxDyn(&memory)).map(|array| array.permuted_axes(IxDyn(&back)));
+    let mut array = shaped
+        .and_then(Array::into_dimensionality::<D>)
+        .unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
+    let reversed: Vec<bool> = layout
+        .strides()
+        .iter()
+        .zip(layout.shape())
+        .map(|(stride, len)| *stride < 0 && *len > 1)
+        .collect();
     reverse(&mut array, &reversed);
     array
 }
 
-/// The array of that layout whose lowest element is the vector's first: with the very strides that it had, those of lone axes included.
+/// The array of that layout whose lowest element is the vector's first: with the very strides that
+/// it had, those of lone axes included.
 fn array_from_start<T: Element, D: Dimension>(vector: Vec<T>, layout: &Layout<D>) -> Array<T, D> {
     let array = Array::from_shape_vec(layout.dim().clone().strides(layout.upwards()), vector);
-    let mut array = array.unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
+    let mut array =
+        array.unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
     let reversed: Vec<bool> = layout.strides().iter().map(|stride| *stride < 0).collect();
     reverse(&mut array, &reversed);
     array
 }
 
-/// An array from memory where its axes all run upwards, rows first; `reversed` ones are turned round without moving anything.
-pub(super) fn packed_array<T: Element, D: Dimension>(buffer: HostBuffer, shape: &[usize], reversed: &[bool]) -> Array<T, D> {
+/// An array from memory where its axes all run upwards, rows first; `reversed` ones are turned
+/// round without moving anything.
+pub(super) fn packed_array<T: Element, D: Dimension>(
+    buffer: HostBuffer,
+    shape: &[usize],
+    reversed: &[bool],
+) -> Array<T, D> {
     // SAFETY: as in `array_over`.
     let (vector, _) = unsafe { buffer.into_vec::<T>() };
-    let array = Array::from_shape_vec(IxDyn(shape), vector).and_then(Array::into_dimensionality::<D>);
-    let mut array = array.unwrap_or_else(|fault| unreachable!("the memory was made for that shape: {fault}"));
+    let array =
+        Array::from_shape_vec(IxDyn(shape), vector).and_then(Array::into_dimensionality::<D>);
+    let mut array =
+        array.unwrap_or_else(|fault| unreachable!("the memory was made for that shape: {fault}"));
     reverse(&mut array, reversed);
     array
 }

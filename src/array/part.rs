@@ -1,4 +1,5 @@
-//! What can be done with an array or a part of one: the work behind the methods of `SmartArray`, `SmartView` and `SmartViewMut`.
+//! What can be done with an array or a part of one: the work behind the methods of `SmartArray`,
+//! `SmartView` and `SmartViewMut`.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -19,8 +20,9 @@ use crate::order::At;
 use crate::storage::{HostBuffer, Selection, Storage};
 use crate::transfer::{self, End, Request, Target};
 
-/// A part of an array, borrowed for `'a`: shared or exclusively, as the caller's own borrow is. Methods that write want the exclusive one; only
-/// `SmartArray`'s and `SmartViewMut`'s `&mut self` methods call them.
+/// A part of an array, borrowed for `'a`: shared or exclusively, as the caller's own borrow is.
+/// Methods that write want the exclusive one; only `SmartArray`'s and `SmartViewMut`'s `&mut self`
+/// methods call them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a, 'l, D> {
     /// Borrowed for as long as guards may live.
@@ -33,9 +35,16 @@ pub(super) type Line = &'static Location<'static>;
 
 impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[inline]
-    fn with<R>(&self, cause: Cause, operation: &str, site: Line, serve: impl FnOnce(&Request<'_>) -> R) -> R {
-        self.layout
-            .with_selection(self.storage.space(), |selection| serve(&Request { storage: self.storage, selection, cause, operation, site }))
+    fn with<R>(
+        &self,
+        cause: Cause,
+        operation: &str,
+        site: Line,
+        serve: impl FnOnce(&Request<'_>) -> R,
+    ) -> R {
+        self.layout.with_selection(self.storage.space(), |selection| {
+            serve(&Request { storage: self.storage, selection, cause, operation, site })
+        })
     }
 
     #[inline]
@@ -54,7 +63,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         End { storage: self.storage, view: self.layout.strided() }
     }
 
-    // The host's side. The guards' lifetime is the caller's choice, since a view's guards outlive its own borrow; it is bounded by the array's.
+    // The host's side. The guards' lifetime is the caller's choice, since a view's guards outlive
+    // its own borrow; it is bounded by the array's.
 
     #[inline]
     pub(super) fn host<'g, T: Element>(&self, site: Line) -> Result<HostRef<'g, T, D>>
@@ -65,8 +75,9 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.bring_to_host(Access::Read, "host", site)?;
         }
         let base = self.storage.host_base();
-        // SAFETY: the part is valid on the host now (`ready_on_host`, or `acquire_host` returned). While the caller's shared borrow of it lasts no
-        // `&mut` method can make it stale, and no copy writes elements that are valid at its destination: nobody writes it for 'g.
+        // SAFETY: the part is valid on the host now (`ready_on_host`, or `acquire_host` returned).
+        // While the caller's shared borrow of it lasts no `&mut` method can make it stale, and no
+        // copy writes elements that are valid at its destination: nobody writes it for 'g.
         Ok(HostRef { view: unsafe { self.layout.view(base) } })
     }
 
@@ -75,7 +86,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         self.with(Cause::Host, operation, site, |request| transfer::acquire_host(request, access))
     }
 
-    pub(super) fn host_mut<'g, T: Element>(&self, access: Access, site: Line) -> Result<HostMut<'g, T, D>>
+    pub(super) fn host_mut<'g, T: Element>(
+        &self,
+        access: Access,
+        site: Line,
+    ) -> Result<HostMut<'g, T, D>>
     where
         'a: 'g,
     {
@@ -83,9 +98,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.write_on_host(access, site)?;
         }
         let base = self.storage.host_base();
-        // SAFETY: `acquire_host` waited for everything queued that touches the part on the host, and the memory was zeroed or written when it was
-        // made. The caller's exclusive borrow keeps every other access out for 'g; what is queued meanwhile writes no element that is valid on
-        // the host, and reads elements there only through accesses that the borrow excludes.
+        // SAFETY: `acquire_host` waited for everything queued that touches the part on the host,
+        // and the memory was zeroed or written when it was made. The caller's exclusive borrow
+        // keeps every other access out for 'g; what is queued meanwhile writes no element that is
+        // valid on the host, and reads elements there only through accesses that the borrow
+        // excludes.
         Ok(HostMut { view: unsafe { self.layout.view_mut(base) } })
     }
 
@@ -114,7 +131,10 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         state.reconcile(space);
         // A device that never held the array is as little newest as one that holds an old copy.
         let mut is_newest = place.is_some();
-        selection.for_each(space, |region| is_newest = is_newest && place.is_some_and(|place| state.coherence.is_valid(place, region)));
+        selection.for_each(space, |region| {
+            is_newest =
+                is_newest && place.is_some_and(|place| state.coherence.is_valid(place, region))
+        });
         if is_newest {
             return Ok(());
         }
@@ -132,7 +152,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     // The device's side.
 
     #[inline]
-    pub(super) fn gpu_on<'g, T: Element>(&self, stream: &Stream, site: Line) -> Result<DeviceRef<'g, T, D>>
+    pub(super) fn gpu_on<'g, T: Element>(
+        &self,
+        stream: &Stream,
+        site: Line,
+    ) -> Result<DeviceRef<'g, T, D>>
     where
         'a: 'g,
     {
@@ -141,30 +165,51 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             Some(base) => base,
             None => self.bring_to_device(stream, site)?,
         };
-        Ok(DeviceRef { part: HandedOut::new::<T>(self.storage, self.layout, base, stream), element: PhantomData })
+        Ok(DeviceRef {
+            part: HandedOut::new::<T>(self.storage, self.layout, base, stream),
+            element: PhantomData,
+        })
     }
 
     #[cold]
     fn bring_to_device(&self, stream: &Stream, site: Line) -> Result<u64> {
-        self.with(Cause::Gpu, "gpu", site, |request| transfer::hand_out(request, stream, Access::Read).map(|(_, address)| address.0))
+        self.with(Cause::Gpu, "gpu", site, |request| {
+            transfer::hand_out(request, stream, Access::Read).map(|(_, address)| address.0)
+        })
     }
 
-    pub(super) fn gpu_mut_on<'g, T: Element>(&self, access: Access, stream: &Stream, site: Line) -> Result<DeviceMut<'g, T, D>>
+    pub(super) fn gpu_mut_on<'g, T: Element>(
+        &self,
+        access: Access,
+        stream: &Stream,
+        site: Line,
+    ) -> Result<DeviceMut<'g, T, D>>
     where
         'a: 'g,
     {
-        let open = if self.is_whole() { transfer::open_whole(self.storage, stream, access, site) } else { None };
+        let open = if self.is_whole() {
+            transfer::open_whole(self.storage, stream, access, site)
+        } else {
+            None
+        };
         let (place, Address(base)) = match open {
             Some(open) => open,
             None => self.hand_out(access, stream, site)?,
         };
-        Ok(DeviceMut { part: HandedOut::new::<T>(self.storage, self.layout, base, stream), place, site, element: PhantomData })
+        Ok(DeviceMut {
+            part: HandedOut::new::<T>(self.storage, self.layout, base, stream),
+            place,
+            site,
+            element: PhantomData,
+        })
     }
 
     #[cold]
     fn hand_out(&self, access: Access, stream: &Stream, site: Line) -> Result<(Place, Address)> {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
-        self.with(Cause::Gpu, operation, site, |request| transfer::hand_out(request, stream, access))
+        self.with(Cause::Gpu, operation, site, |request| {
+            transfer::hand_out(request, stream, access)
+        })
     }
 
     /// The user wrote the device's copy with work queued on `stream`.
@@ -186,7 +231,9 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     // Work where the newest contents are.
 
     pub(super) fn fill<T: Element>(&self, value: T, site: Line) {
-        self.with(Cause::Explicit, "fill", site, |request| transfer::fill(request, Bytes::from_slice(bytemuck::bytes_of(&value))));
+        self.with(Cause::Explicit, "fill", site, |request| {
+            transfer::fill(request, Bytes::from_slice(bytemuck::bytes_of(&value)))
+        });
     }
 
     pub(super) fn fill_on<T: Element>(&self, stream: &Stream, value: T, site: Line) -> Result<()> {
@@ -201,10 +248,21 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: Line) -> Result<()> {
-        self.at(index, |request| transfer::poke(request, Bytes::from_slice(bytemuck::bytes_of(&value))), "set", site)
+        self.at(
+            index,
+            |request| transfer::poke(request, Bytes::from_slice(bytemuck::bytes_of(&value))),
+            "set",
+            site,
+        )
     }
 
-    fn at<R>(&self, index: &[usize], serve: impl FnOnce(&Request<'_>) -> Result<R>, operation: &str, site: Line) -> Result<R> {
+    fn at<R>(
+        &self,
+        index: &[usize],
+        serve: impl FnOnce(&Request<'_>) -> Result<R>,
+        operation: &str,
+        site: Line,
+    ) -> Result<R> {
         let Some(offset) = self.layout.element(index) else {
             return Err(Error::Shape {
                 operation: Text::new(format!("{operation} of {}", self.storage.named())),
@@ -214,15 +272,34 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         };
         let lone: [usize; 0] = [];
         let selection = self.storage.space().select(&lone, &[], offset);
-        serve(&Request { storage: self.storage, selection: &selection, cause: Cause::Explicit, operation, site })
+        serve(&Request {
+            storage: self.storage,
+            selection: &selection,
+            cause: Cause::Explicit,
+            operation,
+            site,
+        })
     }
 
-    pub(super) fn assign<E: Dimension>(&self, source: Part<'_, '_, E>, target: Target<'_>, site: Line) -> Result<()> {
+    pub(super) fn assign<E: Dimension>(
+        &self,
+        source: Part<'_, '_, E>,
+        target: Target<'_>,
+        site: Line,
+    ) -> Result<()> {
         if self.layout.shape() != source.layout.shape() {
             return Err(Error::Shape {
                 operation: Text::new("assign"),
-                expected: Text::new(format!("{:?}, the shape of {}", self.layout.shape(), self.storage.named())),
-                seen: Text::new(format!("{:?}, the shape of {}", source.layout.shape(), source.storage.named())),
+                expected: Text::new(format!(
+                    "{:?}, the shape of {}",
+                    self.layout.shape(),
+                    self.storage.named()
+                )),
+                seen: Text::new(format!(
+                    "{:?}, the shape of {}",
+                    source.layout.shape(),
+                    source.storage.named()
+                )),
             });
         }
         transfer::assign(self.end(), source.end(), target, site)
@@ -236,8 +313,15 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    pub(super) fn prefetch_host(&self, stream: Option<&Stream>, operation: &str, site: Line) -> Result<()> {
-        self.with(Cause::Prefetch, operation, site, |request| transfer::prefetch_host(request, stream))
+    pub(super) fn prefetch_host(
+        &self,
+        stream: Option<&Stream>,
+        operation: &str,
+        site: Line,
+    ) -> Result<()> {
+        self.with(Cause::Prefetch, operation, site, |request| {
+            transfer::prefetch_host(request, stream)
+        })
     }
 
     pub(super) fn snapshot_on<T: Element>(
@@ -246,7 +330,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         operation: &str,
         site: Line,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
-        let buffer = HostBuffer::zeroed::<T>(self.layout.len()).ok_or_else(|| transfer::host_full(self.storage))?;
+        let buffer = HostBuffer::zeroed::<T>(self.layout.len())
+            .ok_or_else(|| transfer::host_full(self.storage))?;
         let snapshot = transfer::snapshot(self.end(), stream, buffer, operation, site)?;
         Ok(Pending::new(snapshot, self.storage.named(), self.layout.clone()))
     }
@@ -258,7 +343,10 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let selection = self.selection();
         let state = self.storage.lock();
         let validities = state.validities_of(space, &selection);
-        let devices = state.devices().map(|(place, device)| (device.clone(), validities[place.index()])).collect();
+        let devices = state
+            .devices()
+            .map(|(place, device)| (device.clone(), validities[place.index()]))
+            .collect();
         Residency::new(validities[Place::HOST.index()], devices)
     }
 }
@@ -270,16 +358,29 @@ impl<D: Dimension> Part<'_, '_, D> {
     }
 }
 
-fn newest_in_words(state: &crate::storage::State, content: crate::coherence::Content) -> Vec<String> {
+fn newest_in_words(
+    state: &crate::storage::State,
+    content: crate::coherence::Content,
+) -> Vec<String> {
     use crate::coherence::{Content, Undefined};
     match content {
-        Content::Undefined(Undefined::Never) => vec!["nowhere, since it was never written".to_owned()],
-        Content::Undefined(Undefined::Lost(_)) => vec!["nowhere, since a failure took them".to_owned()],
+        Content::Undefined(Undefined::Never) => {
+            vec!["nowhere, since it was never written".to_owned()]
+        }
+        Content::Undefined(Undefined::Lost(_)) => {
+            vec!["nowhere, since a failure took them".to_owned()]
+        }
         Content::Constant { .. } => vec!["a constant that is not in memory there yet".to_owned()],
         Content::Stored(holders) => holders
             .places()
             .iter()
-            .map(|place| if place == Place::HOST { "on the host".to_owned() } else { format!("on {}", state.slot(place).device) })
+            .map(|place| {
+                if place == Place::HOST {
+                    "on the host".to_owned()
+                } else {
+                    format!("on {}", state.slot(place).device)
+                }
+            })
             .collect(),
     }
 }

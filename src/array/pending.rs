@@ -17,8 +17,9 @@ use crate::error::{Error, Result, Text};
 use crate::storage::HostBuffer;
 use crate::transfer::Snapshot;
 
-/// Something that is being copied, by [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): [`wait`](Self::wait) for it, or `await` it in a
-/// task of any executor. It owns both ends of the copy, so the array may be written, moved or dropped meanwhile; dropping it waits for nothing.
+/// Something that is being copied, by [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on):
+/// [`wait`](Self::wait) for it, or `await` it in a task of any executor. It owns both ends of the
+/// copy, so the array may be written, moved or dropped meanwhile; dropping it waits for nothing.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::s};
@@ -34,8 +35,8 @@ use crate::transfer::Snapshot;
 ///
 /// # Errors
 ///
-/// As a future it gives what [`wait`](Self::wait) returns, and never [`Error::InsideKernel`], since it waits for nothing; polled again after it was
-/// ready, [`Error::Backend`].
+/// As a future it gives what [`wait`](Self::wait) returns, and never [`Error::InsideKernel`], since
+/// it waits for nothing; polled again after it was ready, [`Error::Backend`].
 #[must_use = "a pending copy is of use to whoever waits for it"]
 pub struct Pending<A> {
     snapshot: Option<Snapshot>,
@@ -48,8 +49,19 @@ pub struct Pending<A> {
 
 impl<T: Element, D: Dimension> Pending<Array<T, D>> {
     pub(super) fn new(snapshot: Snapshot, array: String, layout: Layout<D>) -> Self {
-        let reversed = layout.strides().iter().zip(layout.shape()).map(|(stride, len)| *stride < 0 && *len > 1).collect();
-        Self { snapshot: Some(snapshot), array, assemble: packed_array::<T, D>, shape: layout.shape().to_vec(), reversed }
+        let reversed = layout
+            .strides()
+            .iter()
+            .zip(layout.shape())
+            .map(|(stride, len)| *stride < 0 && *len > 1)
+            .collect();
+        Self {
+            snapshot: Some(snapshot),
+            array,
+            assemble: packed_array::<T, D>,
+            shape: layout.shape().to_vec(),
+            reversed,
+        }
     }
 }
 
@@ -58,16 +70,21 @@ impl<A> Pending<A> {
     ///
     /// # Errors
     ///
-    /// What the copy failed with: [`Error::Backend`] by itself, [`Error::Lost`] if work failed that was to write what it reads, [`Error::DeviceLost`]
-    /// if the device died; [`Error::InsideKernel`] if it would have to wait inside a kernel body.
+    /// What the copy failed with: [`Error::Backend`] by itself, [`Error::Lost`] if work failed that
+    /// was to write what it reads, [`Error::DeviceLost`] if the device died;
+    /// [`Error::InsideKernel`] if it would have to wait inside a kernel body.
     pub fn wait(mut self) -> Result<A> {
         let snapshot = self.snapshot.take();
         let queued = snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
         for (stream, position) in &queued {
-            stream
-                .queue()
-                .synchronize_to(*position)
-                .map_err(|refusal| device::call_error(stream.device_ref(), &self.array, "waiting for a snapshot", &refusal))?;
+            stream.queue().synchronize_to(*position).map_err(|refusal| {
+                device::call_error(
+                    stream.device_ref(),
+                    &self.array,
+                    "waiting for a snapshot",
+                    &refusal,
+                )
+            })?;
         }
         self.finish(snapshot)
     }
@@ -78,7 +95,9 @@ impl<A> Pending<A> {
             return Err(Error::Backend {
                 device: Text::new("the host"),
                 operation: Text::new("polling a snapshot"),
-                cause: Text::new("it was taken already; a future is not to be polled after it is ready"),
+                cause: Text::new(
+                    "it was taken already; a future is not to be polled after it is ready",
+                ),
             });
         };
         for (stream, position) in queued {
@@ -97,13 +116,16 @@ impl<A> Pending<A> {
         Error::Lost {
             array: Text::new(self.array.as_str()),
             operation: Text::new(record.operation.as_str()),
-            site: Text::new(record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string)),
+            site: Text::new(
+                record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string),
+            ),
             cause: Text::new(record.cause.as_str()),
         }
     }
 }
 
-/// The buffer, once the completed work has let go of it, which it does right after it counts as completed.
+/// The buffer, once the completed work has let go of it, which it does right after it counts as
+/// completed.
 pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
     loop {
         match Arc::try_unwrap(buffer) {
@@ -128,9 +150,12 @@ impl<A> Future for Pending<A> {
     type Output = Result<A>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<A>> {
-        let queued = self.snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
+        let queued =
+            self.snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
         for (stream, position) in &queued {
-            let failed = |refusal| device::call_error(stream.device_ref(), &self.array, "polling a snapshot", &refusal);
+            let failed = |refusal| {
+                device::call_error(stream.device_ref(), &self.array, "polling a snapshot", &refusal)
+            };
             match stream.queue().poll(*position) {
                 Ok(true) => {}
                 Ok(false) => {

@@ -9,13 +9,15 @@ macro_rules! asking {
             self.part().layout.shape()
         }
 
-        /// Elements from one to the next along each axis, on the host and on every device: all copies of an array have one layout.
+        /// Elements from one to the next along each axis, on the host and on every device: all
+        /// copies of an array have one layout.
         #[must_use]
         pub fn strides(&self) -> &[isize] {
             self.part().layout.strides()
         }
 
-        /// Elements along each axis, as ndarray's dimension: what ndarray's constructors take for a shape.
+        /// Elements along each axis, as ndarray's dimension: what ndarray's constructors take for a
+        /// shape.
         #[must_use]
         pub fn raw_dim(&self) -> D {
             self.part().layout.dim().clone()
@@ -66,8 +68,9 @@ macro_rules! asking {
             self.len() == 0
         }
 
-        /// The array's name, by which errors, reports and events speak of it: what [`named`](crate::SmartArray::named) gave it, else its type, its
-        /// shape and the line that made it.
+        /// The array's name, by which errors, reports and events speak of it: what
+        /// [`named`](crate::SmartArray::named) gave it, else its type, its shape and the line that
+        /// made it.
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::s};
@@ -117,7 +120,8 @@ macro_rules! asking {
             self.part().storage.lock().traffic()
         }
 
-        /// Whether elements lie row by row without gaps, the last axis fastest. Axes of length 1 do not count, as in NumPy's relaxed strides.
+        /// Whether elements lie row by row without gaps, the last axis fastest. Axes of length 1 do
+        /// not count, as in NumPy's relaxed strides.
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
@@ -133,7 +137,8 @@ macro_rules! asking {
             self.part().layout.is_c_contiguous()
         }
 
-        /// Whether elements lie column by column without gaps, the first axis fastest: see [`is_c_contiguous`](Self::is_c_contiguous).
+        /// Whether elements lie column by column without gaps, the first axis fastest: see
+        /// [`is_c_contiguous`](Self::is_c_contiguous).
         #[must_use]
         pub fn is_f_contiguous(&self) -> bool {
             self.part().layout.is_f_contiguous()

@@ -29,11 +29,13 @@ use crate::error::Result;
 use crate::storage::{Origin, Selection, Space, Storage};
 use crate::transfer::{self, Request, Target};
 
-/// An n-dimensional array with one copy on the host and one on each device that used it, kept coherent region by region.
+/// An n-dimensional array with one copy on the host and one on each device that used it, kept
+/// coherent region by region.
 ///
-/// Nothing moves until somebody looks: [`host`](Self::host) brings down what is stale on the host, [`gpu_on`](Self::gpu_on) and kernel launches bring
-/// up what is stale on a device, and only the bytes of the part that is asked for. It descends from Numba's `SmartArray`, which knew one GPU and
-/// whole arrays.
+/// Nothing moves until somebody looks: [`host`](Self::host) brings down what is stale on the host,
+/// [`gpu_on`](Self::gpu_on) and kernel launches bring up what is stale on a device, and only the
+/// bytes of the part that is asked for. It descends from Numba's `SmartArray`, which knew one GPU
+/// and whole arrays.
 ///
 /// | call | what moves, at most | afterwards |
 /// |---|---|---|
@@ -52,11 +54,13 @@ use crate::transfer::{self, Request, Target};
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
-/// A place gets memory for the whole array when any part of it is first used there, and keeps it until the array drops,
-/// [`release_on`](Self::release_on) or, where a device is full and the host has all that the device has, until another array needs the room.
+/// A place gets memory for the whole array when any part of it is first used there, and keeps it
+/// until the array drops, [`release_on`](Self::release_on) or, where a device is full and the host
+/// has all that the device has, until another array needs the room.
 ///
-/// Its contents may be read by many threads at once; a transfer that several of them need happens once. A state changes when an access is handed out,
-/// never when a guard drops, so forgetting a guard is never unsound and loses no update. Dropping an array waits for nothing.
+/// Its contents may be read by many threads at once; a transfer that several of them need happens
+/// once. A state changes when an access is handed out, never when a guard drops, so forgetting a
+/// guard is never unsound and loses no update. Dropping an array waits for nothing.
 pub struct SmartArray<T: Element, D: Dimension> {
     storage: Arc<Storage>,
     layout: Layout<D>,
@@ -64,10 +68,11 @@ pub struct SmartArray<T: Element, D: Dimension> {
 }
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    /// All zero bytes, as a constant: each place fills its own copy at first use, which is no transfer. No device is asked, and there is no memory
-    /// yet.
+    /// All zero bytes, as a constant: each place fills its own copy at first use, which is no
+    /// transfer. No device is asked, and there is no memory yet.
     ///
-    /// The shape is what ndarray's constructors take: `100`, `(3, 4)`, `[2, 3, 4]`, with the first axis slowest, or the last with `.f()`.
+    /// The shape is what ndarray's constructors take: `100`, `(3, 4)`, `[2, 3, 4]`, with the first
+    /// axis slowest, or the last with `.f()`.
     ///
     /// ```
     /// use resident::{SmartArray, Validity, ndarray::ShapeBuilder};
@@ -122,9 +127,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::constant(shape, value, Location::caller())
     }
 
-    /// Without contents, and without memory anywhere yet: for results. Which elements were written is kept track of, and reading one that was not is
-    /// [`Uninitialised`](crate::Error::Uninitialised). An overwriting access ([`Out`](crate::Out), `host_overwrite`, `gpu_overwrite`) counts as
-    /// having written its whole part.
+    /// Without contents, and without memory anywhere yet: for results. Which elements were written
+    /// is kept track of, and reading one that was not is
+    /// [`Uninitialised`](crate::Error::Uninitialised). An overwriting access ([`Out`](crate::Out),
+    /// `host_overwrite`, `gpu_overwrite`) counts as having written its whole part.
     ///
     /// ```
     /// use resident::{Error, SmartArray, ndarray::s};
@@ -144,8 +150,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, Location::caller())
     }
 
-    /// [`uninit`](Self::uninit) in the shape and axis order of another array or view, of whatever element; the like of a part with gaps has its first
-    /// axis slowest. As NumPy's `empty_like`.
+    /// [`uninit`](Self::uninit) in the shape and axis order of another array or view, of whatever
+    /// element; the like of a part with gaps has its first axis slowest. As NumPy's `empty_like`.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
@@ -159,10 +165,15 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[track_caller]
     #[must_use]
     pub fn uninit_like<U: Element>(other: &impl AsView<U, D>) -> Self {
-        Self::make(Self::packed(other.as_view().part().layout), Origin::Uninitialised, Location::caller())
+        Self::make(
+            Self::packed(other.as_view().part().layout),
+            Origin::Uninitialised,
+            Location::caller(),
+        )
     }
 
-    /// [`zeros`](Self::zeros) in the shape and axis order of another array or view, as [`uninit_like`](Self::uninit_like). As NumPy's `zeros_like`.
+    /// [`zeros`](Self::zeros) in the shape and axis order of another array or view, as
+    /// [`uninit_like`](Self::uninit_like). As NumPy's `zeros_like`.
     ///
     /// ```
     /// use resident::SmartArray;
@@ -175,7 +186,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[track_caller]
     #[must_use]
     pub fn zeros_like<U: Element>(other: &impl AsView<U, D>) -> Self {
-        Self::make(Self::packed(other.as_view().part().layout), Origin::Constant(bytes_of(&T::zeroed())), Location::caller())
+        Self::make(
+            Self::packed(other.as_view().part().layout),
+            Origin::Constant(bytes_of(&T::zeroed())),
+            Location::caller(),
+        )
     }
 
     #[track_caller]
@@ -187,20 +202,27 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     fn make(layout: Layout<D>, origin: Origin, site: Line) -> Self {
         assert_fits::<T>(layout.shape());
         let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-        let (space, _) = Space::of(layout.shape(), layout.strides(), element_bytes)
-            .unwrap_or_else(|| unreachable!("an array made here has no gaps: {:?}, {:?}", layout.shape(), layout.strides()));
+        let (space, _) =
+            Space::of(layout.shape(), layout.strides(), element_bytes).unwrap_or_else(|| {
+                unreachable!(
+                    "an array made here has no gaps: {:?}, {:?}",
+                    layout.shape(),
+                    layout.strides()
+                )
+            });
         let storage = Storage::new::<T>(space, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
     }
 
-    /// An array whose contents are in memory of `stream`'s device, behind what is queued on the stream so far.
+    /// An array whose contents are in memory of `stream`'s device, behind what is queued on the
+    /// stream so far.
     #[cfg(feature = "cuda")]
     pub(crate) fn over_device(dim: D, stream: Stream, address: Address, site: Line) -> Self {
         Self::make(Layout::of_shape::<T>(dim), Origin::Device(stream, address), site)
     }
 
-    /// Brings the newest contents to `stream`'s device and hands its memory out, to be freed by the caller behind what is queued on the stream. `None` if
-    /// the array has no byte.
+    /// Brings the newest contents to `stream`'s device and hands its memory out, to be freed by the
+    /// caller behind what is queued on the stream. `None` if the array has no byte.
     #[cfg(feature = "cuda")]
     pub(crate) fn into_device_memory(self, stream: &Stream, site: Line) -> Result<Option<Address>> {
         drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, stream, site)?);
@@ -211,7 +233,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[cfg(feature = "cuda")]
     pub(crate) fn stream_of_a_copy(&self) -> Option<Stream> {
         let state = self.storage.lock();
-        state.devices().map(|(_, device)| device).find(|device| device.kind() == DeviceKind::Cuda).map(Device::stream)
+        state
+            .devices()
+            .map(|(_, device)| device)
+            .find(|device| device.kind() == DeviceKind::Cuda)
+            .map(Device::stream)
     }
 
     /// Its name for messages.
@@ -232,7 +258,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Ok(clone)
     }
 
-    /// The same shape in memory of its own: in the same axis order where there are no gaps, else with the first axis slowest.
+    /// The same shape in memory of its own: in the same axis order where there are no gaps, else
+    /// with the first axis slowest.
     fn packed(layout: &Layout<D>) -> Layout<D> {
         let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
         match Space::of(layout.shape(), layout.strides(), element_bytes) {
@@ -254,9 +281,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self
     }
 
-    /// Gives the array's memory on a device back, behind its uses there. What is newest there alone comes to the host first, and that is waited for;
-    /// everything else moves nothing. The next use on that device takes memory anew, at another address. Where the array has no memory there, nothing
-    /// is done.
+    /// Gives the array's memory on a device back, behind its uses there. What is newest there alone
+    /// comes to the host first, and that is waited for; everything else moves nothing. The next use
+    /// on that device takes memory anew, at another address. Where the array has no memory there,
+    /// nothing is done.
     ///
     /// ```
     /// use resident::{Device, SmartArray, Validity};
@@ -279,17 +307,25 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     /// The whole of it, to be served.
-    fn request(&self, cause: Cause, operation: &'static str, site: &'static Location<'static>) -> Request<'_> {
+    fn request(
+        &self,
+        cause: Cause,
+        operation: &'static str,
+        site: &'static Location<'static>,
+    ) -> Request<'_> {
         Request { storage: &self.storage, selection: &Selection::Whole, cause, operation, site }
     }
 
-    /// Locks the pages of the host's copy, for devices of the kind that is current: their copies then go straight to and from this memory, without
-    /// staging, and uploads return at once. The memory stays locked until the array drops or gives it back (`into_array`). It is CUDA's
+    /// Locks the pages of the host's copy, for devices of the kind that is current: their copies
+    /// then go straight to and from this memory, without staging, and uploads return at once. The
+    /// memory stays locked until the array drops or gives it back (`into_array`). It is CUDA's
     /// `cuMemHostRegister`.
     ///
-    /// Moves nothing; the host gets its memory here if it has none. Locking takes the system about a millisecond for each few MiB, and the memory can
-    /// no longer be swapped out: it is worth it for arrays that go back and forth often. Memory that another library registered with CUDA is used as
-    /// it is, and left to that library. What is locked for devices of this kind already stays as it is; one call for each kind locks for several.
+    /// Moves nothing; the host gets its memory here if it has none. Locking takes the system about
+    /// a millisecond for each few MiB, and the memory can no longer be swapped out: it is worth it
+    /// for arrays that go back and forth often. Memory that another library registered with CUDA is
+    /// used as it is, and left to that library. What is locked for devices of this kind already
+    /// stays as it is; one call for each kind locks for several.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -304,17 +340,25 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// [`NoDevice`](crate::Error::NoDevice) if there is no current device; [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a
-    /// first copy; [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`), or if others registered a part of the memory with CUDA
-    /// and not all of it; [`DeviceLost`](crate::Error::DeviceLost) if the device died. The array stays as it is then, and is staged.
+    /// [`NoDevice`](crate::Error::NoDevice) if there is no current device;
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy;
+    /// [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`), or if others
+    /// registered a part of the memory with CUDA and not all of it;
+    /// [`DeviceLost`](crate::Error::DeviceLost) if the device died. The array stays as it is then,
+    /// and is staged.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
-        transfer::page_lock(&self.request(Cause::Explicit, "page_lock", Location::caller()), &Device::current()?)
+        transfer::page_lock(
+            &self.request(Cause::Explicit, "page_lock", Location::caller()),
+            &Device::current()?,
+        )
     }
 
-    /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis order and strides. Stale parts come down first, and
-    /// what is queued that uses the host's copy is waited for; device copies are given back. Nothing is copied on the host, unless a device may still be at
-    /// this memory: one that died, or one for which the driver did not unlock its pages.
+    /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis
+    /// order and strides. Stale parts come down first, and what is queued that uses the host's copy
+    /// is waited for; device copies are given back. Nothing is copied on the host, unless a device
+    /// may still be at this memory: one that died, or one for which the driver did not unlock its
+    /// pages.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::Array2};
@@ -330,7 +374,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host). The array is dropped then: call `host` before, and nothing is left that could fail.
+    /// As [`host`](Self::host). The array is dropped then: call `host` before, and nothing is left
+    /// that could fail.
     #[track_caller]
     pub fn into_array(self) -> Result<Array<T, D>> {
         let site = Location::caller();

@@ -24,9 +24,10 @@ use crate::error::Result;
 use crate::storage::Storage;
 use crate::transfer::Target;
 
-/// A part of a [`SmartArray`], shared: by [`SmartArray::slice`] and [`SmartArray::view`]. Its guards live as long as the borrow of the array that it
-/// was made with, so a view may be a temporary. It is `Copy` where its dimension is (all but `IxDyn`), and holds no state of its own: validity, uses
-/// and totals are the array's.
+/// A part of a [`SmartArray`], shared: by [`SmartArray::slice`] and [`SmartArray::view`]. Its
+/// guards live as long as the borrow of the array that it was made with, so a view may be a
+/// temporary. It is `Copy` where its dimension is (all but `IxDyn`), and holds no state of its own:
+/// validity, uses and totals are the array's.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
@@ -45,8 +46,9 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
     element: PhantomData<&'a T>,
 }
 
-/// A part of a [`SmartArray`], exclusive: by [`SmartArray::slice_mut`], [`SmartArray::view_mut`] and their like. Its methods are those of the array;
-/// those that take the view itself (`into_host_mut`, `slice_move`, `split_at`) hand out what lives as long as the view would have.
+/// A part of a [`SmartArray`], exclusive: by [`SmartArray::slice_mut`], [`SmartArray::view_mut`]
+/// and their like. Its methods are those of the array; those that take the view itself
+/// (`into_host_mut`, `slice_move`, `split_at`) hand out what lives as long as the view would have.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
@@ -173,8 +175,8 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         SmartViewMut::new(self.storage, self.layout.clone())
     }
 
-    /// The host's copy, to be changed, for as long as this view would have lived: else as [`host_mut`](Self::host_mut). The example of
-    /// [`split_at`](Self::split_at) shows it.
+    /// The host's copy, to be changed, for as long as this view would have lived: else as
+    /// [`host_mut`](Self::host_mut). The example of [`split_at`](Self::split_at) shows it.
     ///
     /// # Errors
     ///
@@ -184,8 +186,8 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().host_mut(Access::ReadWrite, Location::caller())
     }
 
-    /// The copy of `stream`'s device, to be changed by foreign work, for as long as this view would have lived: else as
-    /// [`gpu_mut_on`](Self::gpu_mut_on).
+    /// The copy of `stream`'s device, to be changed by foreign work, for as long as this view would
+    /// have lived: else as [`gpu_mut_on`](Self::gpu_mut_on).
     ///
     /// ```
     /// use resident::{Device, SmartArray, ndarray::s};
@@ -216,7 +218,8 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         SmartViewMut::new(self.storage, self.layout.slice(&info))
     }
 
-    /// The parts before and from `index` on along an axis, for as long as this one would have lived: so a part can be divided again and again.
+    /// The parts before and from `index` on along an axis, for as long as this one would have
+    /// lived: so a part can be divided again and again.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::{Axis, Ix1}};
@@ -256,18 +259,30 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
 
 impl<T: Element, D: Dimension> fmt::Debug for SmartView<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SmartView(of {}, {:?}, {})", self.storage.named(), self.shape(), self.residency())
+        write!(
+            f,
+            "SmartView(of {}, {:?}, {})",
+            self.storage.named(),
+            self.shape(),
+            self.residency()
+        )
     }
 }
 
 impl<T: Element, D: Dimension> fmt::Debug for SmartViewMut<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SmartViewMut(of {}, {:?}, {})", self.storage.named(), self.shape(), self.residency())
+        write!(
+            f,
+            "SmartViewMut(of {}, {:?}, {})",
+            self.storage.named(),
+            self.shape(),
+            self.residency()
+        )
     }
 }
 
-/// Anything that can be looked at as a view: arrays and views of this library, for functions that take either. Sealed: views carry the borrow that
-/// soundness rests on.
+/// Anything that can be looked at as a view: arrays and views of this library, for functions that
+/// take either. Sealed: views carry the borrow that soundness rests on.
 ///
 /// ```
 /// use resident::{AsView, Result, SmartArray, ndarray::{Ix2, s}};
@@ -290,7 +305,8 @@ pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
     fn as_view(&self) -> SmartView<'_, T, D>;
 }
 
-/// Anything that can be looked at as an exclusive view: arrays and exclusive views. Sealed as [`AsView`].
+/// Anything that can be looked at as an exclusive view: arrays and exclusive views. Sealed as
+/// [`AsView`].
 ///
 /// ```
 /// use resident::{AsViewMut, Result, SmartArray, ndarray::{Ix1, s}};
@@ -380,7 +396,8 @@ pub(crate) struct Erased<'a> {
     pub(crate) view: crate::storage::Strided<'a>,
 }
 
-/// Any array or view of elements `T`, of whatever dimensions: what a flat [`In`](crate::In) takes. Sealed as [`AsView`].
+/// Any array or view of elements `T`, of whatever dimensions: what a flat [`In`](crate::In) takes.
+/// Sealed as [`AsView`].
 ///
 /// ```
 /// use resident::{AnyView, Device, Grid, In, Kernel, Out, Result, SmartArray};
@@ -407,8 +424,8 @@ pub trait AnyView<T: Element>: sealed::Sealed {
     fn erased(&self) -> Erased<'_>;
 }
 
-/// Any array or view of elements `T` that may be written, of whatever dimensions: what a flat [`InOut`](crate::InOut) or [`Out`](crate::Out) takes.
-/// Sealed as [`AsView`]; see [`AnyView`].
+/// Any array or view of elements `T` that may be written, of whatever dimensions: what a flat
+/// [`InOut`](crate::InOut) or [`Out`](crate::Out) takes. Sealed as [`AsView`]; see [`AnyView`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no writable array or view of `{T}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element",

@@ -10,8 +10,9 @@ thread_local! {
     static REPORTS: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` and reports what this thread's calls moved meanwhile, and why. Captures nest: an outer one sees what an inner one sees. Copies are
-/// reported when they are queued; what other threads move is theirs.
+/// Runs `work` and reports what this thread's calls moved meanwhile, and why. Captures nest: an
+/// outer one sees what an inner one sees. Copies are reported when they are queued; what other
+/// threads move is theirs.
 ///
 /// ```
 /// use resident::{Device, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
@@ -73,10 +74,13 @@ pub(super) fn add(record: &Record) {
 }
 
 pub(super) fn add_avoided(flow: Flow) {
-    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add_avoided(flow)));
+    REPORTS
+        .with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add_avoided(flow)));
 }
 
 #[cfg(feature = "cuda")]
 pub(super) fn add_waited_for(array: &str) {
-    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add_waited_for(array)));
+    REPORTS.with_borrow_mut(|reports| {
+        reports.iter_mut().for_each(|report| report.add_waited_for(array))
+    });
 }

@@ -5,7 +5,8 @@ use tracing::{Level, event, event_enabled};
 
 use super::Record;
 
-/// Whether anybody may listen: a number is compared, and no subscriber is asked. For use under locks.
+/// Whether anybody may listen: a number is compared, and no subscriber is asked. For use under
+/// locks.
 #[inline]
 pub(super) fn may_be_enabled() -> bool {
     LevelFilter::current() >= LevelFilter::DEBUG

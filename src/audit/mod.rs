@@ -1,16 +1,22 @@
 //! What moved, when, why, and because of which line.
 //!
-//! Totals are always counted ([`SmartArray::traffic`](crate::SmartArray::traffic), [`Device::traffic`](crate::Device::traffic)). [`capture`] collects
-//! what the calls of one thread moved, with call sites, as a [`Report`]. [`inventory`] lists the live arrays. Nothing here ever moves data.
+//! Totals are always counted ([`SmartArray::traffic`](crate::SmartArray::traffic),
+//! [`Device::traffic`](crate::Device::traffic)). [`capture`] collects what the calls of one thread
+//! moved, with call sites, as a [`Report`]. [`inventory`] lists the live arrays. Nothing here ever
+//! moves data.
 //!
-//! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the fields `direction`, `bytes`, `array`, `device`,
-//! `stream`, `cause`, `site` (file:line:column of the call that needed the bytes) and `stale_since` (the last call that made any of them stale
-//! there, or took them away). A copy from one device to another has the one that it goes to as `device`, and the other as `source`. `stale_since` is
-//! left out where the bytes had never been there, and where it would say nothing ([`Site::never_there`] tells which).
+//! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
+//! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
+//! the call that needed the bytes) and `stale_since` (the last call that made any of them stale
+//! there, or took them away). A copy from one device to another has the one that it goes to as
+//! `device`, and the other as `source`. `stale_since` is left out where the bytes had never been
+//! there, and where it would say nothing ([`Site::never_there`] tells which).
 //!
-//! Copies have the name of the array whose bytes they bring where they are needed. `destination.assign(&source)` is the exception, as it is no access of
-//! one array: what has to come to a device first, or to the host, is told under the source's name, and the copy itself, where it goes from one device
-//! to another, under the destination's. On one device it moves nothing between places, and is not told.
+//! Copies have the name of the array whose bytes they bring where they are needed.
+//! `destination.assign(&source)` is the exception, as it is no access of one array: what has to
+//! come to a device first, or to the host, is told under the source's name, and the copy itself,
+//! where it goes from one device to another, under the destination's. On one device it moves
+//! nothing between places, and is not told.
 //!
 //! ```
 //! use resident::{Device, SmartArray, audit};
@@ -94,7 +100,8 @@ pub(crate) fn is_heard() -> bool {
     capture::is_active() || emit::may_be_enabled()
 }
 
-/// Notes a copy for [`tell`]. The record is made only if somebody listens. May be called with locks held: nobody is told yet.
+/// Notes a copy for [`tell`]. The record is made only if somebody listens. May be called with locks
+/// held: nobody is told yet.
 #[inline]
 pub(crate) fn record(make: impl FnOnce() -> Record) {
     if is_heard() {
@@ -103,7 +110,8 @@ pub(crate) fn record(make: impl FnOnce() -> Record) {
     }
 }
 
-/// Tells whoever listens of the copies noted. Subscribers are code of the user's, which may look at arrays: no lock and no claim is held.
+/// Tells whoever listens of the copies noted. Subscribers are code of the user's, which may look at
+/// arrays: no lock and no claim is held.
 pub(crate) fn tell() {
     let next = || UNTOLD.try_with(|untold| untold.borrow_mut().pop_front()).ok().flatten();
     while let Some(record) = next() {
@@ -116,7 +124,8 @@ pub(crate) fn tell() {
     }
 }
 
-/// Tells of one use of an array on a stream that its guard does not keep order on: it was waited for, before and after. No lock is held.
+/// Tells of one use of an array on a stream that its guard does not keep order on: it was waited
+/// for, before and after. No lock is held.
 #[cfg(feature = "cuda")]
 pub(crate) fn waited_for(array: &str, device: &str, stream: u32) {
     if capture::is_active() {

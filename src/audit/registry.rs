@@ -19,7 +19,8 @@ pub(crate) trait Listed: Send + Sync {
 /// Numbers are handed out in order, so they spread over the shards as they are.
 type Registry = DashMap<u64, Row, Spread>;
 
-/// A live array, and its name: the one that it was given, or the one that was made when somebody asked for it.
+/// A live array, and its name: the one that it was given, or the one that was made when somebody
+/// asked for it.
 struct Row {
     array: Weak<dyn Listed>,
     name: Option<Arc<str>>,
@@ -67,7 +68,8 @@ pub(crate) fn enter(number: u64, array: Weak<dyn Listed>) {
     ARRAYS.insert(number, Row { array, name: None });
 }
 
-/// The name of an array; `make` makes one where it has none yet. Messages ask with an array's lock held: neither this nor `make` takes another.
+/// The name of an array; `make` makes one where it has none yet. Messages ask with an array's lock
+/// held: neither this nor `make` takes another.
 pub(crate) fn name_of(number: u64, make: impl FnOnce() -> Arc<str>) -> Arc<str> {
     match ARRAYS.get_mut(&number) {
         Some(mut row) => Arc::clone(row.name.get_or_insert_with(make)),
@@ -85,7 +87,8 @@ pub(crate) fn leave(number: u64) {
     ARRAYS.remove(&number);
 }
 
-/// One live array, as [`inventory`] found it. Its `Display` is one line: `"weights" f32[100], 400 bytes: host valid, cpu:0 stale`.
+/// One live array, as [`inventory`] found it. Its `Display` is one line: `"weights" f32[100], 400
+/// bytes: host valid, cpu:0 stale`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     name: Arc<str>,
@@ -96,7 +99,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(name: Arc<str>, shape: Vec<usize>, element: String, bytes: u64, places: Vec<(String, Validity)>) -> Self {
+    pub(crate) fn new(
+        name: Arc<str>,
+        shape: Vec<usize>,
+        element: String,
+        bytes: u64,
+        places: Vec<(String, Validity)>,
+    ) -> Self {
         Self { name, shape, element, bytes, places }
     }
 
@@ -152,8 +161,9 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Every live array of the process, oldest first: its name, shape, bytes, and where it is valid. Moves nothing. Each array is asked by itself: what
-/// other threads do meanwhile may show in one and not in another.
+/// Every live array of the process, oldest first: its name, shape, bytes, and where it is valid.
+/// Moves nothing. Each array is asked by itself: what other threads do meanwhile may show in one
+/// and not in another.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Validity, audit};
@@ -172,10 +182,11 @@ pub fn inventory() -> Vec<Entry> {
     arrays().iter().map(|array| array.entry()).collect()
 }
 
-/// Every live array, in the order in which they were made. The map's guards are given back before: asking an array takes its own lock, and this may be
-/// its last owner.
+/// Every live array, in the order in which they were made. The map's guards are given back before:
+/// asking an array takes its own lock, and this may be its last owner.
 pub(crate) fn arrays() -> Vec<Arc<dyn Listed>> {
-    let mut arrays: Vec<(u64, Weak<dyn Listed>)> = ARRAYS.iter().map(|entry| (*entry.key(), Weak::clone(&entry.value().array))).collect();
+    let mut arrays: Vec<(u64, Weak<dyn Listed>)> =
+        ARRAYS.iter().map(|entry| (*entry.key(), Weak::clone(&entry.value().array))).collect();
     arrays.sort_by_key(|(number, _)| *number);
     arrays.iter().filter_map(|(_, array)| array.upgrade()).collect()
 }

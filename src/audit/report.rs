@@ -6,8 +6,8 @@ use std::panic::Location;
 
 use super::{Cause, Direction, Flow, Record, Stale, Traffic};
 
-/// One line of a report: the copies that one call needed of one array in one direction, for one reason. Its `Display` is one line. The example of
-/// [`Report`] shows it.
+/// One line of a report: the copies that one call needed of one array in one direction, for one
+/// reason. Its `Display` is one line. The example of [`Report`] shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Site {
@@ -25,15 +25,17 @@ pub struct Site {
     pub cause: Cause,
     /// How many, how much.
     pub flow: Flow,
-    /// The last call that made any of these bytes stale where they were needed, or took them away from there. `None` if they had never been there, if
-    /// nobody can tell since more than a thousand parts became stale by calls of their own, and for the copies of an `assign` from one device to
-    /// another, which overwrites.
+    /// The last call that made any of these bytes stale where they were needed, or took them away
+    /// from there. `None` if they had never been there, if nobody can tell since more than a
+    /// thousand parts became stale by calls of their own, and for the copies of an `assign` from
+    /// one device to another, which overwrites.
     pub stale_since: Option<&'static Location<'static>>,
     /// Whether none of these bytes had ever been where they were needed.
     pub never_there: bool,
 }
 
-/// `src/main.rs:9:15: "photo", 4_000 bytes in 1 copy to_device for launch, cpu:0, stale since src/main.rs:8:11`.
+/// `src/main.rs:9:15: "photo", 4_000 bytes in 1 copy to_device for launch, cpu:0, stale since
+/// src/main.rs:8:11`.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { location, array, direction, cause, flow, .. } = self;
@@ -48,11 +50,14 @@ impl fmt::Display for Site {
 
 impl Site {
     fn devices(&self) -> String {
-        self.source.as_ref().map_or_else(|| self.device.clone(), |source| format!("{source} -> {}", self.device))
+        self.source
+            .as_ref()
+            .map_or_else(|| self.device.clone(), |source| format!("{source} -> {}", self.device))
     }
 }
 
-/// What was moved during a [`capture`](super::capture), and why. Its `Display` is a table of call sites, with the totals below.
+/// What was moved during a [`capture`](super::capture), and why. Its `Display` is a table of call
+/// sites, with the totals below.
 ///
 /// ```
 /// use resident::{Device, SmartArray, audit::{self, Cause, Direction}};
@@ -79,7 +84,8 @@ pub struct Report {
     waited_for: BTreeMap<String, u64>,
 }
 
-/// What makes two copies one line of the report: all but their sizes. Call sites are in the order of files and lines.
+/// What makes two copies one line of the report: all but their sizes. Call sites are in the order
+/// of files and lines.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
     location: &'static Location<'static>,
@@ -106,7 +112,17 @@ impl Key {
 
     fn site(&self, flow: Flow) -> Site {
         let Self { location, array, direction, cause, device, source, stale } = self.clone();
-        Site { location, array, direction, device, source, cause, flow, stale_since: stale.since(), never_there: stale == Stale::Never }
+        Site {
+            location,
+            array,
+            direction,
+            device,
+            source,
+            cause,
+            flow,
+            stale_since: stale.since(),
+            never_there: stale == Stale::Never,
+        }
     }
 }
 
@@ -142,15 +158,15 @@ impl Report {
         self.sites.is_empty()
     }
 
-    /// Per call site, array, direction, device, cause and what made the bytes stale, in the order of files and lines. The example of [`Report`] shows
-    /// it.
+    /// Per call site, array, direction, device, cause and what made the bytes stale, in the order
+    /// of files and lines. The example of [`Report`] shows it.
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
         self.sites.iter().map(|(key, flow)| key.site(*flow)).collect()
     }
 
-    /// What a launcher that copies every argument in and out, as Numba's does with host arrays, would have moved at the launches of this capture:
-    /// each array argument once each way.
+    /// What a launcher that copies every argument in and out, as Numba's does with host arrays,
+    /// would have moved at the launches of this capture: each array argument once each way.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, audit};
@@ -170,8 +186,10 @@ impl Report {
         flow
     }
 
-    /// How often each array was used through its guard on another stream than the guard's own, by cudarc or what is built on it, in the order of names.
-    /// Each such use is waited for, before and after: hand guards out on the stream that uses them (`gpu_on`, `Stream::adopt`), and there is none.
+    /// How often each array was used through its guard on another stream than the guard's own, by
+    /// cudarc or what is built on it, in the order of names. Each such use is waited for, before
+    /// and after: hand guards out on the stream that uses them (`gpu_on`, `Stream::adopt`), and
+    /// there is none.
     #[must_use]
     pub fn waited_for(&self) -> Vec<(&str, u64)> {
         self.waited_for.iter().map(|(array, count)| (array.as_str(), *count)).collect()
@@ -195,12 +213,18 @@ impl Report {
     }
 }
 
-/// A line for each site: where, what, which way and why, on which device, how often and how much, and since when it was stale.
+/// A line for each site: where, what, which way and why, on which device, how often and how much,
+/// and since when it was stale.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["call site", "array", "direction", "device", "cause", "count", "bytes", "stale since"].map(String::from);
-        let rows: Vec<[String; COLUMNS]> = std::iter::once(header).chain(self.sites().iter().map(row)).collect();
-        let widths: [usize; COLUMNS] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+        let header =
+            ["call site", "array", "direction", "device", "cause", "count", "bytes", "stale since"]
+                .map(String::from);
+        let rows: Vec<[String; COLUMNS]> =
+            std::iter::once(header).chain(self.sites().iter().map(row)).collect();
+        let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
+            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+        });
         for (number, row) in rows.iter().enumerate() {
             write_row(f, row, &widths)?;
             if number == 0 {
@@ -222,14 +246,24 @@ fn row(site: &Site) -> [String; COLUMNS] {
         site.cause.as_str().to_owned(),
         site.flow.count.to_string(),
         grouped(site.flow.bytes),
-        site.stale_since.map_or_else(|| if site.never_there { "never there" } else { "-" }.to_owned(), ToString::to_string),
+        site.stale_since.map_or_else(
+            || if site.never_there { "never there" } else { "-" }.to_owned(),
+            ToString::to_string,
+        ),
     ]
 }
 
-fn write_row(f: &mut fmt::Formatter<'_>, row: &[String; COLUMNS], widths: &[usize; COLUMNS]) -> fmt::Result {
+fn write_row(
+    f: &mut fmt::Formatter<'_>,
+    row: &[String; COLUMNS],
+    widths: &[usize; COLUMNS],
+) -> fmt::Result {
     let [site, array, direction, device, cause, count, bytes, stale] = row;
     let [w0, w1, w2, w3, w4, w5, w6, _] = widths;
-    writeln!(f, "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {device:<w3$}  {cause:<w4$}  {count:>w5$}  {bytes:>w6$}  {stale}")
+    writeln!(
+        f,
+        "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {device:<w3$}  {cause:<w4$}  {count:>w5$}  {bytes:>w6$}  {stale}"
+    )
 }
 
 impl Report {
@@ -246,7 +280,12 @@ impl Report {
         let width = lines.iter().map(|(_, flow)| grouped(flow.bytes).len()).max().unwrap_or(0);
         for (name, flow) in lines {
             let copies = if flow.count == 1 { "copy" } else { "copies" };
-            writeln!(f, "{:>width$} bytes in {:>4} {copies:<6}  {name}", grouped(flow.bytes), flow.count)?;
+            writeln!(
+                f,
+                "{:>width$} bytes in {:>4} {copies:<6}  {name}",
+                grouped(flow.bytes),
+                flow.count
+            )?;
         }
         for (array, count) in &self.waited_for {
             let uses = if *count == 1 { "use" } else { "uses" };
@@ -275,6 +314,9 @@ mod tests {
 
     #[test]
     fn digits_come_in_threes() {
-        assert_eq!(["0", "999", "1_000", "12_345_678"], [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(String::as_str));
+        assert_eq!(
+            ["0", "999", "1_000", "12_345_678"],
+            [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(String::as_str)
+        );
     }
 }

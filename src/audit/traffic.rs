@@ -10,7 +10,8 @@ use crate::sync::ShortLock;
 /// One kind of movement: how many copies, how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flow {
-    /// Planned copies: one per array, source, destination and request, however many parts or driver calls it takes.
+    /// Planned copies: one per array, source, destination and request, however many parts or driver
+    /// calls it takes.
     pub count: u64,
     /// Bytes, exactly.
     pub bytes: u64,
@@ -43,7 +44,10 @@ impl Sub for Flow {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Self { count: self.count.saturating_sub(other.count), bytes: self.bytes.saturating_sub(other.bytes) }
+        Self {
+            count: self.count.saturating_sub(other.count),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
     }
 }
 
@@ -55,7 +59,8 @@ impl fmt::Display for Flow {
     }
 }
 
-/// What an array, a device or a capture has moved so far. Several add up, and what was there before is taken away.
+/// What an array, a device or a capture has moved so far. Several add up, and what was there before
+/// is taken away.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Traffic};
@@ -82,7 +87,8 @@ pub struct Traffic {
     pub to_host: Flow,
     /// From one device to another.
     pub between_devices: Flow,
-    /// What a launcher that copies each argument in and out would have moved at the launches so far, and was not moved.
+    /// What a launcher that copies each argument in and out would have moved at the launches so
+    /// far, and was not moved.
     pub avoided: Flow,
 }
 
@@ -124,10 +130,15 @@ impl Sum for Traffic {
     }
 }
 
-/// What was moved, in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the host`, or `nothing moved`.
+/// What was moved, in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the host`,
+/// or `nothing moved`.
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ways = [(self.to_device, "to devices"), (self.to_host, "to the host"), (self.between_devices, "between devices")];
+        let ways = [
+            (self.to_device, "to devices"),
+            (self.to_host, "to the host"),
+            (self.between_devices, "between devices"),
+        ];
         let mut separator = "";
         for (flow, way) in ways.iter().filter(|(flow, _)| flow.count > 0) {
             write!(f, "{separator}{flow} {way}")?;
@@ -198,7 +209,8 @@ pub enum Cause {
     Gpu,
     /// `prefetch`, `prefetch_host`.
     Prefetch,
-    /// `assign`, `assign_on`, `get`, `snapshot_on`, the results of `Kernel::compare`: asked for by name.
+    /// `assign`, `assign_on`, `get`, `snapshot_on`, the results of `Kernel::compare`: asked for by
+    /// name.
     Explicit,
     /// `release_on`.
     Evict,
@@ -226,7 +238,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A device's totals. One short lock rather than a locked instruction per number, and counts that fit their bytes.
+/// A device's totals. One short lock rather than a locked instruction per number, and counts that
+/// fit their bytes.
 #[derive(Debug, Default)]
 pub(crate) struct SharedTraffic(ShortLock<Traffic>);
 

@@ -11,7 +11,8 @@ use crate::device::Device;
 pub enum Validity {
     /// It has no memory there.
     Absent,
-    /// It has memory there, whose contents are all old or were never written; or a constant that was not filled in there yet.
+    /// It has memory there, whose contents are all old or were never written; or a constant that
+    /// was not filled in there yet.
     Stale,
     /// So many bytes there are the newest.
     Partial {
@@ -33,8 +34,8 @@ impl fmt::Display for Validity {
     }
 }
 
-/// Where an array's contents could be read at the moment of asking, by [`SmartArray::residency`](crate::SmartArray::residency). Its `Display` is one
-/// line.
+/// Where an array's contents could be read at the moment of asking, by
+/// [`SmartArray::residency`](crate::SmartArray::residency). Its `Display` is one line.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Validity};
@@ -70,7 +71,10 @@ impl Residency {
     /// A device's copy: absent where the array was never used, or has no memory any more.
     #[must_use]
     pub fn on(&self, device: &Device) -> Validity {
-        self.devices.iter().find(|(known, _)| known == device).map_or(Validity::Absent, |(_, validity)| *validity)
+        self.devices
+            .iter()
+            .find(|(known, _)| known == device)
+            .map_or(Validity::Absent, |(_, validity)| *validity)
     }
 
     /// The devices that hold or held a copy, in the order in which they first did.

@@ -1,7 +1,9 @@
-//! Large copies in the host's memory by several threads: one alone does not keep up with a GPU's link.
+//! Large copies in the host's memory by several threads: one alone does not keep up with a GPU's
+//! link.
 //!
-//! Not by rayon: a thread of a user's pool that waits for a scope of another runs other jobs of its own meanwhile, which may want the very array that is being
-//! copied. Whoever waits here does nothing else.
+//! Not by rayon: a thread of a user's pool that waits for a scope of another runs other jobs of its
+//! own meanwhile, which may want the very array that is being copied. Whoever waits here does
+//! nothing else.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,7 +16,8 @@ use super::{CopyPart, bytes, extent};
 /// How many threads help whoever copies.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
 
-/// Helpers where nothing else is asked for. One thread copies some 10 GB a second, and a link of the fifth generation moves 55.
+/// Helpers where nothing else is asked for. One thread copies some 10 GB a second, and a link of
+/// the fifth generation moves 55.
 const HELPERS_MAX: usize = 7;
 
 /// Less than this is copied sooner than another thread is woken.
@@ -76,7 +79,11 @@ pub(crate) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &C
     let mut shares = shares(part, crew.helpers as u64 + 1);
     let own = shares.pop();
     let left = Arc::new(Left { shares: Mutex::new(shares.len()), none: Condvar::new() });
-    crew.jobs().extend(shares.into_iter().map(|share| Job { ends, share, left: Arc::clone(&left) }));
+    crew.jobs().extend(shares.into_iter().map(|share| Job {
+        ends,
+        share,
+        left: Arc::clone(&left),
+    }));
     crew.arrived.notify_all();
     // SAFETY: shares are disjoint parts of the part that the caller vouches for.
     own.iter().for_each(|own| unsafe { ends.copy(own) });
@@ -85,7 +92,8 @@ pub(crate) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &C
 
 impl Job {
     fn run(self) {
-        // SAFETY: shares are disjoint parts of the part that the caller of `copy_part` vouches for, who waits for all of them.
+        // SAFETY: shares are disjoint parts of the part that the caller of `copy_part` vouches for,
+        // who waits for all of them.
         unsafe { self.ends.copy(&self.share) };
         let mut shares = self.left.lock();
         *shares -= 1;
@@ -128,7 +136,8 @@ impl Crew {
     }
 }
 
-/// The crew, started at the first large copy; none where the environment says 0, or the system starts no thread.
+/// The crew, started at the first large copy; none where the environment says 0, or the system
+/// starts no thread.
 fn crew() -> Option<&'static Crew> {
     static CREW: OnceLock<Option<&'static Crew>> = OnceLock::new();
     *CREW.get_or_init(|| start(helpers_wanted()))
@@ -136,7 +145,9 @@ fn crew() -> Option<&'static Crew> {
 
 fn helpers_wanted() -> usize {
     let asked = std::env::var(VARIABLE).ok().and_then(|text| text.trim().parse().ok());
-    asked.unwrap_or_else(|| thread::available_parallelism().map_or(0, |threads| helpers_among(threads.get())))
+    asked.unwrap_or_else(|| {
+        thread::available_parallelism().map_or(0, |threads| helpers_among(threads.get()))
+    })
 }
 
 /// With whoever copies they take half of the processors, and leave the others to the program.
@@ -147,7 +158,12 @@ fn helpers_among(processors: usize) -> usize {
 /// Starts so many helpers. They live as long as the process, and so does what they share.
 fn start(helpers: usize) -> Option<&'static Crew> {
     let crew: &'static Crew = Box::leak(Box::new(Crew { helpers, ..Crew::default() }));
-    let begin = |number: usize| thread::Builder::new().name(format!("resident staging {number}")).spawn(|| crew.help()).is_ok();
+    let begin = |number: usize| {
+        thread::Builder::new()
+            .name(format!("resident staging {number}"))
+            .spawn(|| crew.help())
+            .is_ok()
+    };
     // One helper is enough for all jobs to be done.
     (0..helpers).map(begin).fold(false, |any, begun| any | begun).then_some(crew)
 }
@@ -156,7 +172,8 @@ fn shares_max(part: &CopyPart) -> u64 {
     extent::part_bytes(part) / SHARE_BYTES_MIN
 }
 
-/// The part in up to `count` disjoint ones of about the same length: by its slowest axis, or along its one run. There is one at least.
+/// The part in up to `count` disjoint ones of about the same length: by its slowest axis, or along
+/// its one run. There is one at least.
 fn shares(part: &CopyPart, count: u64) -> SmallVec<[CopyPart; 4]> {
     let count = count.min(shares_max(part)).max(1);
     let whole = extent::turns(part);
@@ -179,7 +196,12 @@ mod tests {
     use crate::backend::CopyPart;
 
     fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
-        CopyPart { run_bytes, source_offset_bytes: 5, destination_offset_bytes: 7, axes: SmallVec::from_slice(axes) }
+        CopyPart {
+            run_bytes,
+            source_offset_bytes: 5,
+            destination_offset_bytes: 7,
+            axes: SmallVec::from_slice(axes),
+        }
     }
 
     #[test]
@@ -192,19 +214,25 @@ mod tests {
         let small = part(SHARE_BYTES_MIN, &[]);
         assert_eq!(shares(&small, 4).as_slice(), [small]);
         assert_eq!(shares(&part(SHARE_BYTES_MIN * 2 + 3, &[]), 4).len(), 2);
-        assert_eq!(shares(&part(SHARE_BYTES_MIN, &[(9, SHARE_BYTES_MIN, SHARE_BYTES_MIN)]), 4).len(), 3);
+        assert_eq!(
+            shares(&part(SHARE_BYTES_MIN, &[(9, SHARE_BYTES_MIN, SHARE_BYTES_MIN)]), 4).len(),
+            3
+        );
         assert_eq!(shares(&part(0, &[]), 4).len(), 1);
         assert_eq!(shares(&part(8, &[(0, 8, 8)]), 4).len(), 1);
     }
 
     #[test]
     fn all_bytes_are_copied_and_no_others() {
-        let parts = [part(3 << 20, &[]), part(1 << 10, &[(7, 2 << 20, 1 << 20), (513, 1 << 11, 1 << 10)])];
+        let parts =
+            [part(3 << 20, &[]), part(1 << 10, &[(7, 2 << 20, 1 << 20), (513, 1 << 11, 1 << 10)])];
         for part in &parts {
             let source: Vec<u8> = (0..16_usize << 20).map(|byte| (byte % 251) as u8 + 1).collect();
             let (mut expected, mut seen) = (vec![0_u8; 9 << 20], vec![0_u8; 9 << 20]);
             // SAFETY: both memories are longer than the part reaches, and nobody else has them.
-            unsafe { crate::backend::bytes::copy_part(source.as_ptr(), expected.as_mut_ptr(), part) };
+            unsafe {
+                crate::backend::bytes::copy_part(source.as_ptr(), expected.as_mut_ptr(), part)
+            };
             // SAFETY: as above.
             unsafe { copy_part(source.as_ptr(), seen.as_mut_ptr(), part) };
             assert!(expected == seen);

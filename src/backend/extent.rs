@@ -1,4 +1,5 @@
-//! Arithmetic on footprints: where they end, and what runs they are made of. Pure; numbers too large for 64 bits are "out of range".
+//! Arithmetic on footprints: where they end, and what runs they are made of. Pure; numbers too
+//! large for 64 bits are "out of range".
 
 #![forbid(unsafe_code)]
 
@@ -6,8 +7,13 @@ use smallvec::SmallVec;
 
 use super::{CopyPart, CopyWork, Footprint, Memory};
 
-/// One past the last byte of boxes at `offset_bytes`; 0 if there is no byte; nothing if that is above 64 bits.
-pub(crate) fn end_bytes(offset_bytes: u64, run_bytes: u64, axes: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
+/// One past the last byte of boxes at `offset_bytes`; 0 if there is no byte; nothing if that is
+/// above 64 bits.
+pub(crate) fn end_bytes(
+    offset_bytes: u64,
+    run_bytes: u64,
+    axes: impl Iterator<Item = (u64, u64)>,
+) -> Option<u64> {
     let mut end = offset_bytes.checked_add(run_bytes)?;
     let mut empty = run_bytes == 0;
     for (count, stride) in axes {
@@ -26,20 +32,30 @@ pub(crate) fn footprint_end_bytes(footprint: &Footprint) -> Option<u64> {
 
 /// One past the last byte that a part reads at its source.
 pub(crate) fn source_end_bytes(part: &CopyPart) -> Option<u64> {
-    end_bytes(part.source_offset_bytes, part.run_bytes, part.axes.iter().map(|axis| (axis.0, axis.1)))
+    end_bytes(
+        part.source_offset_bytes,
+        part.run_bytes,
+        part.axes.iter().map(|axis| (axis.0, axis.1)),
+    )
 }
 
 /// One past the last byte that a part writes at its destination.
 pub(crate) fn destination_end_bytes(part: &CopyPart) -> Option<u64> {
-    end_bytes(part.destination_offset_bytes, part.run_bytes, part.axes.iter().map(|axis| (axis.0, axis.2)))
+    end_bytes(
+        part.destination_offset_bytes,
+        part.run_bytes,
+        part.axes.iter().map(|axis| (axis.0, axis.2)),
+    )
 }
 
-/// What of a copy would leave the host memory at one of its ends, in words. Device memory has bounds of its backend's own.
+/// What of a copy would leave the host memory at one of its ends, in words. Device memory has
+/// bounds of its backend's own.
 pub(crate) fn host_overrun(copy: &CopyWork) -> Option<String> {
     let over = |memory: &Memory, end_bytes: fn(&CopyPart) -> Option<u64>| {
         let Memory::Host(host) = memory else { return None };
         let len_bytes = host.len_bytes() as u64;
-        let end = copy.parts.iter().map(end_bytes).find(|end| end.is_none_or(|end| end > len_bytes))?;
+        let end =
+            copy.parts.iter().map(end_bytes).find(|end| end.is_none_or(|end| end > len_bytes))?;
         Some(format!("a part ends at byte {end:?} of host memory that has {len_bytes}"))
     };
     over(&copy.source, source_end_bytes).or_else(|| over(&copy.destination, destination_end_bytes))
@@ -85,8 +101,12 @@ pub(crate) fn section(part: &CopyPart, start: u64, len: u64) -> CopyPart {
     section
 }
 
-/// Parts as lists of at most so many bytes each, in their order; none of it is left out, and nothing comes twice.
-pub(crate) fn lists(parts: SmallVec<[CopyPart; 1]>, bytes_max: u64) -> SmallVec<[SmallVec<[CopyPart; 1]>; 1]> {
+/// Parts as lists of at most so many bytes each, in their order; none of it is left out, and
+/// nothing comes twice.
+pub(crate) fn lists(
+    parts: SmallVec<[CopyPart; 1]>,
+    bytes_max: u64,
+) -> SmallVec<[SmallVec<[CopyPart; 1]>; 1]> {
     if parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part_bytes(part))) <= bytes_max {
         return SmallVec::from_iter([parts]);
     }
@@ -114,7 +134,9 @@ fn each_within(part: &CopyPart, bytes_max: u64, visit: &mut impl FnMut(CopyPart)
         visit(part.clone());
     } else if turn_bytes <= bytes_max {
         let step = bytes_max / turn_bytes.max(1);
-        (0..whole).step_by(step as usize).for_each(|start| visit(section(part, start, step.min(whole - start))));
+        (0..whole)
+            .step_by(step as usize)
+            .for_each(|start| visit(section(part, start, step.min(whole - start))));
     } else {
         for start in 0..whole {
             let mut turn = section(part, start, 1);
@@ -129,8 +151,8 @@ pub(crate) fn footprint_bytes(footprint: &Footprint) -> u64 {
     footprint.axes.iter().fold(footprint.run_bytes, |bytes, axis| bytes.saturating_mul(axis.0))
 }
 
-/// Calls `visit` with source offset, destination offset and length of each run of a part, longest runs first merged.
-/// The part's ends were found to be in range, so no sum here overflows.
+/// Calls `visit` with source offset, destination offset and length of each run of a part, longest
+/// runs first merged. The part's ends were found to be in range, so no sum here overflows.
 pub(crate) fn for_each_run(part: &CopyPart, visit: &mut impl FnMut(u64, u64, u64)) {
     let mut run_bytes = part.run_bytes;
     let mut axes = part.axes.as_slice();
@@ -144,18 +166,34 @@ pub(crate) fn for_each_run(part: &CopyPart, visit: &mut impl FnMut(u64, u64, u64
     walk(axes, part.source_offset_bytes, part.destination_offset_bytes, run_bytes, visit);
 }
 
-fn walk(axes: &[(u64, u64, u64)], source: u64, destination: u64, run_bytes: u64, visit: &mut impl FnMut(u64, u64, u64)) {
+fn walk(
+    axes: &[(u64, u64, u64)],
+    source: u64,
+    destination: u64,
+    run_bytes: u64,
+    visit: &mut impl FnMut(u64, u64, u64),
+) {
     match axes {
         _ if run_bytes == 0 => {}
         [] => visit(source, destination, run_bytes),
         [(count, source_stride, destination_stride)] => {
             for index in 0..*count {
-                visit(source + index * source_stride, destination + index * destination_stride, run_bytes);
+                visit(
+                    source + index * source_stride,
+                    destination + index * destination_stride,
+                    run_bytes,
+                );
             }
         }
         [(count, source_stride, destination_stride), inner @ ..] => {
             for index in 0..*count {
-                walk(inner, source + index * source_stride, destination + index * destination_stride, run_bytes, visit);
+                walk(
+                    inner,
+                    source + index * source_stride,
+                    destination + index * destination_stride,
+                    run_bytes,
+                    visit,
+                );
             }
         }
     }
@@ -163,9 +201,15 @@ fn walk(axes: &[(u64, u64, u64)], source: u64, destination: u64, run_bytes: u64,
 
 /// A footprint as a part that copies onto itself, so that runs are walked by one piece of code.
 pub(crate) fn as_part(footprint: &Footprint) -> CopyPart {
-    let axes: SmallVec<[(u64, u64, u64); 3]> = footprint.axes.iter().map(|&(count, stride)| (count, stride, stride)).collect();
+    let axes: SmallVec<[(u64, u64, u64); 3]> =
+        footprint.axes.iter().map(|&(count, stride)| (count, stride, stride)).collect();
     let offset_bytes = footprint.offset_bytes;
-    CopyPart { run_bytes: footprint.run_bytes, source_offset_bytes: offset_bytes, destination_offset_bytes: offset_bytes, axes }
+    CopyPart {
+        run_bytes: footprint.run_bytes,
+        source_offset_bytes: offset_bytes,
+        destination_offset_bytes: offset_bytes,
+        axes,
+    }
 }
 
 #[cfg(test)]
@@ -177,21 +221,31 @@ mod tests {
 
     /// Boxes whose bytes are apart, at both ends.
     fn part() -> impl Strategy<Value = CopyPart> {
-        (1_u64..6, prop::collection::vec((1_u64..5, 0_u64..3, 0_u64..3), 0..4)).prop_map(|(run_bytes, axes)| {
-            let (mut source, mut destination, mut part_axes) = (run_bytes, run_bytes, SmallVec::new());
-            for (count, source_gap, destination_gap) in axes {
-                let strides = (source + source_gap, destination + destination_gap);
-                part_axes.insert(0, (count, strides.0, strides.1));
-                (source, destination) = (strides.0 * count, strides.1 * count);
-            }
-            CopyPart { run_bytes, source_offset_bytes: 3, destination_offset_bytes: 9, axes: part_axes }
-        })
+        (1_u64..6, prop::collection::vec((1_u64..5, 0_u64..3, 0_u64..3), 0..4)).prop_map(
+            |(run_bytes, axes)| {
+                let (mut source, mut destination, mut part_axes) =
+                    (run_bytes, run_bytes, SmallVec::new());
+                for (count, source_gap, destination_gap) in axes {
+                    let strides = (source + source_gap, destination + destination_gap);
+                    part_axes.insert(0, (count, strides.0, strides.1));
+                    (source, destination) = (strides.0 * count, strides.1 * count);
+                }
+                CopyPart {
+                    run_bytes,
+                    source_offset_bytes: 3,
+                    destination_offset_bytes: 9,
+                    axes: part_axes,
+                }
+            },
+        )
     }
 
     fn bytes_of(parts: &[CopyPart]) -> Vec<(u64, u64)> {
         let mut bytes = Vec::new();
         for part in parts {
-            for_each_run(part, &mut |from, to, len| bytes.extend((0..len).map(|byte| (from + byte, to + byte))));
+            for_each_run(part, &mut |from, to, len| {
+                bytes.extend((0..len).map(|byte| (from + byte, to + byte)))
+            });
         }
         bytes.sort_unstable();
         bytes

@@ -1,7 +1,8 @@
 //! Failures: of calls, returned at once, and of queued work, found later under its position.
 //!
-//! Late failures of all backends are kept in one table. [`epoch`] rises with each, so that whoever caches "all is well" compares one
-//! number. Entries are kept for the life of the process: a position is never used again, and failures are rare.
+//! Late failures of all backends are kept in one table. [`epoch`] rises with each, so that whoever
+//! caches "all is well" compares one number. Entries are kept for the life of the process: a
+//! position is never used again, and failures are rare.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +22,10 @@ pub(crate) enum BackendErrorKind {
     /// A fault that a test asked for.
     Injected,
     /// The device is gone.
-    #[allow(dead_code, reason = "the embedded device is never lost; what it means above is fixed for backends that can be")]
+    #[allow(
+        dead_code,
+        reason = "the embedded device is never lost; what it means above is fixed for backends that can be"
+    )]
     DeviceLost,
     /// The event has no time stamp, or none yet.
     NoTiming,
@@ -43,7 +47,9 @@ impl fmt::Display for BackendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.call)?;
         match &self.kind {
-            BackendErrorKind::OutOfMemory { requested, free } => write!(f, "{requested} bytes asked for, {free} free")?,
+            BackendErrorKind::OutOfMemory { requested, free } => {
+                write!(f, "{requested} bytes asked for, {free} free")?
+            }
             BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
             BackendErrorKind::Injected => write!(f, "a fault asked for by the emulation")?,
             BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
@@ -54,7 +60,8 @@ impl fmt::Display for BackendError {
     }
 }
 
-/// What a failure means for the bytes that the work was to write. Work that fails because of other work keeps its own kind; a dead device is one for all.
+/// What a failure means for the bytes that the work was to write. Work that fails because of other
+/// work keeps its own kind; a dead device is one for all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum FailureKind {
     /// A copy of what is elsewhere too: its destination has no meaning, its source is untouched.
@@ -104,13 +111,18 @@ pub(crate) fn enter(queue: QueueId, position: Position, record: Arc<FailureRecor
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Enters the failure of everything in `queue` behind `after`, for good: its device is gone. The first of it is what failed, the rest inherits. Entered
-/// again it changes nothing: what comes later is part of the rest.
+/// Enters the failure of everything in `queue` behind `after`, for good: its device is gone. The
+/// first of it is what failed, the rest inherits. Entered again it changes nothing: what comes
+/// later is part of the rest.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
 pub(crate) fn enter_rest(queue: QueueId, after: Position, record: FailureRecord) {
     let inherited = FailureRecord { inherited: true, ..record.clone() };
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table.get_or_insert_default().rest.entry(queue).or_insert_with(|| (after, [Arc::new(record), Arc::new(inherited)]));
+    table
+        .get_or_insert_default()
+        .rest
+        .entry(queue)
+        .or_insert_with(|| (after, [Arc::new(record), Arc::new(inherited)]));
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
@@ -124,15 +136,26 @@ pub(crate) fn of(queue: QueueId, position: Position) -> Option<Arc<FailureRecord
 }
 
 /// The first failure in `queue` above `after` and up to `upto`.
-pub(crate) fn first_between(queue: QueueId, after: Position, upto: Position) -> Option<(Position, Arc<FailureRecord>)> {
+pub(crate) fn first_between(
+    queue: QueueId,
+    after: Position,
+    upto: Position,
+) -> Option<(Position, Arc<FailureRecord>)> {
     if epoch() == 0 {
         return None;
     }
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let table = table.as_ref()?;
     let in_range = |position: &Position| *position > after && *position <= upto;
-    let single = table.single.keys().filter(|(other, _)| *other == queue).map(|(_, position)| *position).filter(in_range).min();
-    let rest = table.rest.get(&queue).map(|(from, _)| Position(from.max(&after).0 + 1)).filter(in_range);
+    let single = table
+        .single
+        .keys()
+        .filter(|(other, _)| *other == queue)
+        .map(|(_, position)| *position)
+        .filter(in_range)
+        .min();
+    let rest =
+        table.rest.get(&queue).map(|(from, _)| Position(from.max(&after).0 + 1)).filter(in_range);
     let first = single.into_iter().chain(rest).min()?;
     table.of(queue, first).map(|record| (first, record))
 }
@@ -153,10 +176,18 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{FailureKind, FailureRecord, Position, QueueId, enter, enter_rest, first_between, of};
+    use super::{
+        FailureKind, FailureRecord, Position, QueueId, enter, enter_rest, first_between, of,
+    };
 
     fn record(operation: &str) -> FailureRecord {
-        FailureRecord { kind: FailureKind::Device, operation: operation.to_owned(), site: None, cause: String::new(), inherited: false }
+        FailureRecord {
+            kind: FailureKind::Device,
+            operation: operation.to_owned(),
+            site: None,
+            cause: String::new(),
+            inherited: false,
+        }
     }
 
     #[test]
@@ -165,14 +196,21 @@ mod tests {
         enter(queue, Position(2), record("single").into());
         enter_rest(queue, Position(4), record("rest"));
         enter_rest(queue, Position(9), record("again"));
-        let seen = |position| of(queue, Position(position)).map(|record| (record.operation.clone(), record.inherited));
+        let seen = |position| {
+            of(queue, Position(position)).map(|record| (record.operation.clone(), record.inherited))
+        };
         assert_eq!((seen(2), seen(3), seen(4)), (Some(("single".to_owned(), false)), None, None));
         assert_eq!((seen(5), seen(6), seen(10)), {
             let rest = |inherited| Some(("rest".to_owned(), inherited));
             (rest(false), rest(true), rest(true))
         });
         assert!(of(QueueId::next(), Position(5)).is_none());
-        let first = |after, upto| first_between(queue, Position(after), Position(upto)).map(|(position, _)| position.0);
-        assert_eq!((first(0, 9), first(2, 9), first(2, 4), first(5, 9)), (Some(2), Some(5), None, Some(6)));
+        let first = |after, upto| {
+            first_between(queue, Position(after), Position(upto)).map(|(position, _)| position.0)
+        };
+        assert_eq!(
+            (first(0, 9), first(2, 9), first(2, 4), first(5, 9)),
+            (Some(2), Some(5), None, Some(6))
+        );
     }
 }

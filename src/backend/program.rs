@@ -32,14 +32,18 @@ pub(crate) enum ParameterLayout {
     Scalar(ElementLayout),
     /// A bare pointer. In words: the length in elements, where the pointer is put.
     Flat { element: ElementLayout, is_read_only: bool },
-    /// A view by value: pointer, shape, strides. In words: the number of dimensions, where the pointer is put; shape; strides in elements.
-    /// `ndim` is unknown for dynamic dimensions.
+    /// A view by value: pointer, shape, strides. In words: the number of dimensions, where the
+    /// pointer is put; shape; strides in elements. `ndim` is unknown for dynamic dimensions.
     Sized { element: ElementLayout, ndim: Option<usize>, is_read_only: bool },
 }
 
 impl ElementLayout {
     pub(crate) fn of<T: 'static>() -> Self {
-        Self { len_bytes: size_of::<T>(), align_bytes: align_of::<T>(), rust_name: std::any::type_name::<T>() }
+        Self {
+            len_bytes: size_of::<T>(),
+            align_bytes: align_of::<T>(),
+            rust_name: std::any::type_name::<T>(),
+        }
     }
 }
 
@@ -63,7 +67,8 @@ pub(crate) struct Program {
     pub(crate) parameters: Box<[ParameterLayout]>,
 }
 
-/// What a loaded kernel needs of a device. A host body needs nothing: all zero, and no limit to its blocks.
+/// What a loaded kernel needs of a device. A host body needs nothing: all zero, and no limit to its
+/// blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct KernelAttributes {
@@ -80,7 +85,8 @@ pub struct KernelAttributes {
 /// Why device code could not be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LoadError {
-    /// The code itself: the compiler's log, a missing entry point, parameters that do not fit the signature, a file that cannot be read.
+    /// The code itself: the compiler's log, a missing entry point, parameters that do not fit the
+    /// signature, a file that cannot be read.
     Program(String),
     /// A call that was refused.
     Refused(BackendError),
@@ -91,7 +97,8 @@ pub(crate) trait Loaded: Debug + Send + Sync + 'static {
     /// The kernel's name.
     fn name(&self) -> &Arc<str>;
     fn attributes(&self) -> KernelAttributes;
-    /// The grid that the device chooses in place of an automatic one, none where it takes the one given; or what of it the device cannot do.
+    /// The grid that the device chooses in place of an automatic one, none where it takes the one
+    /// given; or what of it the device cannot do.
     fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String>;
     fn as_any(&self) -> &dyn Any;
 }
@@ -121,16 +128,23 @@ impl Code {
         }
     }
 
-    /// What it needs of a device. A host body needs nothing, and its blocks may have any number of threads.
+    /// What it needs of a device. A host body needs nothing, and its blocks may have any number of
+    /// threads.
     pub(crate) fn attributes(&self) -> KernelAttributes {
         match self {
-            Self::Host(_) => KernelAttributes { registers: 0, shared_bytes: 0, local_bytes: 0, block_threads_max: u32::MAX },
+            Self::Host(_) => KernelAttributes {
+                registers: 0,
+                shared_bytes: 0,
+                local_bytes: 0,
+                block_threads_max: u32::MAX,
+            },
             Self::Loaded(loaded) => loaded.attributes(),
         }
     }
 }
 
-/// CUDA device code: where it comes from, which of its functions to run, and how to compile it. A `&str` is CUDA C.
+/// CUDA device code: where it comes from, which of its functions to run, and how to compile it. A
+/// `&str` is CUDA C.
 ///
 /// ```
 /// use resident::CudaSource;
@@ -179,7 +193,8 @@ impl CudaSource {
         Self::of(CudaCode::Ptx(text.into()))
     }
 
-    /// A cubin or fatbin: machine code, as `nvcc -cubin` writes it. Neither NVRTC nor the driver's compiler is needed.
+    /// A cubin or fatbin: machine code, as `nvcc -cubin` writes it. Neither NVRTC nor the driver's
+    /// compiler is needed.
     pub fn cubin(image: impl Into<Arc<[u8]>>) -> Self {
         Self::of(CudaCode::Cubin(image.into()))
     }
@@ -188,7 +203,8 @@ impl CudaSource {
         Self { code, entry: None, defines: Vec::new(), options: Vec::new(), includes: Vec::new() }
     }
 
-    /// The function to run, where it is not called after the kernel: a name, or for templates a name expression such as `scale<float>`.
+    /// The function to run, where it is not called after the kernel: a name, or for templates a
+    /// name expression such as `scale<float>`.
     #[must_use]
     pub fn entry(mut self, name: impl Into<Arc<str>>) -> Self {
         self.entry = Some(name.into());
@@ -202,8 +218,9 @@ impl CudaSource {
         self
     }
 
-    /// Passes an option to NVRTC, as in `--use_fast_math`. `--gpu-architecture` (or `-arch`) takes the place of the device's own architecture; options that leave nothing
-    /// to load, as `-dlto` does, are an error of the first launch.
+    /// Passes an option to NVRTC, as in `--use_fast_math`. `--gpu-architecture` (or `-arch`) takes
+    /// the place of the device's own architecture; options that leave nothing to load, as `-dlto`
+    /// does, are an error of the first launch.
     #[must_use]
     pub fn option(mut self, option: impl Into<Arc<str>>) -> Self {
         self.options.push(option.into());

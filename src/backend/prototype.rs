@@ -5,7 +5,8 @@ use super::{ElementLayout, ParameterLayout};
 /// Bytes of a pointer, a length, a stride.
 pub(crate) const WORD_BYTES: usize = 8;
 
-/// The C declaration of a kernel with these parameters. Scalars are called a, b, c, ..., arrays x, y, z, x3, ...
+/// The C declaration of a kernel with these parameters. Scalars are called a, b, c, ..., arrays x,
+/// y, z, x3, ...
 pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String {
     let (mut scalars, mut arrays) = (0, 0);
     let one = |parameter: &ParameterLayout| match parameter {
@@ -27,7 +28,8 @@ pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String
     format!("extern \"C\" __global__ void {}({})", identifier(entry), list.join(", "))
 }
 
-/// How many bytes the parameter takes in the kernel's parameter list; none where that is known at a launch only.
+/// How many bytes the parameter takes in the kernel's parameter list; none where that is known at a
+/// launch only.
 pub(crate) fn parameter_bytes(parameter: &ParameterLayout) -> Option<usize> {
     match parameter {
         ParameterLayout::Scalar(element) => Some(element.len_bytes),
@@ -80,20 +82,27 @@ fn c_type(element: &ElementLayout) -> String {
 
 /// `my_crate::Particle` as `Particle`, `[f32; 3]` as `f32_3`.
 fn type_name(rust_name: &str) -> String {
-    let words = rust_name.split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':'));
-    let last = words.filter(|word| !word.is_empty()).map(|word| word.rsplit("::").next().unwrap_or(word));
+    let words = rust_name
+        .split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':'));
+    let last =
+        words.filter(|word| !word.is_empty()).map(|word| word.rsplit("::").next().unwrap_or(word));
     identifier(&last.collect::<Vec<_>>().join("_"))
 }
 
 /// Whether C takes it as a name.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    !name.is_empty() && name.chars().all(is_letter) && !name.starts_with(|first: char| first.is_ascii_digit())
+    !name.is_empty()
+        && name.chars().all(is_letter)
+        && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The nearest thing that C takes as a name.
 pub(crate) fn identifier(name: &str) -> String {
-    let clean: String = name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    let clean: String = name
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
+        .collect();
     if is_identifier(&clean) { clean } else { format!("_{clean}") }
 }
 
@@ -114,19 +123,35 @@ mod tests {
             ParameterLayout::Flat { element: float, is_read_only: true },
             ParameterLayout::Sized { element: float, ndim: Some(2), is_read_only: false },
         ];
-        let expected = "extern \"C\" __global__ void axpy(float a, const float *x, resident::View2<float> y)";
+        let expected =
+            "extern \"C\" __global__ void axpy(float a, const float *x, resident::View2<float> y)";
         assert_eq!(declaration("axpy", &parameters), expected);
-        assert_eq!(parameters.iter().map(parameter_bytes).collect::<Vec<_>>(), [Some(4), Some(8), Some(40)]);
+        assert_eq!(
+            parameters.iter().map(parameter_bytes).collect::<Vec<_>>(),
+            [Some(4), Some(8), Some(40)]
+        );
     }
 
     #[test]
     fn elements_without_a_c_name_are_to_be_declared() {
         let parameters = [
-            ParameterLayout::Flat { element: element("my_crate::cloud::Particle", 16), is_read_only: true },
+            ParameterLayout::Flat {
+                element: element("my_crate::cloud::Particle", 16),
+                is_read_only: true,
+            },
             ParameterLayout::Scalar(element("[f32; 3]", 12)),
-            ParameterLayout::Flat { element: element("num_complex::Complex<f64>", 16), is_read_only: false },
-            ParameterLayout::Flat { element: element("half::binary16::f16", 2), is_read_only: false },
-            ParameterLayout::Flat { element: element("half::bfloat::bf16", 2), is_read_only: false },
+            ParameterLayout::Flat {
+                element: element("num_complex::Complex<f64>", 16),
+                is_read_only: false,
+            },
+            ParameterLayout::Flat {
+                element: element("half::binary16::f16", 2),
+                is_read_only: false,
+            },
+            ParameterLayout::Flat {
+                element: element("half::bfloat::bf16", 2),
+                is_read_only: false,
+            },
             ParameterLayout::Sized { element: element("u64", 8), ndim: None, is_read_only: true },
         ];
         let expected = "extern \"C\" __global__ void two_words(const Particle /* my_crate::cloud::Particle, 16 bytes */ *x, \
@@ -138,7 +163,13 @@ mod tests {
 
     #[test]
     fn names_become_identifiers() {
-        assert_eq!(["blur", "blur rows", "3d", ""].map(identifier), ["blur", "blur_rows", "_3d", "_"]);
-        assert_eq!(["blur", "blur rows", "3d", "", "scale<float>"].map(is_identifier), [true, false, false, false, false]);
+        assert_eq!(
+            ["blur", "blur rows", "3d", ""].map(identifier),
+            ["blur", "blur_rows", "_3d", "_"]
+        );
+        assert_eq!(
+            ["blur", "blur rows", "3d", "", "scale<float>"].map(is_identifier),
+            [true, false, false, false, false]
+        );
     }
 }

@@ -15,8 +15,8 @@ pub(crate) type Bytes = SmallVec<[u8; 16]>;
 /// Work whose failure spoils what this work reads.
 pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
 
-/// Which bytes of one allocation: `run_bytes` bytes at `offset_bytes`, repeated along `axes` (count, stride in bytes), slowest first.
-/// No two repetitions overlap. Strides are above zero.
+/// Which bytes of one allocation: `run_bytes` bytes at `offset_bytes`, repeated along `axes`
+/// (count, stride in bytes), slowest first. No two repetitions overlap. Strides are above zero.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Footprint {
     pub(crate) offset_bytes: u64,
@@ -28,8 +28,9 @@ pub(crate) struct Footprint {
 ///
 /// # Safety
 ///
-/// Implementors promise that `base()` points to `len_bytes()` initialised bytes which stay put and allocated while the value lives.
-/// Who may touch which bytes when is kept by the order of work: see DESIGN.md, "Why it is sound".
+/// Implementors promise that `base()` points to `len_bytes()` initialised bytes which stay put and
+/// allocated while the value lives. Who may touch which bytes when is kept by the order of work:
+/// see DESIGN.md, "Why it is sound".
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
@@ -37,7 +38,8 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn is_page_locked(&self, _kind: DeviceKind) -> bool {
         false
     }
-    /// Whether somebody may want the memory for himself once work is over, rather than it being spare memory of a backend's own.
+    /// Whether somebody may want the memory for himself once work is over, rather than it being
+    /// spare memory of a backend's own.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
     fn is_wanted(&self) -> bool {
         true
@@ -51,7 +53,8 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
 #[derive(Clone, Debug)]
 pub(crate) enum Memory {
     Host(Arc<dyn HostMemory>),
-    /// Memory of the device whose queue gets the work, or, as source of a copy between devices, of `QueueId`'s device.
+    /// Memory of the device whose queue gets the work, or, as source of a copy between devices, of
+    /// `QueueId`'s device.
     Device(Address),
 }
 
@@ -73,8 +76,9 @@ pub(crate) struct Label {
     pub(crate) site: Option<&'static Location<'static>>,
 }
 
-/// A copy of any number of boxes between two memories. `loss` says what its failure means: `Copy` where the contents can be had again from their source,
-/// `Body` where this copy was to make them, as an assignment does.
+/// A copy of any number of boxes between two memories. `loss` says what its failure means: `Copy`
+/// where the contents can be had again from their source, `Body` where this copy was to make them,
+/// as an assignment does.
 #[derive(Debug)]
 pub(crate) struct CopyWork {
     pub(crate) source: Memory,
@@ -82,8 +86,12 @@ pub(crate) struct CopyWork {
     /// Set when `source` is memory of another device, which `Backend::reaches`.
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
     pub(crate) parts: SmallVec<[CopyPart; 1]>,
-    /// What lies between the parts in the source may be read too where that is cheaper, and is thrown away: it was written, and nobody writes it meanwhile.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device has no calls to spare"))]
+    /// What lies between the parts in the source may be read too where that is cheaper, and is
+    /// thrown away: it was written, and nobody writes it meanwhile.
+    #[cfg_attr(
+        not(feature = "cuda"),
+        allow(dead_code, reason = "the embedded device has no calls to spare")
+    )]
     pub(crate) may_read_between: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
@@ -112,7 +120,8 @@ pub(crate) enum Access {
     Overwrite,
 }
 
-/// One array of a launch: its memory, and where `Arguments::words` says which bytes of it the body may touch. Small, since launches are moved.
+/// One array of a launch: its memory, and where `Arguments::words` says which bytes of it the body
+/// may touch. Small, since launches are moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
@@ -121,12 +130,14 @@ pub(crate) struct ArrayArgument {
     pub(crate) element_bytes: u32,
     /// Where its words start.
     pub(crate) at_word: u32,
-    /// Flat: one word, the length in elements, unbroken from the origin on. Sized: the number of dimensions, shape, strides in elements.
+    /// Flat: one word, the length in elements, unbroken from the origin on. Sized: the number of
+    /// dimensions, shape, strides in elements.
     pub(crate) is_flat: bool,
     pub(crate) access: Access,
 }
 
-/// Arguments of one launch as the signature packed them: `words` holds scalars, shapes and strides in parameter order, `arrays` the memory.
+/// Arguments of one launch as the signature packed them: `words` holds scalars, shapes and strides
+/// in parameter order, `arrays` the memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
     pub(crate) words: SmallVec<[u64; 24]>,
@@ -134,17 +145,24 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The bytes that the body may touch of one of `arrays`. Words that are missing stand for no bytes at all.
+    /// The bytes that the body may touch of one of `arrays`. Words that are missing stand for no
+    /// bytes at all.
     pub(crate) fn footprint(&self, array: &ArrayArgument) -> Footprint {
         let element = u64::from(array.element_bytes);
         let words = self.words.get(array.at_word as usize..).unwrap_or_default();
         let Some((&first, rest)) = words.split_first() else { return Footprint::nothing() };
         if array.is_flat {
-            return Footprint { offset_bytes: array.origin_bytes, run_bytes: first.saturating_mul(element), axes: SmallVec::new() };
+            return Footprint {
+                offset_bytes: array.origin_bytes,
+                run_bytes: first.saturating_mul(element),
+                axes: SmallVec::new(),
+            };
         }
         let ndim = first as usize;
         match (rest.get(..ndim), rest.get(ndim..2 * ndim)) {
-            (Some(shape), Some(strides)) => Footprint::strided(array.origin_bytes, element, shape, strides),
+            (Some(shape), Some(strides)) => {
+                Footprint::strided(array.origin_bytes, element, shape, strides)
+            }
             _ => Footprint::nothing(),
         }
     }
@@ -155,7 +173,8 @@ impl Footprint {
         Self { offset_bytes: 0, run_bytes: 0, axes: SmallVec::new() }
     }
 
-    /// The bytes of a view: shape, and strides in elements as ndarray keeps them, an `i64` in a `u64`.
+    /// The bytes of a view: shape, and strides in elements as ndarray keeps them, an `i64` in a
+    /// `u64`.
     fn strided(origin_bytes: u64, element_bytes: u64, shape: &[u64], strides: &[u64]) -> Self {
         if shape.contains(&0) {
             return Self::nothing();
@@ -165,7 +184,8 @@ impl Footprint {
         for (count, stride) in shape.iter().zip(strides).filter(|(count, _)| **count > 1) {
             let stride_bytes = (*stride as i64).unsigned_abs().saturating_mul(element_bytes);
             if (*stride as i64) < 0 {
-                offset_bytes = offset_bytes.saturating_sub((count - 1).saturating_mul(stride_bytes));
+                offset_bytes =
+                    offset_bytes.saturating_sub((count - 1).saturating_mul(stride_bytes));
             }
             axes.push((*count, stride_bytes));
         }
@@ -182,14 +202,16 @@ impl Footprint {
 ///
 /// # Safety
 ///
-/// `run` gets one pointer per array, in order, to the element with index 0, 0, ... of memory that is initialised, lives for the call, and which
-/// nobody else writes (reads of it) or touches (writes) during the call. An implementor reads `words` as the same signature packed them and
+/// `run` gets one pointer per array, in order, to the element with index 0, 0, ... of memory that
+/// is initialised, lives for the call, and which nobody else writes (reads of it) or touches
+/// (writes) during the call. An implementor reads `words` as the same signature packed them and
 /// touches nothing outside the declared footprints.
 pub(crate) unsafe trait Body: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
     /// # Safety
     ///
-    /// As the trait says; the caller is a backend that resolved `pointers` from the arguments it was submitted with.
+    /// As the trait says; the caller is a backend that resolved `pointers` from the arguments it
+    /// was submitted with.
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
 }
 

@@ -9,13 +9,15 @@ pub(super) const FANOUT: usize = 16;
 /// The smallest number of children of a node after a split.
 const FILL_MIN: usize = 6;
 
-/// The largest coordinate: 31 bits, so that a comparison is the sign of a 32-bit difference. All processors take
-/// several of those at once, and a node of the index takes half the room that whole indices would need.
+/// The largest coordinate: 31 bits, so that a comparison is the sign of a 32-bit difference. All
+/// processors take several of those at once, and a node of the index takes half the room that whole
+/// indices would need.
 const LIMIT: u32 = i32::MAX as u32;
 
-/// How the indices of an axis become coordinates of 31 bits: divided by a power of two, which is one on axes of up
-/// to 2^30. Lows are rounded down and highs up, so bounds cover their box, if with a margin on longer axes: the
-/// search then finds a box too many now and then, never one too few.
+/// How the indices of an axis become coordinates of 31 bits: divided by a power of two, which is
+/// one on axes of up to 2^30. Lows are rounded down and highs up, so bounds cover their box, if
+/// with a margin on longer axes: the search then finds a box too many now and then, never one too
+/// few.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Scale {
     /// The power of two on each axis.
@@ -51,7 +53,8 @@ impl Bounds {
     pub(super) fn of(spans: &[Span], scale: &Scale) -> Self {
         let mut bounds = Self::NOTHING;
         for ((axis, span), shift) in spans.iter().enumerate().zip(scale.shifts) {
-            bounds.low[axis] = u32::try_from(span.start() >> shift).map_or(LIMIT - 1, |low| low.min(LIMIT - 1));
+            bounds.low[axis] =
+                u32::try_from(span.start() >> shift).map_or(LIMIT - 1, |low| low.min(LIMIT - 1));
             let last = span.end().saturating_sub(1) >> shift;
             bounds.high[axis] = u32::try_from(last).map_or(LIMIT, |last| last.min(LIMIT - 1) + 1);
         }
@@ -74,14 +77,17 @@ impl Bounds {
     }
 }
 
-/// Sorts the entries along the axis, and finds the place to cut them in two, for which the margins of the two
-/// halves are least. Among equal cuts the last wins: boxes that come in order then leave well-filled nodes behind.
+/// Sorts the entries along the axis, and finds the place to cut them in two, for which the margins
+/// of the two halves are least. Among equal cuts the last wins: boxes that come in order then leave
+/// well-filled nodes behind.
 pub(super) fn best_cut(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize) -> usize {
     let mut best = (u64::MAX, 0, FILL_MIN);
     for axis in 0..axes {
         sort_along(entries, axis);
         let margins = cut_margins(entries, axes);
-        for (cut, margin) in margins.into_iter().enumerate().skip(FILL_MIN).take(FANOUT + 2 - 2 * FILL_MIN) {
+        for (cut, margin) in
+            margins.into_iter().enumerate().skip(FILL_MIN).take(FANOUT + 2 - 2 * FILL_MIN)
+        {
             if margin <= best.0 {
                 best = (margin, axis, cut);
             }

@@ -1,8 +1,9 @@
-//! Disjoint boxes with values: the store below [`RegionMap`](super::RegionMap) and [`RegionSet`](super::RegionSet).
+//! Disjoint boxes with values: the store below [`RegionMap`](super::RegionMap) and
+//! [`RegionSet`](super::RegionSet).
 //!
-//! A box has a slot, a number that stays until the box is removed. The spans of all slots lie in one vector, packed
-//! by the actual number of axes, so that one box of a 3-D array takes 72 bytes and not 144. Up to
-//! [`SCAN_MAX`] boxes are scanned; above that an [`Index`] finds them.
+//! A box has a slot, a number that stays until the box is removed. The spans of all slots lie in
+//! one vector, packed by the actual number of axes, so that one box of a 3-D array takes 72 bytes
+//! and not 144. Up to [`SCAN_MAX`] boxes are scanned; above that an [`Index`] finds them.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +15,8 @@ use super::span::Span;
 /// Up to so many boxes a scan is faster than an index.
 const SCAN_MAX: usize = 8;
 
-/// With so few boxes left an index is given up. Less than [`SCAN_MAX`], so that a change to and fro costs nothing.
+/// With so few boxes left an index is given up. Less than [`SCAN_MAX`], so that a change to and fro
+/// costs nothing.
 const INDEXED_MIN: usize = 4;
 
 /// Disjoint, non-empty boxes, each with a value. See the module's documentation.
@@ -39,7 +41,14 @@ impl<V: Clone + PartialEq> Boxes<V> {
     #[must_use]
     pub(super) fn new(axes: usize) -> Self {
         let axes = axes.clamp(1, AXES_MAX);
-        Self { axes, spans: Vec::new(), values: Vec::new(), free: Vec::new(), elements: 0, index: None }
+        Self {
+            axes,
+            spans: Vec::new(),
+            values: Vec::new(),
+            free: Vec::new(),
+            elements: 0,
+            index: None,
+        }
     }
 
     /// The number of axes.
@@ -97,8 +106,13 @@ impl<V: Clone + PartialEq> Boxes<V> {
         slots.filter_map(|slot| Some((slot, self.region(slot), self.value(slot)?)))
     }
 
-    /// Calls `found` with the slot of each box whose bounds overlap those of `query`, until it breaks.
-    fn search(&self, query: &[Span], found: &mut impl FnMut(u32) -> ControlFlow<()>) -> ControlFlow<()> {
+    /// Calls `found` with the slot of each box whose bounds overlap those of `query`, until it
+    /// breaks.
+    fn search(
+        &self,
+        query: &[Span],
+        found: &mut impl FnMut(u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         if query.len() != self.axes {
             return ControlFlow::Continue(());
         }
@@ -113,12 +127,18 @@ impl<V: Clone + PartialEq> Boxes<V> {
         ControlFlow::Continue(())
     }
 
-    /// Calls `found` with slot, common part and value of each box that meets `region`, until it breaks.
-    pub(super) fn overlapping(&self, region: &Region, mut found: impl FnMut(u32, &Region, &V) -> ControlFlow<()>) -> ControlFlow<()> {
+    /// Calls `found` with slot, common part and value of each box that meets `region`, until it
+    /// breaks.
+    pub(super) fn overlapping(
+        &self,
+        region: &Region,
+        mut found: impl FnMut(u32, &Region, &V) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut flow = ControlFlow::Continue(());
         let _ = self.search(region.spans(), &mut |slot| {
             let Some(value) = self.value(slot) else { return flow };
-            // Most often one box holds all of the region: no part need be made, and no other box be looked for.
+            // Most often one box holds all of the region: no part need be made, and no other box be
+            // looked for.
             if self.holds(slot, region) {
                 flow = found(slot, region, value);
                 return ControlFlow::Break(());
@@ -154,9 +174,13 @@ impl<V: Clone + PartialEq> Boxes<V> {
         at
     }
 
-    /// Adds a box that is not empty, has the right number of axes and meets no other box. Returns its slot.
+    /// Adds a box that is not empty, has the right number of axes and meets no other box. Returns
+    /// its slot.
     pub(super) fn insert(&mut self, region: &Region, value: V) -> u32 {
-        debug_assert!(region.axes() == self.axes && !region.is_empty(), "{region:?} is no box here");
+        debug_assert!(
+            region.axes() == self.axes && !region.is_empty(),
+            "{region:?} is no box here"
+        );
         let slot = self.new_slot();
         self.values[slot as usize] = Some(value);
         self.place(slot, region);
@@ -234,7 +258,8 @@ impl<V: Clone + PartialEq> Boxes<V> {
         }
     }
 
-    /// Removes all boxes; keeps a little memory for the next, so that a change to and fro allocates nothing.
+    /// Removes all boxes; keeps a little memory for the next, so that a change to and fro allocates
+    /// nothing.
     pub(super) fn clear(&mut self) {
         if self.values.capacity() > SCAN_MAX {
             *self = Self::new(self.axes);
@@ -247,12 +272,15 @@ impl<V: Clone + PartialEq> Boxes<V> {
         self.index = None;
     }
 
-    /// Gives memory back and renews the index where that pays for itself. Slots change their numbers.
+    /// Gives memory back and renews the index where that pays for itself. Slots change their
+    /// numbers.
     pub(super) fn tidy(&mut self) {
         let count = self.count();
         if count == 0 && !self.values.is_empty() {
             self.clear();
-        } else if self.index.is_some() && count <= INDEXED_MIN || self.values.len() > 4 * (count + SCAN_MAX) {
+        } else if self.index.is_some() && count <= INDEXED_MIN
+            || self.values.len() > 4 * (count + SCAN_MAX)
+        {
             self.compact();
         } else if self.index.as_ref().is_some_and(|index| index.is_sparse()) {
             self.build_index();
@@ -304,7 +332,10 @@ impl<V: Clone + PartialEq + std::fmt::Debug> Boxes<V> {
         assert_eq!(boxes.iter().map(|(_, region, _)| region.len()).sum::<u64>(), self.elements());
         for (at, (_, region, _)) in boxes.iter().enumerate() {
             assert!(!region.is_empty());
-            assert!(boxes[..at].iter().all(|(_, other, _)| region.intersection(other).is_none()), "{boxes:?}");
+            assert!(
+                boxes[..at].iter().all(|(_, other, _)| region.intersection(other).is_none()),
+                "{boxes:?}"
+            );
         }
         for slot in &self.free {
             assert!(self.value(*slot).is_none() && self.spans(*slot).iter().all(Span::is_empty));

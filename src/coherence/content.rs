@@ -47,8 +47,9 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// The one access that two in a row amount to, of the same region at the same place: what is needed on entry, and the effect on exit. So the
-    /// accesses of a chain of launches can be summed, and the chain acquired and marked as one.
+    /// The one access that two in a row amount to, of the same region at the same place: what is
+    /// needed on entry, and the effect on exit. So the accesses of a chain of launches can be
+    /// summed, and the chain acquired and marked as one.
     #[must_use]
     pub(crate) const fn followed_by(self, next: Self) -> Self {
         match (self, next) {
@@ -96,7 +97,9 @@ impl Content {
     fn after_read(self, place: Place) -> Self {
         match self {
             Self::Undefined(_) => self,
-            Self::Constant { value, filled } => Self::Constant { value, filled: filled.with(place) },
+            Self::Constant { value, filled } => {
+                Self::Constant { value, filled: filled.with(place) }
+            }
             Self::Stored(holders) => Self::Stored(holders.with(place)),
         }
     }
@@ -106,8 +109,12 @@ impl Content {
     pub(super) fn after_withdrawal(self, place: Place, loss: LossId) -> Self {
         match self {
             Self::Undefined(_) => self,
-            Self::Constant { value, filled } => Self::Constant { value, filled: filled.without(place) },
-            Self::Stored(holders) => holders.without(place).map_or(Self::Undefined(Undefined::Lost(loss)), Self::Stored),
+            Self::Constant { value, filled } => {
+                Self::Constant { value, filled: filled.without(place) }
+            }
+            Self::Stored(holders) => {
+                holders.without(place).map_or(Self::Undefined(Undefined::Lost(loss)), Self::Stored)
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
 //! An R-tree over the bounds of boxes: finds the few among many that may meet a query.
 //!
-//! Nodes live in an arena and name each other by number. Each node has up to [`FANOUT`] children, and keeps their
-//! bounds axis by axis (all lows, then all highs), so that a query compares one row after the other without a
-//! jump. Children of the lowest nodes are slots: the numbers that the owner gives its boxes.
+//! Nodes live in an arena and name each other by number. Each node has up to [`FANOUT`] children,
+//! and keeps their bounds axis by axis (all lows, then all highs), so that a query compares one row
+//! after the other without a jump. Children of the lowest nodes are slots: the numbers that the
+//! owner gives its boxes.
 //!
-//! What keeps it right: every node's entry in its parent covers the bounds of all boxes beneath it, and `home`
-//! names the lowest node of each slot. Insertion widens the entries on its way down and splits full nodes;
-//! removal narrows the entries on its way up and drops empty nodes. Nodes are never joined. Instead, once there
-//! are more nodes than slots, [`Index::is_sparse`] says so and the owner builds a new index, which takes as many
-//! removals as it costs insertions.
+//! What keeps it right: every node's entry in its parent covers the bounds of all boxes beneath it,
+//! and `home` names the lowest node of each slot. Insertion widens the entries on its way down and
+//! splits full nodes; removal narrows the entries on its way up and drops empty nodes. Nodes are
+//! never joined. Instead, once there are more nodes than slots, [`Index::is_sparse`] says so and
+//! the owner builds a new index, which takes as many removals as it costs insertions.
 
 use std::ops::ControlFlow;
 
@@ -32,7 +33,8 @@ struct Node {
     children: [u32; FANOUT],
 }
 
-/// One row of bounds: the same side on the same axis of all children. Missing children overlap nothing.
+/// One row of bounds: the same side on the same axis of all children. Missing children overlap
+/// nothing.
 type Row = [u32; FANOUT];
 
 /// An R-tree over slots. See the module's documentation.
@@ -61,18 +63,36 @@ impl Index {
     #[must_use]
     pub(super) fn new(axes: usize, scale: Scale) -> Self {
         let axes = axes.min(AXES_MAX);
-        let mut index = Self { axes, scale, nodes: Vec::new(), rows: Vec::new(), free: Vec::new(), root: 0, slots: 0, home: Vec::new() };
+        let mut index = Self {
+            axes,
+            scale,
+            nodes: Vec::new(),
+            rows: Vec::new(),
+            free: Vec::new(),
+            root: 0,
+            slots: 0,
+            home: Vec::new(),
+        };
         index.root = index.new_node(0, NOWHERE);
         index
     }
 
     /// Calls `found` with each slot whose bounds overlap those of `query`, until it breaks.
-    pub(super) fn search(&self, query: &[Span], found: &mut impl FnMut(u32) -> ControlFlow<()>) -> ControlFlow<()> {
+    pub(super) fn search(
+        &self,
+        query: &[Span],
+        found: &mut impl FnMut(u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         self.search_below(self.root, &Bounds::of(query, &self.scale), found)
     }
 
     /// The search below one node. As deep as the tree is high.
-    fn search_below(&self, node: u32, query: &Bounds, found: &mut impl FnMut(u32) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn search_below(
+        &self,
+        node: u32,
+        query: &Bounds,
+        found: &mut impl FnMut(u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let Node { height, children, .. } = &self.nodes[node as usize];
         let mut overlapping = self.overlapping(node, query);
         while overlapping != 0 {
@@ -93,14 +113,18 @@ impl Index {
     fn overlapping(&self, node: u32, query: &Bounds) -> u32 {
         let from = self.row(node);
         let mut signs = [u32::MAX; FANOUT];
-        for (axis, pair) in self.rows[from..from + 2 * self.axes].chunks_exact(2).enumerate().take(AXES_MAX) {
+        for (axis, pair) in
+            self.rows[from..from + 2 * self.axes].chunks_exact(2).enumerate().take(AXES_MAX)
+        {
             let (start, end) = (query.low[axis], query.high[axis]);
             for child in 0..FANOUT {
-                signs[child] &= pair[0][child].wrapping_sub(end) & start.wrapping_sub(pair[1][child]);
+                signs[child] &=
+                    pair[0][child].wrapping_sub(end) & start.wrapping_sub(pair[1][child]);
             }
         }
         // The sign spread over all bits, and of these the bit of the child.
-        let bit = |(child, sign): (usize, u32)| (sign.cast_signed() >> 31).cast_unsigned() & 1 << child;
+        let bit =
+            |(child, sign): (usize, u32)| (sign.cast_signed() >> 31).cast_unsigned() & 1 << child;
         signs.into_iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit)
     }
 
@@ -137,7 +161,8 @@ impl Index {
         (0..self.len(node)).min_by_key(cost).unwrap_or(0)
     }
 
-    /// Adds a child to a node whose ancestors already cover it; splits nodes from there up as they are full.
+    /// Adds a child to a node whose ancestors already cover it; splits nodes from there up as they
+    /// are full.
     fn add(&mut self, mut node: u32, mut child: u32, bounds: &Bounds) {
         let mut bounds = *bounds;
         while self.len(node) == FANOUT {
@@ -169,7 +194,8 @@ impl Index {
             *entry = (self.nodes[node as usize].children[at], self.entry(node, at));
         }
         let cut = best_cut(&mut entries, self.axes);
-        let sibling = self.new_node(self.nodes[node as usize].height, self.nodes[node as usize].parent);
+        let sibling =
+            self.new_node(self.nodes[node as usize].height, self.nodes[node as usize].parent);
         self.clear(node);
         let own = self.push_all(node, &entries[..cut]);
         let siblings = self.push_all(sibling, &entries[cut..]);
@@ -209,7 +235,8 @@ impl Index {
         self.shrink_root();
     }
 
-    /// Takes a child from a node, drops the nodes that this leaves empty, and narrows the entries above.
+    /// Takes a child from a node, drops the nodes that this leaves empty, and narrows the entries
+    /// above.
     fn detach(&mut self, mut node: u32, mut child: u32) {
         loop {
             let at = self.position(node, child);
@@ -312,10 +339,13 @@ impl Index {
     /// Where `child` stands in its parent.
     fn position(&self, parent: u32, child: u32) -> usize {
         let node = &self.nodes[parent as usize];
-        node.children[..usize::from(node.len)].iter().position(|other| *other == child).unwrap_or_else(|| {
-            debug_assert!(false, "node {parent} has no child {child}");
-            0
-        })
+        node.children[..usize::from(node.len)]
+            .iter()
+            .position(|other| *other == child)
+            .unwrap_or_else(|| {
+                debug_assert!(false, "node {parent} has no child {child}");
+                0
+            })
     }
 
     /// The first row of a node.
@@ -351,7 +381,8 @@ impl Index {
 
 #[cfg(test)]
 impl Index {
-    /// Checks all that the module's documentation promises; `spans` gives the box of a slot that must be here.
+    /// Checks all that the module's documentation promises; `spans` gives the box of a slot that
+    /// must be here.
     pub(super) fn assert_sound<'a>(&self, slots: usize, spans: impl Fn(u32) -> &'a [Span]) {
         assert_eq!(self.slots, slots);
         assert_eq!(self.nodes[self.root as usize].parent, NOWHERE);
@@ -364,7 +395,12 @@ impl Index {
         assert_eq!(self.home.iter().filter(|home| **home != NOWHERE).count(), slots);
     }
 
-    fn assert_sound_below<'a>(&self, node: u32, spans: &impl Fn(u32) -> &'a [Span], found: &mut Vec<u32>) -> usize {
+    fn assert_sound_below<'a>(
+        &self,
+        node: u32,
+        spans: &impl Fn(u32) -> &'a [Span],
+        found: &mut Vec<u32>,
+    ) -> usize {
         let Node { height, len, children, .. } = self.nodes[node as usize].clone();
         assert!(len > 0 || node == self.root);
         let mut nodes = 1;

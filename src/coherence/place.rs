@@ -98,7 +98,8 @@ impl Holders {
     /// One holder.
     #[must_use]
     pub(crate) const fn of(place: Place) -> Self {
-        // The bit of a place is never zero; MIN, which is slot 0, only stands for a case that does not arise.
+        // The bit of a place is never zero; MIN, which is slot 0, only stands for a case that does
+        // not arise.
         Self(match NonZeroU64::new(place.bit()) {
             Some(bits) => bits,
             None => NonZeroU64::MIN,

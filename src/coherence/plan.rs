@@ -38,18 +38,20 @@ pub(crate) struct Refusal {
 
 /// What the caller knows of the ways between places.
 pub(crate) trait Costs {
-    /// The cost of a copy from `from` to the destination of the plan; the least wins, then the lowest slot.
+    /// The cost of a copy from `from` to the destination of the plan; the least wins, then the
+    /// lowest slot.
     fn cost(&self, from: Place) -> u32;
 
-    /// True if two copies from one source should be one that also writes the `gap_elements` between them. They are
-    /// valid at the destination and equal at the source, so this changes no value, but it does write: never asked
-    /// for the host, whose readers may be reading them.
+    /// True if two copies from one source should be one that also writes the `gap_elements` between
+    /// them. They are valid at the destination and equal at the source, so this changes no value,
+    /// but it does write: never asked for the host, whose readers may be reading them.
     fn bridges(&self, _gap_elements: u64) -> bool {
         false
     }
 }
 
-/// Adds a piece for each part of the region that is not valid at `place`, or says what is undefined.
+/// Adds a piece for each part of the region that is not valid at `place`, or says what is
+/// undefined.
 pub(super) fn gather(
     contents: &RegionMap<Content>,
     place: Place,
@@ -87,20 +89,26 @@ fn refuse(refusal: &mut Option<Refusal>, undefined: Undefined, part: &Region) {
     }
 }
 
-/// Joins pieces of one source whose union is a box, and those whose gap may be bridged. Single rows at equal
-/// distances become one strided copy.
+/// Joins pieces of one source whose union is a box, and those whose gap may be bridged. Single rows
+/// at equal distances become one strided copy.
 ///
-/// For each axis the pieces are sorted so that those which differ on this axis alone stand side by side, in order;
-/// then one pass joins neighbours. A join on one axis can make a join on another possible, so this goes on until
-/// a round over all axes joins none.
-pub(super) fn join(contents: &RegionMap<Content>, place: Place, costs: &(impl Costs + ?Sized), pieces: &mut Vec<Piece>) {
+/// For each axis the pieces are sorted so that those which differ on this axis alone stand side by
+/// side, in order; then one pass joins neighbours. A join on one axis can make a join on another
+/// possible, so this goes on until a round over all axes joins none.
+pub(super) fn join(
+    contents: &RegionMap<Content>,
+    place: Place,
+    costs: &(impl Costs + ?Sized),
+    pieces: &mut Vec<Piece>,
+) {
     let mut before = usize::MAX;
     while pieces.len() > 1 && pieces.len() < before {
         before = pieces.len();
         for axis in (0..contents.shape().len()).rev() {
             pieces.sort_unstable_by(|a, b| order_along(axis, a, b));
             pieces.dedup_by(|next, kept| {
-                let joined = joined(kept, next).or_else(|| bridged(contents, place, costs, axis, kept, next));
+                let joined = joined(kept, next)
+                    .or_else(|| bridged(contents, place, costs, axis, kept, next));
                 joined.map(|piece| *kept = piece).is_some()
             });
         }
@@ -113,7 +121,11 @@ fn order_along(axis: usize, a: &Piece, b: &Piece) -> std::cmp::Ordering {
     let others = || (0..a.region.axes()).filter(|other| *other != axis);
     a.source
         .cmp(&b.source)
-        .then_with(|| others().map(|other| key(a.region.span(other))).cmp(others().map(|other| key(b.region.span(other)))))
+        .then_with(|| {
+            others()
+                .map(|other| key(a.region.span(other)))
+                .cmp(others().map(|other| key(b.region.span(other))))
+        })
         .then_with(|| key(a.region.span(axis)).cmp(&key(b.region.span(axis))))
 }
 
@@ -127,12 +139,21 @@ fn joined(a: &Piece, b: &Piece) -> Option<Piece> {
 }
 
 /// Both pieces and the gap between them, where that is all right: see [`Costs::bridges`].
-fn bridged(contents: &RegionMap<Content>, place: Place, costs: &(impl Costs + ?Sized), axis: usize, a: &Piece, b: &Piece) -> Option<Piece> {
+fn bridged(
+    contents: &RegionMap<Content>,
+    place: Place,
+    costs: &(impl Costs + ?Sized),
+    axis: usize,
+    a: &Piece,
+    b: &Piece,
+) -> Option<Piece> {
     if place == Place::HOST || a.source != b.source {
         return None;
     }
     let (hull, gap) = hull_and_gap(axis, &a.region, &b.region)?;
-    if !costs.bridges(gap.len()) || contents.any_value(&gap, |content| !is_equally_new(content, place, a.source)) {
+    if !costs.bridges(gap.len())
+        || contents.any_value(&gap, |content| !is_equally_new(content, place, a.source))
+    {
         return None;
     }
     Some(Piece { source: a.source, region: hull, padding: a.padding + b.padding + gap.len() })
@@ -143,7 +164,9 @@ fn is_equally_new(content: &Content, place: Place, source: Source) -> bool {
     content.is_valid(place)
         && match source {
             Source::Place(from) => content.is_valid(from),
-            Source::Constant(wanted) => matches!(content, Content::Constant { value, .. } if *value == wanted),
+            Source::Constant(wanted) => {
+                matches!(content, Content::Constant { value, .. } if *value == wanted)
+            }
         }
 }
 

@@ -5,10 +5,11 @@ use super::span::Span;
 /// The largest number of axes; the shell flattens arrays with more.
 pub(crate) const AXES_MAX: usize = 6;
 
-/// A box in an index space: one [`Span`] per axis, 0 to 6 axes. Without an axis it is one element (0-d arrays).
+/// A box in an index space: one [`Span`] per axis, 0 to 6 axes. Without an axis it is one element
+/// (0-d arrays).
 ///
-/// Operations on two regions take two with the same number of axes, which debug builds check. Regions with
-/// different numbers of axes have nothing in common.
+/// Operations on two regions take two with the same number of axes, which debug builds check.
+/// Regions with different numbers of axes have nothing in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Region {
     /// The number of axes, at most [`AXES_MAX`].
@@ -18,10 +19,15 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// The box with these spans, at most six: debug builds check, release builds leave out the rest.
+    /// The box with these spans, at most six: debug builds check, release builds leave out the
+    /// rest.
     #[must_use]
     pub(crate) fn new(spans: &[Span]) -> Self {
-        debug_assert!(spans.len() <= AXES_MAX, "a region has at most {AXES_MAX} axes, not {}", spans.len());
+        debug_assert!(
+            spans.len() <= AXES_MAX,
+            "a region has at most {AXES_MAX} axes, not {}",
+            spans.len()
+        );
         let axes = spans.len().min(AXES_MAX);
         let mut all = [Span::EMPTY; AXES_MAX];
         all[..axes].copy_from_slice(&spans[..axes]);
@@ -31,7 +37,11 @@ impl Region {
     /// All of an array with this shape, which has at most six axes (as in [`Region::new`]).
     #[must_use]
     pub(crate) fn whole(shape: &[u64]) -> Self {
-        debug_assert!(shape.len() <= AXES_MAX, "a region has at most {AXES_MAX} axes, not {}", shape.len());
+        debug_assert!(
+            shape.len() <= AXES_MAX,
+            "a region has at most {AXES_MAX} axes, not {}",
+            shape.len()
+        );
         let axes = shape.len().min(AXES_MAX);
         let mut spans = [Span::EMPTY; AXES_MAX];
         for (span, extent) in spans.iter_mut().zip(&shape[..axes]) {
@@ -82,14 +92,21 @@ impl Region {
     /// True if the element at `point` (one index per axis) is inside.
     #[must_use]
     pub(crate) fn contains_point(&self, point: &[u64]) -> bool {
-        point.len() == self.axes() && self.spans().iter().zip(point).all(|(span, index)| span.contains(*index))
+        point.len() == self.axes()
+            && self.spans().iter().zip(point).all(|(span, index)| span.contains(*index))
     }
 
     /// True if every element of `other` is inside.
     #[must_use]
     pub(crate) fn contains(&self, other: &Self) -> bool {
         self.check_axes(other);
-        other.is_empty() || self.axes == other.axes && self.spans().iter().zip(other.spans()).all(|(own, others)| own.contains_span(others))
+        other.is_empty()
+            || self.axes == other.axes
+                && self
+                    .spans()
+                    .iter()
+                    .zip(other.spans())
+                    .all(|(own, others)| own.contains_span(others))
     }
 
     /// The common elements, or `None` if there are none.
@@ -119,9 +136,9 @@ impl Region {
 
     /// Emits the elements that `other` lacks, as disjoint boxes.
     ///
-    /// What `other` lacks along the first axis is peeled off over the full breadth of the others, then the second
-    /// axis, and so on: the rest shrinks to the intersection. So the pieces are as long in memory as they can be
-    /// when the last axis is contiguous.
+    /// What `other` lacks along the first axis is peeled off over the full breadth of the others,
+    /// then the second axis, and so on: the rest shrinks to the intersection. So the pieces are as
+    /// long in memory as they can be when the last axis is contiguous.
     pub(super) fn difference_each(&self, other: &Self, mut emit: impl FnMut(&Self)) {
         self.check_axes(other);
         let Some(common) = self.intersection(other) else {
@@ -133,7 +150,8 @@ impl Region {
         self.without_each(&common, emit);
     }
 
-    /// As [`difference_each`](Self::difference_each), where `common` is known to lie within and not to be empty.
+    /// As [`difference_each`](Self::difference_each), where `common` is known to lie within and not
+    /// to be empty.
     pub(super) fn without_each(&self, common: &Self, mut emit: impl FnMut(&Self)) {
         let mut rest = *self;
         for axis in 0..self.axes() {
@@ -147,7 +165,8 @@ impl Region {
         }
     }
 
-    /// The union, if it is exactly a box: one contains the other, or all spans but one are equal and those merge.
+    /// The union, if it is exactly a box: one contains the other, or all spans but one are equal
+    /// and those merge.
     #[must_use]
     pub(crate) fn merged(&self, other: &Self) -> Option<Self> {
         self.merged_with(other, Span::merged)
@@ -160,7 +179,11 @@ impl Region {
     }
 
     /// The union, if it is a box; `merge` joins the spans of the one axis on which both differ.
-    fn merged_with(&self, other: &Self, merge: impl Fn(&Span, &Span) -> Option<Span>) -> Option<Self> {
+    fn merged_with(
+        &self,
+        other: &Self,
+        merge: impl Fn(&Span, &Span) -> Option<Span>,
+    ) -> Option<Self> {
         self.check_axes(other);
         if self.axes != other.axes {
             return None;
@@ -189,7 +212,12 @@ impl Region {
 
     /// Checks in debug builds that both have the same number of axes.
     fn check_axes(&self, other: &Self) {
-        debug_assert!(self.axes == other.axes, "regions with {} and {} axes are compared", self.axes, other.axes);
+        debug_assert!(
+            self.axes == other.axes,
+            "regions with {} and {} axes are compared",
+            self.axes,
+            other.axes
+        );
     }
 }
 
@@ -202,7 +230,11 @@ pub(super) fn elements(spans: &[Span]) -> u64 {
 }
 
 /// The one axis on which these spans of two boxes differ, and the union there, if that is a span.
-pub(super) fn merged_spans(a: &[Span], b: &[Span], merge: impl Fn(&Span, &Span) -> Option<Span>) -> Option<(usize, Span)> {
+pub(super) fn merged_spans(
+    a: &[Span],
+    b: &[Span],
+    merge: impl Fn(&Span, &Span) -> Option<Span>,
+) -> Option<(usize, Span)> {
     let mut differing = a.iter().zip(b).enumerate().filter(|(_, (own, other))| own != other);
     let (axis, (own, other)) = differing.next()?;
     if differing.next().is_some() {

@@ -1,12 +1,13 @@
 //! A total function from an index space to values.
 //!
-//! A background value, and disjoint boxes that differ from it. One value everywhere is the background alone and
-//! takes no heap. The form is not unique, nor need it be small: exactness is kept always, compactness where it is
-//! cheap. What is kept always:
+//! A background value, and disjoint boxes that differ from it. One value everywhere is the
+//! background alone and takes no heap. The form is not unique, nor need it be small: exactness is
+//! kept always, compactness where it is cheap. What is kept always:
 //!
 //! - no box has the background's value, so the map is uniform if and only if there is no box;
 //! - boxes are disjoint, not empty, and inside the space;
-//! - the boxes leave some of the space to the background (where the number of elements fits 64 bits).
+//! - the boxes leave some of the space to the background (where the number of elements fits 64
+//!   bits).
 
 use std::ops::ControlFlow;
 
@@ -19,8 +20,8 @@ use super::span::Span;
 
 /// A total function from an index space to values. See the module's documentation.
 ///
-/// Regions given to its methods are cut to the space. They have as many axes as the space, which debug builds
-/// check; a release build finds nothing in any other.
+/// Regions given to its methods are cut to the space. They have as many axes as the space, which
+/// debug builds check; a release build finds nothing in any other.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionMap<V> {
     /// The extents of the space.
@@ -32,10 +33,15 @@ pub(crate) struct RegionMap<V> {
 }
 
 impl<V: Clone + PartialEq> RegionMap<V> {
-    /// One value everywhere, in a space of at most six axes (as in [`Region::whole`]). Up to three take no heap.
+    /// One value everywhere, in a space of at most six axes (as in [`Region::whole`]). Up to three
+    /// take no heap.
     #[must_use]
     pub(crate) fn new(shape: &[u64], value: V) -> Self {
-        debug_assert!(shape.len() <= AXES_MAX, "a map has at most {AXES_MAX} axes, not {}", shape.len());
+        debug_assert!(
+            shape.len() <= AXES_MAX,
+            "a map has at most {AXES_MAX} axes, not {}",
+            shape.len()
+        );
         let axes = shape.len().min(AXES_MAX);
         Self { shape: SmallVec::from_slice(&shape[..axes]), background: value, exceptions: None }
     }
@@ -82,7 +88,9 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     #[must_use]
     #[inline]
     pub(crate) fn is_whole(&self, region: &Region) -> bool {
-        let covers = |(span, extent): (&Span, &u64)| *extent == 0 || span.start() == 0 && span.step() == 1 && span.end() >= *extent;
+        let covers = |(span, extent): (&Span, &u64)| {
+            *extent == 0 || span.start() == 0 && span.step() == 1 && span.end() >= *extent
+        };
         region.axes() == self.shape.len() && region.spans().iter().zip(&self.shape).all(covers)
     }
 
@@ -94,7 +102,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         });
     }
 
-    /// True if `f` is true of any of the disjoint parts that exactly cover the region; the rest is not asked then.
+    /// True if `f` is true of any of the disjoint parts that exactly cover the region; the rest is
+    /// not asked then.
     #[must_use]
     pub(crate) fn any(&self, region: &Region, mut f: impl FnMut(&Region, &V) -> bool) -> bool {
         let mut room = None;
@@ -114,8 +123,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         found
     }
 
-    /// True if `f` is true of any value in the region. Cheaper than [`any`](Self::any): of the background only the
-    /// presence matters, not the extent.
+    /// True if `f` is true of any value in the region. Cheaper than [`any`](Self::any): of the
+    /// background only the presence matters, not the extent.
     #[must_use]
     pub(crate) fn any_value(&self, region: &Region, mut f: impl FnMut(&V) -> bool) -> bool {
         let mut room = None;
@@ -144,17 +153,31 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     #[must_use]
     pub(crate) fn heap_bytes(&self) -> usize {
         let shape = if self.shape.spilled() { self.shape.capacity() * size_of::<u64>() } else { 0 };
-        shape + self.exceptions.as_ref().map_or(0, |boxes| size_of::<Boxes<V>>() + boxes.heap_bytes())
+        shape
+            + self.exceptions.as_ref().map_or(0, |boxes| size_of::<Boxes<V>>() + boxes.heap_bytes())
     }
 
-    /// The part of the region inside the space, unless it is empty. `room` takes it if it is not the region itself.
-    pub(super) fn clip<'a>(&self, region: &'a Region, room: &'a mut Option<Region>) -> Option<&'a Region> {
-        debug_assert!(region.axes() == self.shape.len(), "{region:?} is looked up in the shape {:?}", self.shape);
+    /// The part of the region inside the space, unless it is empty. `room` takes it if it is not
+    /// the region itself.
+    pub(super) fn clip<'a>(
+        &self,
+        region: &'a Region,
+        room: &'a mut Option<Region>,
+    ) -> Option<&'a Region> {
+        debug_assert!(
+            region.axes() == self.shape.len(),
+            "{region:?} is looked up in the shape {:?}",
+            self.shape
+        );
         if region.axes() != self.shape.len() {
             return None;
         }
         let inside = |(span, extent): (&Span, &u64)| span.end() <= *extent;
-        let clip = if region.spans().iter().zip(&self.shape).all(inside) { region } else { room.insert(region.clipped(&self.shape)) };
+        let clip = if region.spans().iter().zip(&self.shape).all(inside) {
+            region
+        } else {
+            room.insert(region.clipped(&self.shape))
+        };
         (!clip.is_empty()).then_some(clip)
     }
 
@@ -164,7 +187,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 }
 
-/// True if this number of elements is all of the region. A number that is cut to 64 bits proves nothing.
+/// True if this number of elements is all of the region. A number that is cut to 64 bits proves
+/// nothing.
 pub(super) fn is_covered(region: &Region, elements: u64) -> bool {
     elements == region.len() && elements != u64::MAX
 }
@@ -182,10 +206,14 @@ impl<V: Clone + PartialEq + std::fmt::Debug> RegionMap<V> {
         }
     }
 
-    /// The background and the boxes in the order of their slots: two maps that agree in this behave the same.
+    /// The background and the boxes in the order of their slots: two maps that agree in this behave
+    /// the same.
     pub(super) fn form(&self) -> (V, Vec<(u32, Region, V)>) {
         let boxes = self.boxes().into_iter().flat_map(Boxes::iter);
-        (self.background.clone(), boxes.map(|(slot, region, value)| (slot, region, value.clone())).collect())
+        (
+            self.background.clone(),
+            boxes.map(|(slot, region, value)| (slot, region, value.clone())).collect(),
+        )
     }
 
     /// True if an index is in use.

@@ -6,11 +6,12 @@ use super::boxes::Boxes;
 use super::carve::Slots;
 use super::region::Region;
 
-/// A set of elements of one index space: disjoint boxes with exact union, intersection and difference.
+/// A set of elements of one index space: disjoint boxes with exact union, intersection and
+/// difference.
 ///
-/// The first region that is inserted settles the number of axes, which debug builds check from then on; a release
-/// build passes over regions with another. Different boxes can make the same set, so sets are compared by
-/// [`is_same`](Self::is_same).
+/// The first region that is inserted settles the number of axes, which debug builds check from then
+/// on; a release build passes over regions with another. Different boxes can make the same set, so
+/// sets are compared by [`is_same`](Self::is_same).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RegionSet {
     /// What is in it.
@@ -195,7 +196,10 @@ impl RegionSet {
             _ if region.is_empty() => false,
             Form::Empty => false,
             Form::Point => region.axes() == 0,
-            Form::Boxes(boxes) => fits(boxes, region) && boxes.overlapping(region, |_, _, ()| ControlFlow::Break(())).is_break(),
+            Form::Boxes(boxes) => {
+                fits(boxes, region)
+                    && boxes.overlapping(region, |_, _, ()| ControlFlow::Break(())).is_break()
+            }
         }
     }
 
@@ -208,7 +212,11 @@ impl RegionSet {
 
 /// True if the region has the axes of the boxes.
 fn fits(boxes: &Boxes<()>, region: &Region) -> bool {
-    debug_assert!(boxes.axes() == region.axes(), "{region:?} meets a set with {} axes", boxes.axes());
+    debug_assert!(
+        boxes.axes() == region.axes(),
+        "{region:?} meets a set with {} axes",
+        boxes.axes()
+    );
     boxes.axes() == region.axes()
 }
 

@@ -1,13 +1,14 @@
 //! Indices along one axis: an arithmetic progression, and its exact algebra.
 //!
-//! Two progressions intersect in a progression: its step is the least common multiple of theirs, and its first
-//! index follows from the Chinese remainder theorem. A difference is cut in one of three ways, whichever gives the
-//! fewest pieces. All arithmetic that could leave 64 bits is done in 128.
+//! Two progressions intersect in a progression: its step is the least common multiple of theirs,
+//! and its first index follows from the Chinese remainder theorem. A difference is cut in one of
+//! three ways, whichever gives the fewest pieces. All arithmetic that could leave 64 bits is done
+//! in 128.
 
 /// Indices `start, start + step, ... < end` along one axis.
 ///
-/// Canonical, so equal sets of indices are equal values: `end` is the last index plus one, `step` is 1 when there
-/// are fewer than two indices, and the empty span is `0..0`.
+/// Canonical, so equal sets of indices are equal values: `end` is the last index plus one, `step`
+/// is 1 when there are fewer than two indices, and the empty span is `0..0`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Span {
     /// The first index.
@@ -42,7 +43,8 @@ impl Span {
         Self::new(0, len, 1)
     }
 
-    /// One index. `u64::MAX` has no successor to serve as an end and gives the empty span; no axis is that long.
+    /// One index. `u64::MAX` has no successor to serve as an end and gives the empty span; no axis
+    /// is that long.
     #[must_use]
     pub(crate) const fn single(index: u64) -> Self {
         Self::new(index, index.saturating_add(1), 1)
@@ -69,13 +71,21 @@ impl Span {
     /// The first `count` indices, or all of them if there are fewer.
     #[must_use]
     pub(crate) const fn first(&self, count: u64) -> Self {
-        if count >= self.len() { *self } else { Self::new(self.start, self.start + count * self.step, self.step) }
+        if count >= self.len() {
+            *self
+        } else {
+            Self::new(self.start, self.start + count * self.step, self.step)
+        }
     }
 
     /// The number of indices.
     #[must_use]
     pub(crate) const fn len(&self) -> u64 {
-        if self.step == 1 { self.end - self.start } else { (self.end - self.start - 1) / self.step + 1 }
+        if self.step == 1 {
+            self.end - self.start
+        } else {
+            (self.end - self.start - 1) / self.step + 1
+        }
     }
 
     /// True if there is no index.
@@ -87,7 +97,9 @@ impl Span {
     /// True if `index` is among the indices.
     #[must_use]
     pub(crate) const fn contains(&self, index: u64) -> bool {
-        index >= self.start && index < self.end && (self.step == 1 || (index - self.start).is_multiple_of(self.step))
+        index >= self.start
+            && index < self.end
+            && (self.step == 1 || (index - self.start).is_multiple_of(self.step))
     }
 
     /// True if every index of `other` is among the indices.
@@ -96,11 +108,13 @@ impl Span {
         if other.is_empty() {
             return true;
         }
-        let same_lattice = self.step == 1 || other.step.is_multiple_of(self.step) || other.end - other.start == 1;
+        let same_lattice =
+            self.step == 1 || other.step.is_multiple_of(self.step) || other.end - other.start == 1;
         other.end <= self.end && same_lattice && self.contains(other.start)
     }
 
-    /// True if the ranges from first to last index overlap. Cheap, and necessary for a common index.
+    /// True if the ranges from first to last index overlap. Cheap, and necessary for a common
+    /// index.
     #[must_use]
     pub(crate) const fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end && other.start < self.end
@@ -130,8 +144,8 @@ impl Span {
 
     /// First index from `low` on of the two progressions continued for ever, and their common step.
     ///
-    /// `low` is at least both starts. A first index beyond 64 bits is none, and a step beyond 64 bits is never
-    /// taken: it is cut to the largest number, which leaves one index all the same.
+    /// `low` is at least both starts. A first index beyond 64 bits is none, and a step beyond 64
+    /// bits is never taken: it is cut to the largest number, which leaves one index all the same.
     fn common_lattice(&self, other: &Self, low: u64) -> Option<(u64, u64)> {
         let divisor = greatest_common_divisor(self.step, other.step);
         if !self.start.abs_diff(other.start).is_multiple_of(divisor) {
@@ -141,7 +155,9 @@ impl Span {
         let common = u128::from(self.step) * modulus;
         // self.start + self.step * turns = other.start (mod other.step), solved for turns.
         let distance = difference_modulo(other.start, self.start, other.step) / divisor;
-        let turns = u128::from(distance) * u128::from(inverse(self.step / divisor, other.step / divisor)) % modulus;
+        let turns = u128::from(distance)
+            * u128::from(inverse(self.step / divisor, other.step / divisor))
+            % modulus;
         let meeting = u128::from(self.start) + u128::from(self.step) * turns;
         let behind = u128::from(low).saturating_sub(meeting);
         let first = meeting + behind.div_ceil(common) * common;
@@ -157,7 +173,8 @@ impl Span {
         }
     }
 
-    /// Emits the indices that are not in `part`, a non-empty subset of this span, as disjoint spans.
+    /// Emits the indices that are not in `part`, a non-empty subset of this span, as disjoint
+    /// spans.
     #[inline]
     pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(Self)) {
         if self.step != 1 || part.step != 1 {
@@ -173,11 +190,13 @@ impl Span {
 
     /// The union, if it is exactly a span.
     ///
-    /// Two single indices that are not neighbours stay apart, although a step would join them: such spans match
-    /// nothing that is written later and blur the bounds of a search. See [`union`](Self::union).
+    /// Two single indices that are not neighbours stay apart, although a step would join them: such
+    /// spans match nothing that is written later and blur the bounds of a search. See
+    /// [`union`](Self::union).
     #[must_use]
     pub(crate) fn merged(&self, other: &Self) -> Option<Self> {
-        let far_singles = self.len() == 1 && other.len() == 1 && self.start.abs_diff(other.start) > 1;
+        let far_singles =
+            self.len() == 1 && other.len() == 1 && self.start.abs_diff(other.start) > 1;
         if far_singles { None } else { self.union(other) }
     }
 
@@ -200,12 +219,17 @@ impl Span {
         if self.end - self.start == 1 { 0 } else { self.step }
     }
 
-    /// The indices at positions `from, from + stride, ... < to` of this span; `to` is at most the length.
+    /// The indices at positions `from, from + stride, ... < to` of this span; `to` is at most the
+    /// length.
     const fn positions(&self, from: u64, to: u64, stride: u64) -> Self {
         if from >= to {
             return Self::EMPTY;
         }
-        Self::new(self.start + from * self.step, self.start + (to - 1) * self.step + 1, stride.saturating_mul(self.step))
+        Self::new(
+            self.start + from * self.step,
+            self.start + (to - 1) * self.step + 1,
+            stride.saturating_mul(self.step),
+        )
     }
 }
 
@@ -242,7 +266,8 @@ impl<'a> Comb<'a> {
         let ends = u64::from(self.first > 0) + u64::from(self.last + 1 < self.len);
         let gaps = if self.stride == 1 { 0 } else { (self.last - self.first) / self.stride };
         let phases = self.stride - 1;
-        let long_ends = u64::from(self.first >= self.stride) + u64::from(self.len - self.last > self.stride);
+        let long_ends =
+            u64::from(self.first >= self.stride) + u64::from(self.len - self.last > self.stride);
         if ends + gaps <= (ends + phases).min(long_ends + phases) {
             self.emit_ends(1, &mut emit);
             self.emit_gaps(&mut emit);
@@ -255,7 +280,8 @@ impl<'a> Comb<'a> {
         }
     }
 
-    /// What lies before the first tooth and behind the last, every `stride` positions counted from the teeth.
+    /// What lies before the first tooth and behind the last, every `stride` positions counted from
+    /// the teeth.
     fn emit_ends(&self, stride: u64, emit: &mut impl FnMut(Span)) {
         emit(self.span.positions(self.first % stride, self.first, stride));
         emit(self.span.positions(self.last.saturating_add(stride), self.len, stride));
@@ -297,7 +323,8 @@ const fn difference_modulo(a: u64, b: u64, modulus: u64) -> u64 {
     if a >= b { a - b } else { modulus - (b - a) }
 }
 
-/// The number that times `value` is 1 modulo `modulus`, for coprime arguments, by the extended Euclid's algorithm.
+/// The number that times `value` is 1 modulo `modulus`, for coprime arguments, by the extended
+/// Euclid's algorithm.
 const fn inverse(value: u64, modulus: u64) -> u64 {
     let (mut rest, mut next_rest) = (modulus as i128, (value % modulus) as i128);
     let (mut factor, mut next_factor) = (0_i128, 1_i128);

@@ -54,10 +54,11 @@ impl Coherence {
         self.contents.uniform().copied()
     }
 
-    /// The copies that `access` at `place` needs, in `pieces` (cleared first). Overwriting needs none.
+    /// The copies that `access` at `place` needs, in `pieces` (cleared first). Overwriting needs
+    /// none.
     ///
-    /// Each element of the region that is not valid at `place` is in exactly one piece; no element that is valid
-    /// there is in any, padding aside.
+    /// Each element of the region that is not valid at `place` is in exactly one piece; no element
+    /// that is valid there is in any, padding aside.
     ///
     /// # Errors
     /// What is to be read is undefined in part; there are no pieces then.
@@ -79,7 +80,13 @@ impl Coherence {
 
     /// The copies for a region that is not all valid at `place`.
     #[inline(never)]
-    fn plan_copies(&self, place: Place, region: &Region, costs: &(impl Costs + ?Sized), pieces: &mut Vec<Piece>) -> Result<(), Refusal> {
+    fn plan_copies(
+        &self,
+        place: Place,
+        region: &Region,
+        costs: &(impl Costs + ?Sized),
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Refusal> {
         let gathered = plan::gather(&self.contents, place, region, costs, pieces);
         match gathered {
             Ok(()) => plan::join(&self.contents, place, costs, pieces),
@@ -88,8 +95,8 @@ impl Coherence {
         gathered
     }
 
-    /// The effect of an access once the copies of its plan are queued: a read makes `place` a holder of what is
-    /// defined; a write makes it the only one.
+    /// The effect of an access once the copies of its plan are queued: a read makes `place` a
+    /// holder of what is defined; a write makes it the only one.
     #[inline]
     pub(crate) fn apply(&mut self, place: Place, region: &Region, access: Access) {
         self.change(region, |content| content.after(place, access));
@@ -105,12 +112,17 @@ impl Coherence {
         self.change(region, |content| content.after_withdrawal(place, loss));
     }
 
-    /// As [`apply`](Self::apply), to the whole array, without a box where one content is everywhere.
+    /// As [`apply`](Self::apply), to the whole array, without a box where one content is
+    /// everywhere.
     #[inline]
     pub(crate) fn apply_to_all(&mut self, place: Place, access: Access) {
         match self.contents.uniform_mut() {
             Some(content) => *content = content.after(place, access),
-            None => self.apply(place, &Region::whole(&SmallVec::<[u64; AXES_MAX]>::from_slice(self.shape())), access),
+            None => self.apply(
+                place,
+                &Region::whole(&SmallVec::<[u64; AXES_MAX]>::from_slice(self.shape())),
+                access,
+            ),
         }
     }
 

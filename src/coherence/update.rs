@@ -1,8 +1,8 @@
 //! Changing a [`RegionMap`].
 //!
-//! An update first asks for all new values, then chooses the cheapest way to write them that keeps the map small:
-//! nothing, if nothing changes; the background, if all of it lies in the region; one box for the whole region, if
-//! it gets one value; part by part otherwise.
+//! An update first asks for all new values, then chooses the cheapest way to write them that keeps
+//! the map small: nothing, if nothing changes; the background, if all of it lies in the region; one
+//! box for the whole region, if it gets one value; part by part otherwise.
 
 use std::ops::ControlFlow;
 
@@ -52,8 +52,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         }
     }
 
-    /// As [`update`](Self::update), where the new value depends on the old one alone. Cheaper: the background is
-    /// asked once, and its extent is found out only where it must become boxes.
+    /// As [`update`](Self::update), where the new value depends on the old one alone. Cheaper: the
+    /// background is asked once, and its extent is found out only where it must become boxes.
     pub(crate) fn update_values(&mut self, region: &Region, mut f: impl FnMut(&V) -> V) {
         let mut room = None;
         let Some(clip) = self.clip(region, &mut room) else { return };
@@ -99,7 +99,9 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             gap => match one_value(changes, gap.as_ref()) {
                 Some(value) => self.replace(clip, changes, value),
                 None => {
-                    let gaps = gap.filter(|_| gap_changes).map(|value| self.gaps_with(clip, changes, &value));
+                    let gaps = gap
+                        .filter(|_| gap_changes)
+                        .map(|value| self.gaps_with(clip, changes, &value));
                     self.change_parts(clip, changes, gaps.unwrap_or_default());
                 }
             },
@@ -153,7 +155,9 @@ impl<V: Clone + PartialEq> RegionMap<V> {
                 touched.push(only.slot);
                 return self.settle(&touched);
             }
-            list if !is_cleared => list.iter().for_each(|change| boxes.carve(change.slot, &change.part, &mut touched)),
+            list if !is_cleared => {
+                list.iter().for_each(|change| boxes.carve(change.slot, &change.part, &mut touched))
+            }
             _ => {}
         }
         if !becomes_background {
@@ -163,7 +167,12 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Makes the changes in boxes, and makes boxes of the gaps.
-    fn change_parts(&mut self, clip: &Region, changes: &Changes<V>, gaps: SmallVec<[(Region, V); 1]>) {
+    fn change_parts(
+        &mut self,
+        clip: &Region,
+        changes: &Changes<V>,
+        gaps: SmallVec<[(Region, V); 1]>,
+    ) {
         let mut touched = Slots::new();
         self.change_boxes(changes, &mut touched);
         let boxes = self.exceptions.get_or_insert_with(|| Box::new(Boxes::new(clip.axes())));
@@ -176,14 +185,20 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// The gaps in `clip` between the boxes that `changes` names, all with one value.
-    fn gaps_with(&self, clip: &Region, changes: &Changes<V>, value: &V) -> SmallVec<[(Region, V); 1]> {
+    fn gaps_with(
+        &self,
+        clip: &Region,
+        changes: &Changes<V>,
+        value: &V,
+    ) -> SmallVec<[(Region, V); 1]> {
         let mut gaps = SmallVec::new();
         self.gaps(clip, changes, |gap| gaps.push((*gap, value.clone())));
         gaps
     }
 
-    /// Makes the changes in boxes one by one: a box that lies in the region as a whole takes its new value, another
-    /// is cut. Adds the slots of all boxes that may find new neighbours to `touched`.
+    /// Makes the changes in boxes one by one: a box that lies in the region as a whole takes its
+    /// new value, another is cut. Adds the slots of all boxes that may find new neighbours to
+    /// `touched`.
     fn change_boxes(&mut self, changes: &Changes<V>, touched: &mut Slots) {
         let Some(boxes) = &mut self.exceptions else { return };
         for Change { slot, part, value } in &changes.list {
@@ -202,7 +217,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         }
     }
 
-    /// After a change: joins neighbours, sees to it that something is left to the background, and tidies up.
+    /// After a change: joins neighbours, sees to it that something is left to the background, and
+    /// tidies up.
     fn settle(&mut self, touched: &[u32]) {
         let space = self.elements();
         let Some(boxes) = &mut self.exceptions else { return };

@@ -20,8 +20,9 @@ thread_local! {
     static ENVIRONMENT: OnceCell<Option<Result<Device>>> = const { OnceCell::new() };
 }
 
-/// Makes a device current on this thread until it is dropped, by [`Device::enter`]. Scopes nest; one that outlives an inner one only leaves its own
-/// setting. Forgotten, it leaves the device current on its thread.
+/// Makes a device current on this thread until it is dropped, by [`Device::enter`]. Scopes nest;
+/// one that outlives an inner one only leaves its own setting. Forgotten, it leaves the device
+/// current on its thread.
 #[derive(Debug)]
 #[must_use = "the device is current only while this guard lives"]
 pub struct Entered {
@@ -35,16 +36,20 @@ impl Drop for Entered {
         // A thread that is being torn down has no scopes left to leave.
         let left = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();
-            scopes.iter().position(|(ticket, _)| *ticket == self.ticket).map(|index| scopes.remove(index))
+            scopes
+                .iter()
+                .position(|(ticket, _)| *ticket == self.ticket)
+                .map(|index| scopes.remove(index))
         });
-        // It may be the device's last handle, whose drop may run code of the user's: not under the borrow.
+        // It may be the device's last handle, whose drop may run code of the user's: not under the
+        // borrow.
         drop(left);
     }
 }
 
 impl Device {
-    /// Makes this device current on this thread until the guard drops. Other threads, also ones started from here, are not affected. It asks nothing
-    /// of the driver.
+    /// Makes this device current on this thread until the guard drops. Other threads, also ones
+    /// started from here, are not affected. It asks nothing of the driver.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -66,9 +71,10 @@ impl Device {
         Entered { ticket, not_send: PhantomData }
     }
 
-    /// This thread's device: the one entered last; else the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`; it
-    /// is read once on each thread); else [`Device::set_default`]'s; else the first GPU that can be used, which is opened at the first call; else the
-    /// embedded device.
+    /// This thread's device: the one entered last; else the one that the environment variable
+    /// `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`; it is read once on each thread); else
+    /// [`Device::set_default`]'s; else the first GPU that can be used, which is opened at the first
+    /// call; else the embedded device.
     ///
     /// ```
     /// use resident::Device;
@@ -80,9 +86,12 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if `RESIDENT_DEVICE` names a device that cannot be used, or makes no sense.
+    /// [`Error::NoDevice`] if `RESIDENT_DEVICE` names a device that cannot be used, or makes no
+    /// sense.
     pub fn current() -> Result<Self> {
-        if let Some(device) = SCOPES.with_borrow(|scopes| scopes.last().map(|(_, device)| device.clone())) {
+        if let Some(device) =
+            SCOPES.with_borrow(|scopes| scopes.last().map(|(_, device)| device.clone()))
+        {
             return Ok(device);
         }
         match ENVIRONMENT.with(|environment| environment.get_or_init(from_environment).clone()) {
@@ -95,7 +104,8 @@ impl Device {
         }
     }
 
-    /// Sets the device for threads that entered none, unless `RESIDENT_DEVICE` names one: for `main`, before threads start.
+    /// Sets the device for threads that entered none, unless `RESIDENT_DEVICE` names one: for
+    /// `main`, before threads start.
     ///
     /// ```
     /// use resident::Device;
@@ -119,13 +129,19 @@ pub(crate) fn named(name: &str) -> Result<Device> {
     let wanted = || format!("{VARIABLE}={name}");
     match name.split_once(':').unwrap_or((name, "0")) {
         ("cpu", "0") => Ok(Device::cpu()),
-        ("hip", number) if number.parse::<usize>().is_ok() => {
-            Err(Error::no_device(wanted(), format!("this version of resident has no HIP backend; set {VARIABLE}=cpu, or unset it")))
-        }
+        ("hip", number) if number.parse::<usize>().is_ok() => Err(Error::no_device(
+            wanted(),
+            format!("this version of resident has no HIP backend; set {VARIABLE}=cpu, or unset it"),
+        )),
         ("cuda", number) if number.parse::<usize>().is_ok() => {
             let ordinal = number.parse().unwrap_or_default();
-            gpu::opened(ordinal).map_err(|reason| Error::no_device(wanted(), format!("{reason}; set {VARIABLE}=cpu, or unset it")))
+            gpu::opened(ordinal).map_err(|reason| {
+                Error::no_device(wanted(), format!("{reason}; set {VARIABLE}=cpu, or unset it"))
+            })
         }
-        _ => Err(Error::no_device(wanted(), format!("expected cpu, cuda:N or hip:N; set {VARIABLE} to one of them, or unset it"))),
+        _ => Err(Error::no_device(
+            wanted(),
+            format!("expected cpu, cuda:N or hip:N; set {VARIABLE} to one of them, or unset it"),
+        )),
     }
 }

@@ -9,7 +9,8 @@ use super::{Stream, call_error};
 use crate::backend::RawEvent;
 use crate::error::Result;
 
-/// A point in a stream, by [`Stream::record`]: complete once everything queued before it is. Cheap to clone; equal if it is the same point.
+/// A point in a stream, by [`Stream::record`]: complete once everything queued before it is. Cheap
+/// to clone; equal if it is the same point.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -37,14 +38,17 @@ impl Event {
         Self { raw, stream }
     }
 
-    /// Whether everything before it has completed, well or not: `cuEventQuery`. Waits for nothing. On a seeded device each call runs one piece of
-    /// ready work.
+    /// Whether everything before it has completed, well or not: `cuEventQuery`. Waits for nothing.
+    /// On a seeded device each call runs one piece of ready work.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer;
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn is_complete(&self) -> Result<bool> {
-        self.raw.is_complete().map_err(|refusal| call_error(self.stream.device_ref(), "this", "asking for an event", &refusal))
+        self.raw.is_complete().map_err(|refusal| {
+            call_error(self.stream.device_ref(), "this", "asking for an event", &refusal)
+        })
     }
 
     /// Waits until everything before it has completed, as `cuEventSynchronize` does.
@@ -56,17 +60,19 @@ impl Event {
         self.stream.core().synchronize_to(self.stream.device_ref(), self.raw.position())
     }
 
-    /// Device time between an earlier event and this one, both complete: `cuEventElapsedTime`, whose resolution is about half a microsecond. On a
-    /// seeded device this is modelled time, and on other embedded devices the host's clock. Zero if `earlier` was in fact the later.
+    /// Device time between an earlier event and this one, both complete: `cuEventElapsedTime`,
+    /// whose resolution is about half a microsecond. On a seeded device this is modelled time, and
+    /// on other embedded devices the host's clock. Zero if `earlier` was in fact the later.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they are timed by different clocks: of different kinds of
-    /// devices, or one seeded and the other not. [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they are timed
+    /// by different clocks: of different kinds of devices, or one seeded and the other not.
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
-        self.raw
-            .elapsed_since(&*earlier.raw)
-            .map_err(|refusal| call_error(self.stream.device_ref(), "this", "timing between two events", &refusal))
+        self.raw.elapsed_since(&*earlier.raw).map_err(|refusal| {
+            call_error(self.stream.device_ref(), "this", "timing between two events", &refusal)
+        })
     }
 
     pub(super) fn raw(&self) -> &Arc<dyn RawEvent> {

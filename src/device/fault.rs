@@ -7,12 +7,22 @@ use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord}
 use crate::error::{Error, Shortage, Text};
 
 /// A refused call: nothing was queued.
-pub(crate) fn call_error(device: &Device, object: &str, operation: &str, refusal: &BackendError) -> Error {
+pub(crate) fn call_error(
+    device: &Device,
+    object: &str,
+    operation: &str,
+    refusal: &BackendError,
+) -> Error {
     match refusal.kind {
         BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
             array: Text::new(object),
             device: Text::new(device.name()),
-            shortage: Arc::new(Shortage { requested, free, in_use: device.memory().in_use, limit: device.backend().memory_limit() }),
+            shortage: Arc::new(Shortage {
+                requested,
+                free,
+                in_use: device.memory().in_use,
+                limit: device.backend().memory_limit(),
+            }),
         },
         _ => backend_error(&device.name(), operation, refusal),
     }
@@ -20,12 +30,15 @@ pub(crate) fn call_error(device: &Device, object: &str, operation: &str, refusal
 
 pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendError) -> Error {
     match refusal.kind {
-        BackendErrorKind::InsideKernel => {
-            Error::InsideKernel { operation: Text::new(operation), waits_for: Text::new(format!("work queued on {device}")) }
-        }
-        BackendErrorKind::DeviceLost => {
-            Error::DeviceLost { device: Text::new(device), operation: Text::new(operation), cause: Text::new(refusal.to_string()) }
-        }
+        BackendErrorKind::InsideKernel => Error::InsideKernel {
+            operation: Text::new(operation),
+            waits_for: Text::new(format!("work queued on {device}")),
+        },
+        BackendErrorKind::DeviceLost => Error::DeviceLost {
+            device: Text::new(device),
+            operation: Text::new(operation),
+            cause: Text::new(refusal.to_string()),
+        },
         _ => Error::Backend {
             device: Text::new(device),
             operation: Text::new(operation),
@@ -34,11 +47,13 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
     }
 }
 
-/// How fills of constants are labelled, and how poison is: a late failure has no other word for what failed.
+/// How fills of constants are labelled, and how poison is: a late failure has no other word for
+/// what failed.
 pub(crate) const FILL: &str = "fill of";
 pub(crate) const POISON: &str = "poison of the stale copy of";
 
-/// Whether a late failure is nothing to a user: poison helps to find bugs, and is no contents. A device that died at it is told of.
+/// Whether a late failure is nothing to a user: poison helps to find bugs, and is no contents. A
+/// device that died at it is told of.
 pub(super) fn is_untold(record: &FailureRecord) -> bool {
     record.kind == FailureKind::Copy && record.operation.starts_with(POISON)
 }
@@ -47,7 +62,9 @@ pub(super) fn is_untold(record: &FailureRecord) -> bool {
 pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
     let consequence = match record.kind {
-        FailureKind::Copy if record.operation.starts_with(FILL) => "the elements are that constant all the same, the next use fills again",
+        FailureKind::Copy if record.operation.starts_with(FILL) => {
+            "the elements are that constant all the same, the next use fills again"
+        }
         FailureKind::Copy => "its source is unchanged, the next read copies again",
         FailureKind::Body => "what it was to write is lost until it is written again",
         FailureKind::Device => {

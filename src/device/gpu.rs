@@ -4,11 +4,12 @@ use super::Device;
 use crate::error::{Error, Result};
 
 impl Device {
-    /// The NVIDIA GPU with this number, as the driver counts (`CUDA_VISIBLE_DEVICES` renumbers them). It is opened at the first call and kept; its
-    /// primary context is the one that the CUDA runtime, cuBLAS and PyTorch use too.
+    /// The NVIDIA GPU with this number, as the driver counts (`CUDA_VISIBLE_DEVICES` renumbers
+    /// them). It is opened at the first call and kept; its primary context is the one that the CUDA
+    /// runtime, cuBLAS and PyTorch use too.
     ///
-    /// Calls of this library leave that context current on the thread, as cudarc's do: code on the CUDA runtime that works on another GPU sets its
-    /// device again.
+    /// Calls of this library leave that context current on the thread, as cudarc's do: code on the
+    /// CUDA runtime that works on another GPU sets its device again.
     ///
     /// ```
     /// use resident::Device;
@@ -21,7 +22,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if there is no driver, no such GPU, or one that cannot be used, and in builds without feature `cuda`.
+    /// [`Error::NoDevice`] if there is no driver, no such GPU, or one that cannot be used, and in
+    /// builds without feature `cuda`.
     pub fn cuda(ordinal: usize) -> Result<Self> {
         opened(ordinal).map_err(|reason| Error::no_device(format!("cuda:{ordinal}"), reason))
     }
@@ -43,7 +45,8 @@ mod opening {
         if let Some(device) = known {
             return Ok(device);
         }
-        // Not under the lock: it may take a second. Of two threads that open one, one wins, and the other's is dropped unused.
+        // Not under the lock: it may take a second. Of two threads that open one, one wins, and the
+        // other's is dropped unused.
         let backend = cuda::open(ordinal)?;
         let device = Device::over(backend).map_err(|refusal| refusal.to_string())?;
         Ok(OPENED.lock().entry(ordinal).or_insert(device).clone())
@@ -57,7 +60,11 @@ mod opening {
     /// The first GPU that can be used, looked for once.
     pub(in crate::device) fn first() -> Option<&'static Device> {
         static FIRST: OnceLock<Option<Device>> = OnceLock::new();
-        FIRST.get_or_init(|| (0..cuda::count().unwrap_or(0)).find_map(|ordinal| opened(ordinal).ok())).as_ref()
+        FIRST
+            .get_or_init(|| {
+                (0..cuda::count().unwrap_or(0)).find_map(|ordinal| opened(ordinal).ok())
+            })
+            .as_ref()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Devices, their streams and events: handles over a backend, and the bookkeeping that keeps their order cheap.
+//! Devices, their streams and events: handles over a backend, and the bookkeeping that keeps their
+//! order cheap.
 
 mod current;
 mod event;
@@ -30,7 +31,8 @@ pub use stream::{AutoSynchronize, Stream};
 
 /// A device: memory of its own and streams of work. Cheap to clone; equal if it is the same device.
 ///
-/// Arrays and launches that are told no stream use the *current* device of their thread: see [`Device::current`] and [`Device::enter`].
+/// Arrays and launches that are told no stream use the *current* device of their thread: see
+/// [`Device::current`] and [`Device::enter`].
 ///
 /// ```
 /// use resident::Device;
@@ -52,7 +54,8 @@ pub(crate) struct DeviceShared {
     /// Unique in the process.
     number: u64,
     default: Arc<StreamCore>,
-    /// Streams made by `new_stream`, for `synchronize`: also ones whose last handle is gone, with work in flight or a failure to tell.
+    /// Streams made by `new_stream`, for `synchronize`: also ones whose last handle is gone, with
+    /// work in flight or a failure to tell.
     streams: Mutex<Vec<Arc<StreamCore>>, DeviceLevel>,
     stream_count: AtomicU32,
     /// Where streams of other devices last touched this device's memory.
@@ -67,19 +70,22 @@ pub(crate) struct DeviceShared {
 }
 
 impl Device {
-    /// The embedded device: memory and asynchronous streams of this process. Always there, and the same one at each call. Kernels run here by their
-    /// [`host`](crate::Kernel::host) bodies, on threads of the library.
+    /// The embedded device: memory and asynchronous streams of this process. Always there, and the
+    /// same one at each call. Kernels run here by their [`host`](crate::Kernel::host) bodies, on
+    /// threads of the library.
     #[must_use]
     pub fn cpu() -> Self {
         static CPU: OnceLock<Device> = OnceLock::new();
         CPU.get_or_init(|| {
-            Self::over(EmbeddedDevice::cpu()).unwrap_or_else(|refusal| unreachable!("the embedded device refused a queue: {refusal}"))
+            Self::over(EmbeddedDevice::cpu()).unwrap_or_else(|refusal| {
+                unreachable!("the embedded device refused a queue: {refusal}")
+            })
         })
         .clone()
     }
 
-    /// A fresh embedded device for tests and what-if, numbered from `cpu:1` on: see [`Emulation`]. It lives as long as its handles and what uses
-    /// them.
+    /// A fresh embedded device for tests and what-if, numbered from `cpu:1` on: see [`Emulation`].
+    /// It lives as long as its handles and what uses them.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -91,11 +97,13 @@ impl Device {
     /// ```
     #[must_use]
     pub fn emulated(emulation: Emulation) -> Self {
-        Self::over(EmbeddedDevice::emulated(emulation)).unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
+        Self::over(EmbeddedDevice::emulated(emulation))
+            .unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
     }
 
-    /// Every device that can be used now: GPUs by number, the embedded one last. GPUs are opened by this, which takes the driver a moment each; those
-    /// that cannot be opened are left out, and [`Device::cuda`] says why. Emulated devices belong to whoever made them and are not listed.
+    /// Every device that can be used now: GPUs by number, the embedded one last. GPUs are opened by
+    /// this, which takes the driver a moment each; those that cannot be opened are left out, and
+    /// [`Device::cuda`] says why. Emulated devices belong to whoever made them and are not listed.
     ///
     /// ```
     /// use resident::Device;
@@ -116,8 +124,9 @@ impl Device {
 
     fn over(backend: Arc<dyn Backend>) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let queue =
-            backend.default_queue().map_err(|refusal| fault::backend_error(&backend.name(), "making its default stream", &refusal))?;
+        let queue = backend.default_queue().map_err(|refusal| {
+            fault::backend_error(&backend.name(), "making its default stream", &refusal)
+        })?;
         let shared = DeviceShared {
             default: Arc::new(StreamCore::new(queue, 0)),
             name: backend.name().into(),
@@ -165,22 +174,25 @@ impl Device {
         Arc::clone(&self.0.name)
     }
 
-    /// Its default stream: the library's own, tied to no legacy default stream of CUDA's. `gpu()`, `launch` and whatever else is told no stream work
-    /// there.
+    /// Its default stream: the library's own, tied to no legacy default stream of CUDA's. `gpu()`,
+    /// `launch` and whatever else is told no stream work there.
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream::of(self.clone(), None)
     }
 
-    /// Makes another stream. Order between streams is kept wherever they use the same bytes, and nowhere else: [`Stream`] shows it. A GPU's streams
-    /// are non-blocking, as by `cuStreamCreate` with `CU_STREAM_NON_BLOCKING`: the legacy default stream holds none of them up.
+    /// Makes another stream. Order between streams is kept wherever they use the same bytes, and
+    /// nowhere else: [`Stream`] shows it. A GPU's streams are non-blocking, as by `cuStreamCreate`
+    /// with `CU_STREAM_NON_BLOCKING`: the legacy default stream holds none of them up.
     ///
     /// # Errors
     ///
     /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
     pub fn new_stream(&self) -> Result<Stream> {
         self.0.backend.look_around();
-        let core = self.new_core().map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
+        let core = self
+            .new_core()
+            .map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
         self.forget_unused_streams();
         self.0.streams.lock().push(Arc::clone(&core));
         Ok(Stream::of(self.clone(), Some(core)))
@@ -191,10 +203,15 @@ impl Device {
         Ok(Arc::new(StreamCore::new(queue, self.0.stream_count.fetch_add(1, Ordering::Relaxed))))
     }
 
-    /// The stream of this device that `is_it` knows, if one is alive; else one over the queue that `make` gives. One look and one entry: a stream of
-    /// others that is adopted twice is one stream.
+    /// The stream of this device that `is_it` knows, if one is alive; else one over the queue that
+    /// `make` gives. One look and one entry: a stream of others that is adopted twice is one
+    /// stream.
     #[cfg(feature = "cuda")]
-    pub(crate) fn stream_where(&self, is_it: impl Fn(&dyn Queue) -> bool, make: impl FnOnce() -> Arc<dyn Queue>) -> Stream {
+    pub(crate) fn stream_where(
+        &self,
+        is_it: impl Fn(&dyn Queue) -> bool,
+        make: impl FnOnce() -> Arc<dyn Queue>,
+    ) -> Stream {
         if is_it(self.0.default.queue()) {
             return self.stream();
         }
@@ -202,15 +219,20 @@ impl Device {
         let mut streams = self.0.streams.lock();
         let known = streams.iter().find(|stream| is_it(stream.queue())).cloned();
         let core = known.unwrap_or_else(|| {
-            let core = Arc::new(StreamCore::new(make(), self.0.stream_count.fetch_add(1, Ordering::Relaxed)));
+            let core = Arc::new(StreamCore::new(
+                make(),
+                self.0.stream_count.fetch_add(1, Ordering::Relaxed),
+            ));
             streams.push(Arc::clone(&core));
             core
         });
         Stream::of(self.clone(), Some(core))
     }
 
-    /// Waits for all work that touches this device's memory, on whatever stream and of whatever device it is queued. Reading an array needs no such
-    /// call: [`SmartArray::host`](crate::SmartArray::host) waits for what it reads. This one is for timing, and for being told of failures.
+    /// Waits for all work that touches this device's memory, on whatever stream and of whatever
+    /// device it is queued. Reading an array needs no such call:
+    /// [`SmartArray::host`](crate::SmartArray::host) waits for what it reads. This one is for
+    /// timing, and for being told of failures.
     ///
     /// ```
     /// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
@@ -228,21 +250,27 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// The first failure of that work which no earlier call returned: [`Error::Backend`], for a kernel body that panicked as for a copy that the
-    /// driver gave up, or [`Error::DeviceLost`]; [`Error::Backend`] if the driver cannot wait; [`Error::InsideKernel`] if it would have to wait
-    /// inside a kernel body.
+    /// The first failure of that work which no earlier call returned: [`Error::Backend`], for a
+    /// kernel body that panicked as for a copy that the driver gave up, or [`Error::DeviceLost`];
+    /// [`Error::Backend`] if the driver cannot wait; [`Error::InsideKernel`] if it would have to
+    /// wait inside a kernel body.
     pub fn synchronize(&self) -> Result<()> {
         self.settle_orphans();
-        // All of it is waited for before anything is told: a call tells one failure, and leaves the others to the next.
-        let mut all: Vec<(Arc<StreamCore>, Position)> = vec![(Arc::clone(&self.0.default), self.0.default.queue().fence())];
+        // All of it is waited for before anything is told: a call tells one failure, and leaves the
+        // others to the next.
+        let mut all: Vec<(Arc<StreamCore>, Position)> =
+            vec![(Arc::clone(&self.0.default), self.0.default.queue().fence())];
         all.extend(self.0.frees.get().map(|stream| (Arc::clone(stream), stream.queue().fence())));
-        all.extend(self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().fence())));
+        all.extend(
+            self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().fence())),
+        );
         all.extend(self.0.visits.lock().iter().cloned());
         for (stream, position) in &all {
             let waited = stream.queue().synchronize_to(*position);
             waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
         }
-        let told = all.iter().try_for_each(|(stream, position)| stream.synchronize_to(self, *position));
+        let told =
+            all.iter().try_for_each(|(stream, position)| stream.synchronize_to(self, *position));
         if matches!(told, Err(Error::DeviceLost { .. })) {
             // The device died under all of its streams at once: that is one failure.
             all.iter().for_each(|(stream, position)| stream.tell_death(*position));
@@ -255,8 +283,8 @@ impl Device {
         Ok(())
     }
 
-    /// What has been moved to and from this device since it was opened, for all arrays. A copy between two devices counts on both; `avoided` are the
-    /// launches on this one. Moves nothing.
+    /// What has been moved to and from this device since it was opened, for all arrays. A copy
+    /// between two devices counts on both; `avoided` are the launches on this one. Moves nothing.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -273,7 +301,8 @@ impl Device {
         self.0.traffic.get()
     }
 
-    /// What this library holds there, in bytes: of live arrays, and what is kept or not yet free behind them.
+    /// What this library holds there, in bytes: of live arrays, and what is kept or not yet free
+    /// behind them.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -293,7 +322,8 @@ impl Device {
         self.0.backend.memory()
     }
 
-    /// What the driver reports, in bytes: for a GPU `cuMemGetInfo`, for the embedded device the machine's memory or the limit that it was given.
+    /// What the driver reports, in bytes: for a GPU `cuMemGetInfo`, for the embedded device the
+    /// machine's memory or the limit that it was given.
     ///
     /// ```
     /// use resident::{Device, Emulation};
@@ -305,9 +335,13 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`] if the driver does not answer, or the system does not tell its memory; [`Error::DeviceLost`] if the device died.
+    /// [`Error::Backend`] if the driver does not answer, or the system does not tell its memory;
+    /// [`Error::DeviceLost`] if the device died.
     pub fn capacity(&self) -> Result<Capacity> {
-        self.0.backend.capacity().map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
+        self.0
+            .backend
+            .capacity()
+            .map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
     }
 
     /// What the device calls itself, as in `NVIDIA H200`.
@@ -320,8 +354,9 @@ impl Device {
         self.0.backend.model()
     }
 
-    /// Bounds what this library holds on the device: an allocation that would bring the bytes in use above `len_bytes` is
-    /// [`Error::OutOfMemory`] from now on. What is in use stays. Useful where a GPU is shared.
+    /// Bounds what this library holds on the device: an allocation that would bring the bytes in
+    /// use above `len_bytes` is [`Error::OutOfMemory`] from now on. What is in use stays. Useful
+    /// where a GPU is shared.
     ///
     /// ```
     /// use resident::{Device, Emulation, Error, SmartArray};
@@ -335,8 +370,8 @@ impl Device {
         self.0.backend.set_memory_limit(len_bytes);
     }
 
-    /// Gives memory that is kept for reuse back to the system, of the device and page-locked memory of the host, once queued frees have run: it waits
-    /// for them. Live arrays stay where they are.
+    /// Gives memory that is kept for reuse back to the system, of the device and page-locked memory
+    /// of the host, once queued frees have run: it waits for them. Live arrays stay where they are.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -350,14 +385,18 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::InsideKernel`] if it would have to wait inside a kernel body; [`Error::Backend`] if the driver refuses; [`Error::DeviceLost`] if the
-    /// device died.
+    /// [`Error::InsideKernel`] if it would have to wait inside a kernel body; [`Error::Backend`] if
+    /// the driver refuses; [`Error::DeviceLost`] if the device died.
     pub fn trim(&self) -> Result<()> {
         self.settle_orphans();
-        self.0.backend.trim().map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
+        self.0
+            .backend
+            .trim()
+            .map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
     }
 
-    /// What was called on an emulated device, and what was unordered. `None` for every other device, the plain embedded one too.
+    /// What was called on an emulated device, and what was unordered. `None` for every other
+    /// device, the plain embedded one too.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
@@ -405,10 +444,12 @@ impl Device {
         self.0.traffic.add_avoided(flow);
     }
 
-    /// Streams that nobody has any more and nobody will want to know of. The last handle of one drops what is queued there: not under the lock.
+    /// Streams that nobody has any more and nobody will want to know of. The last handle of one
+    /// drops what is queued there: not under the lock.
     fn forget_unused_streams(&self) {
         let mut streams = self.0.streams.lock();
-        let (kept, unused): (Vec<_>, Vec<_>) = std::mem::take(&mut *streams).into_iter().partition(is_in_use);
+        let (kept, unused): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *streams).into_iter().partition(is_in_use);
         *streams = kept;
         if !unused.is_empty() {
             sync::let_go(unused);
@@ -416,10 +457,12 @@ impl Device {
     }
 
     fn forget_past_visits(&self) {
-        let is_over = |(visitor, upto): &(Arc<StreamCore>, Position)| visitor.queue().completed() >= *upto;
+        let is_over =
+            |(visitor, upto): &(Arc<StreamCore>, Position)| visitor.queue().completed() >= *upto;
         let mut visits = self.0.visits.lock();
         if visits.iter().any(is_over) {
-            let (past, pending): (Visits, Visits) = std::mem::take(&mut *visits).into_iter().partition(is_over);
+            let (past, pending): (Visits, Visits) =
+                std::mem::take(&mut *visits).into_iter().partition(is_over);
             *visits = pending;
             sync::let_go(past);
         }
@@ -482,6 +525,9 @@ impl fmt::Display for Device {
 
 impl Error {
     pub(crate) fn no_device(wanted: impl Into<Box<str>>, reason: impl Into<Box<str>>) -> Self {
-        Self::NoDevice { wanted: crate::error::Text::new(wanted), reason: crate::error::Text::new(reason) }
+        Self::NoDevice {
+            wanted: crate::error::Text::new(wanted),
+            reason: crate::error::Text::new(reason),
+        }
     }
 }

@@ -16,7 +16,8 @@ pub(super) struct Orphan {
 }
 
 impl Device {
-    /// Frees memory behind the uses given. What the backend refuses is tried again before the next allocation, `memory` or `synchronize`.
+    /// Frees memory behind the uses given. What the backend refuses is tried again before the next
+    /// allocation, `memory` or `synchronize`.
     pub(crate) fn free_behind(&self, address: Address, uses: Vec<(Stream, At)>) {
         let orphan = Orphan { address, uses };
         if !self.try_free(&orphan) {
@@ -31,24 +32,31 @@ impl Device {
 
     pub(crate) fn settle_orphans(&self) {
         let orphans = std::mem::take(&mut *self.0.orphans.lock());
-        let refused: Vec<Orphan> = orphans.into_iter().filter(|orphan| !self.try_free(orphan)).collect();
+        let refused: Vec<Orphan> =
+            orphans.into_iter().filter(|orphan| !self.try_free(orphan)).collect();
         self.0.orphans.lock().extend(refused);
     }
 
     fn try_free(&self, orphan: &Orphan) -> bool {
         let stream = self.stream_to_free_on(&orphan.uses);
-        orphan.uses.iter().all(|(user, at)| stream.order_after(user, *at).is_ok()) && stream.queue().free(orphan.address).is_ok()
+        orphan.uses.iter().all(|(user, at)| stream.order_after(user, *at).is_ok())
+            && stream.queue().free(orphan.address).is_ok()
     }
 
-    /// A user's stream on which all other uses come before what is queued next, if there is one. Any other stream of the user's would be held up by the
-    /// free: what is queued behind it, the upload of the next picture, say, would wait for the other uses too.
+    /// A user's stream on which all other uses come before what is queued next, if there is one.
+    /// Any other stream of the user's would be held up by the free: what is queued behind it, the
+    /// upload of the next picture, say, would wait for the other uses too.
     fn stream_to_free_on(&self, uses: &[(Stream, At)]) -> Stream {
         let is_last = |stream: &&Stream| uses.iter().all(|(user, at)| stream.is_behind(user, *at));
-        let own = || uses.iter().map(|(stream, _)| stream).filter(|stream| stream.device_ref() == self);
+        let own =
+            || uses.iter().map(|(stream, _)| stream).filter(|stream| stream.device_ref() == self);
         match own().find(is_last) {
             Some(stream) => stream.clone(),
             None if uses.is_empty() => self.stream(),
-            None => self.stream_for_frees().or_else(|| own().next().cloned()).unwrap_or_else(|| self.stream()),
+            None => self
+                .stream_for_frees()
+                .or_else(|| own().next().cloned())
+                .unwrap_or_else(|| self.stream()),
         }
     }
 
@@ -69,7 +77,8 @@ impl Device {
         Some(Stream::of(self.clone(), Some(Arc::clone(core))))
     }
 
-    /// Clears up what was freed there and is over, now and then: nobody waits for that stream. No lock is held.
+    /// Clears up what was freed there and is over, now and then: nobody waits for that stream. No
+    /// lock is held.
     pub(crate) fn look_at_frees(&self) {
         const FREES_PER_LOOK: u32 = 32;
         if self.0.frees_since_look.load(Ordering::Relaxed) < FREES_PER_LOOK {

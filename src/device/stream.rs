@@ -18,12 +18,15 @@ use crate::sync::{self, Mutex, StreamLevel};
 /// A stream's number, unique in the process.
 pub(crate) type StreamId = QueueId;
 
-/// Recorded events that are kept for later waits. Losing an old one only makes a later wait cover more.
+/// Recorded events that are kept for later waits. Losing an old one only makes a later wait cover
+/// more.
 const EVENTS_KEPT: usize = 32;
 
-/// A stream: work that runs in the order in which it was queued. Cheap to clone; equal if it is the same stream.
+/// A stream: work that runs in the order in which it was queued. Cheap to clone; equal if it is the
+/// same stream.
 ///
-/// Order between uses of the same bytes is kept whatever streams they are on; streams are there to let independent work overlap.
+/// Order between uses of the same bytes is kept whatever streams they are on; streams are there to
+/// let independent work overlap.
 ///
 /// ```
 /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::Ix1};
@@ -85,16 +88,19 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// The first failure of that work which no earlier call returned: [`Error::Backend`](crate::Error::Backend), for a kernel body that panicked as
-    /// for a copy that the driver gave up, or [`Error::DeviceLost`](crate::Error::DeviceLost); [`Error::Backend`](crate::Error::Backend) if the
-    /// driver cannot wait; [`Error::InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body. [`Device::synchronize`]
-    /// shows one.
+    /// The first failure of that work which no earlier call returned:
+    /// [`Error::Backend`](crate::Error::Backend), for a kernel body that panicked as for a copy
+    /// that the driver gave up, or [`Error::DeviceLost`](crate::Error::DeviceLost);
+    /// [`Error::Backend`](crate::Error::Backend) if the driver cannot wait;
+    /// [`Error::InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
+    /// body. [`Device::synchronize`] shows one.
     pub fn synchronize(&self) -> Result<()> {
         self.core().synchronize(&self.device)
     }
 
-    /// Whether everything queued here so far has completed, well or not: `cuStreamQuery`. Waits for nothing. On a seeded device each call runs one
-    /// piece of ready work, so that a loop that asks comes to an end.
+    /// Whether everything queued here so far has completed, well or not: `cuStreamQuery`. Waits for
+    /// nothing. On a seeded device each call runs one piece of ready work, so that a loop that asks
+    /// comes to an end.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
@@ -105,29 +111,37 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer;
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn is_idle(&self) -> Result<bool> {
         let queue = self.core().queue();
-        queue.poll(queue.fence()).map_err(|refusal| call_error(&self.device, "this", "asking whether a stream is idle", &refusal))
+        queue.poll(queue.fence()).map_err(|refusal| {
+            call_error(&self.device, "this", "asking whether a stream is idle", &refusal)
+        })
     }
 
-    /// Records an event behind everything queued here so far: `cuEventRecord`. It carries a time stamp. [`Event`] shows how two of them time what is
-    /// between.
+    /// Records an event behind everything queued here so far: `cuEventRecord`. It carries a time
+    /// stamp. [`Event`] shows how two of them time what is between.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver records none; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver records none;
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn record(&self) -> Result<Event> {
-        let raw = self.core().queue().record(true).map_err(|refusal| call_error(&self.device, "this", "recording an event", &refusal))?;
+        let raw =
+            self.core().queue().record(true).map_err(|refusal| {
+                call_error(&self.device, "this", "recording an event", &refusal)
+            })?;
         self.core().log.lock().keep(Arc::clone(&raw));
         Ok(Event::new(raw, self.clone()))
     }
 
-    /// Lets work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The host waits for nothing, unless the event is of another
-    /// kind of device: no driver waits for another's events, so then the host waits for it here.
+    /// Lets work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The host
+    /// waits for nothing, unless the event is of another kind of device: no driver waits for
+    /// another's events, so then the host waits for it here.
     ///
-    /// Arrays need no such call. It is for work that the library does not know of: what it queues on one stream comes after what was queued on the
-    /// other.
+    /// Arrays need no such call. It is for work that the library does not know of: what it queues
+    /// on one stream comes after what was queued on the other.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
@@ -143,14 +157,18 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver refuses; [`Error::DeviceLost`](crate::Error::DeviceLost) if a device died that is
-    /// concerned; [`Error::InsideKernel`](crate::Error::InsideKernel) if the host would have to wait inside a kernel body.
+    /// [`Error::Backend`](crate::Error::Backend) if the driver refuses;
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if a device died that is concerned;
+    /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the host would have to wait inside a
+    /// kernel body.
     pub fn wait(&self, event: &Event) -> Result<()> {
-        self.wait_raw(event.stream(), event.raw()).map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
+        self.wait_raw(event.stream(), event.raw())
+            .map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
     }
 
-    /// Synchronises this stream when the guard drops, also while unwinding; Numba's `stream.auto_synchronize()` does so at a normal exit alone. A
-    /// failure found there stays for the next `synchronize`; inside a kernel body nothing is waited for.
+    /// Synchronises this stream when the guard drops, also while unwinding; Numba's
+    /// `stream.auto_synchronize()` does so at a normal exit alone. A failure found there stays for
+    /// the next `synchronize`; inside a kernel body nothing is waited for.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -194,7 +212,8 @@ impl Stream {
         self.core().number
     }
 
-    /// Orders later work of this stream behind `at` of `other`. Costs nothing where that is known already.
+    /// Orders later work of this stream behind `at` of `other`. Costs nothing where that is known
+    /// already.
     pub(crate) fn order_after(&self, other: &Self, at: At) -> Result<(), BackendError> {
         if self.is_behind(other, at) {
             return Ok(());
@@ -205,10 +224,13 @@ impl Stream {
 
     /// Whether what is queued here next is known to come after `at` of `other`.
     pub(crate) fn is_behind(&self, other: &Self, at: At) -> bool {
-        self.id() == other.id() || other.core().is_done(at) || self.core().has_waited(other.id(), at)
+        self.id() == other.id()
+            || other.core().is_done(at)
+            || self.core().has_waited(other.id(), at)
     }
 
-    /// Takes an event now, so that a later wait for work queued so far covers nothing more. A failure is made good by the wait itself.
+    /// Takes an event now, so that a later wait for work queued so far covers nothing more. A
+    /// failure is made good by the wait itself.
     pub(crate) fn record_in_time(&self) {
         let tail = self.queue().tail();
         if self.core().log.lock().recorded.back().is_some_and(|event| event.position() >= tail) {
@@ -223,7 +245,8 @@ impl Stream {
         if self.device.kind() == other.device.kind() {
             self.queue().wait(&**event)?;
         } else {
-            // No driver waits for another family's events; the host does. What it waits for may be user code, which may ask for any lock.
+            // No driver waits for another family's events; the host does. What it waits for may be
+            // user code, which may ask for any lock.
             sync::assert_none_held();
             event.synchronize()?;
         }
@@ -284,9 +307,13 @@ impl StreamCore {
     /// Waits, then returns the first failure up to `position` that nobody was told of.
     pub(super) fn synchronize_to(&self, device: &Device, position: Position) -> Result<()> {
         sync::assert_none_held();
-        self.queue.synchronize_to(position).map_err(|refusal| call_error(device, "this", "synchronising", &refusal))?;
+        self.queue
+            .synchronize_to(position)
+            .map_err(|refusal| call_error(device, "this", "synchronising", &refusal))?;
         let mut log = self.log.lock();
-        while let Some((failed, record)) = failure::first_between(self.id(), log.told_upto, position) {
+        while let Some((failed, record)) =
+            failure::first_between(self.id(), log.told_upto, position)
+        {
             log.told_upto = failed;
             if !record.inherited && !is_untold(&record) && !log.told.contains(&failed) {
                 return Err(late_error(device, &record));
@@ -298,7 +325,8 @@ impl StreamCore {
     /// Failures up to `position` that are a device's death were told already.
     pub(super) fn tell_death(&self, position: Position) {
         let mut log = self.log.lock();
-        while let Some((failed, record)) = failure::first_between(self.id(), log.told_upto, position)
+        while let Some((failed, record)) =
+            failure::first_between(self.id(), log.told_upto, position)
             && record.kind == FailureKind::Device
         {
             log.told_upto = failed;
@@ -336,7 +364,8 @@ impl StreamLog {
         if self.recorded.len() == EVENTS_KEPT {
             self.recorded.pop_front();
         }
-        // Events of one queue come here in order but for races between threads, which the search tolerates.
+        // Events of one queue come here in order but for races between threads, which the search
+        // tolerates.
         self.recorded.push_back(event);
     }
 
@@ -358,13 +387,15 @@ pub struct AutoSynchronize<'a> {
 impl Drop for AutoSynchronize<'_> {
     fn drop(&mut self) {
         let queue = self.stream.queue();
-        // Inside a kernel body nothing can be waited for; the failure of work is told by the next `synchronize`.
+        // Inside a kernel body nothing can be waited for; the failure of work is told by the next
+        // `synchronize`.
         let _ = queue.synchronize_to(queue.fence());
     }
 }
 
 impl PartialEq for Stream {
-    /// By identity alone: nothing is looked up, since marks are compared with streams at every launch.
+    /// By identity alone: nothing is looked up, since marks are compared with streams at every
+    /// launch.
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         let own = |stream: &Self| stream.own.as_ref().map_or(std::ptr::null(), Arc::as_ptr);

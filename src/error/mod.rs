@@ -21,7 +21,8 @@ pub use text::Text;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What stood against an allocation, in bytes. Of the host's own memory only `requested` is known, and the rest is 0.
+/// What stood against an allocation, in bytes. Of the host's own memory only `requested` is known,
+/// and the rest is 0.
 ///
 /// ```
 /// use resident::{Device, Emulation, Error, SmartArray};
@@ -40,7 +41,8 @@ pub struct Shortage {
     pub free: u64,
     /// Held by live arrays of this library.
     pub in_use: u64,
-    /// The most that may be held there, by this library or at all, where that is bounded: `free` counts up to it then.
+    /// The most that may be held there, by this library or at all, where that is bounded: `free`
+    /// counts up to it then.
     pub limit: Option<u64>,
 }
 
@@ -54,9 +56,11 @@ impl fmt::Display for Shortage {
 
 /// Why an operation was not done.
 ///
-/// `Err` means that nothing was queued and that every array holds what it held; copies that were made already stay, and are counted. Messages name
-/// the object, the values seen and expected, and the next step. Match on the variant; the fields are texts that read as `str`, and pieces of the
-/// message: a name that was given stands in quotation marks there (`"table"`), and an array without one is told by its type, shape and line.
+/// `Err` means that nothing was queued and that every array holds what it held; copies that were
+/// made already stay, and are counted. Messages name the object, the values seen and expected, and
+/// the next step. Match on the variant; the fields are texts that read as `str`, and pieces of the
+/// message: a name that was given stands in quotation marks there (`"table"`), and an array without
+/// one is told by its type, shape and line.
 ///
 /// ```
 /// use resident::{Error, SmartArray};
@@ -72,8 +76,9 @@ impl fmt::Display for Shortage {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A device that was asked for cannot be used: by [`Device::cuda`](crate::Device::cuda), by whatever needs a current device while
-    /// `RESIDENT_DEVICE` names one that is not there, and by what is for GPUs alone.
+    /// A device that was asked for cannot be used: by [`Device::cuda`](crate::Device::cuda), by
+    /// whatever needs a current device while `RESIDENT_DEVICE` names one that is not there, and by
+    /// what is for GPUs alone.
     #[non_exhaustive]
     NoDevice {
         /// What was asked for, and where.
@@ -81,8 +86,9 @@ pub enum Error {
         /// What was looked for, what was found, what to do.
         reason: Text,
     },
-    /// A device, or the host, has no room for an array. A part takes room for its whole array: to work on a large one bit by bit, copy a part to an array of
-    /// its own, by `part.try_clone()` or `tile.assign(&part)`, and let that go to the device.
+    /// A device, or the host, has no room for an array. A part takes room for its whole array: to
+    /// work on a large one bit by bit, copy a part to an array of its own, by `part.try_clone()` or
+    /// `tile.assign(&part)`, and let that go to the device.
     #[non_exhaustive]
     OutOfMemory {
         /// The array that needed it.
@@ -92,7 +98,8 @@ pub enum Error {
         /// The bytes.
         shortage: Arc<Shortage>,
     },
-    /// Elements that were never written were to be read, by the host, a kernel or a copy. Write them first, or use an overwriting access.
+    /// Elements that were never written were to be read, by the host, a kernel or a copy. Write
+    /// them first, or use an overwriting access.
     #[non_exhaustive]
     Uninitialised {
         /// The array.
@@ -109,11 +116,13 @@ pub enum Error {
         array: Text,
         /// The side that was declared changed.
         changed: Text,
-        /// Where the newest contents are, or what they are: `on cpu:0`, `a constant that is not in memory there yet`.
+        /// Where the newest contents are, or what they are: `on cpu:0`, `a constant that is not in
+        /// memory there yet`.
         newest: Text,
     },
-    /// Elements were to be read whose newest contents a failure took: a kernel body that panicked, an assignment that failed, or a copy that was to bring
-    /// a kernel what it reads, so that the kernel did not run. Each read says so until an overwriting access.
+    /// Elements were to be read whose newest contents a failure took: a kernel body that panicked,
+    /// an assignment that failed, or a copy that was to bring a kernel what it reads, so that the
+    /// kernel did not run. Each read says so until an overwriting access.
     Lost {
         /// The array.
         array: Text,
@@ -124,8 +133,8 @@ pub enum Error {
         /// Why it failed.
         cause: Text,
     },
-    /// A device died: its driver says that every further call fails. Any call that reaches a device may return this. Arrays whose newest contents are
-    /// on the host stay usable.
+    /// A device died: its driver says that every further call fails. Any call that reaches a device
+    /// may return this. Arrays whose newest contents are on the host stay usable.
     #[non_exhaustive]
     DeviceLost {
         /// The device.
@@ -202,10 +211,12 @@ pub enum Error {
         kernel: Text,
         /// The device.
         device: Text,
-        /// What is wrong and what to do: the compiler's log, parameters that do not fit the signature, a function or a library that is missing.
+        /// What is wrong and what to do: the compiler's log, parameters that do not fit the
+        /// signature, a function or a library that is missing.
         log: Text,
     },
-    /// A call inside a kernel body would have to wait, perhaps for this very body. Do it before the launch or after it.
+    /// A call inside a kernel body would have to wait, perhaps for this very body. Do it before the
+    /// launch or after it.
     #[non_exhaustive]
     InsideKernel {
         /// The call.
@@ -229,8 +240,9 @@ pub enum Error {
         /// What it must belong to, and how to come by such a one.
         expected: Text,
     },
-    /// A backend refused a call, or queued work failed for a reason of its own: a kernel body that panicked, when a `synchronize` finds it; a copy
-    /// that did not arrive, which loses nothing and can be repeated.
+    /// A backend refused a call, or queued work failed for a reason of its own: a kernel body that
+    /// panicked, when a `synchronize` finds it; a copy that did not arrive, which loses nothing and
+    /// can be repeated.
     #[non_exhaustive]
     Backend {
         /// The device.
@@ -273,7 +285,10 @@ impl fmt::Display for Error {
                  go on there or on another device"
             ),
             Self::NoKernelBody { kernel, device, method } => {
-                write!(f, "no kernel body: kernel {kernel} has none for {device}; give it one with {method}")
+                write!(
+                    f,
+                    "no kernel body: kernel {kernel} has none for {device}; give it one with {method}"
+                )
             }
             Self::Requirement { kernel, requirement, arguments } => write!(
                 f,
@@ -291,11 +306,19 @@ impl fmt::Display for Error {
                  give both one axis order, or make the parameters sized (`In<T, Ix2>`)"
             ),
             Self::Shape { operation, expected, seen } => {
-                write!(f, "shape: {operation} expects {expected}, and was given {seen}; pass one that fits, or a slice that does")
+                write!(
+                    f,
+                    "shape: {operation} expects {expected}, and was given {seen}; pass one that fits, or a slice that does"
+                )
             }
-            Self::Grid { kernel, grid, fault } => write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}"),
+            Self::Grid { kernel, grid, fault } => {
+                write!(f, "grid: kernel {kernel} was launched on {grid}, which {fault}")
+            }
             Self::Compile { kernel, device, log } => {
-                write!(f, "compile: kernel {kernel} is not ready on {device}, nothing was queued: {log}")
+                write!(
+                    f,
+                    "compile: kernel {kernel} is not ready on {device}, nothing was queued: {log}"
+                )
             }
             Self::InsideKernel { operation, waits_for } => write!(
                 f,
@@ -308,7 +331,9 @@ impl fmt::Display for Error {
                  use a copy of it (`try_clone`) for more devices"
             ),
             Self::Foreign { seen, expected } => write!(f, "foreign: {seen}; {expected}"),
-            Self::Backend { device, operation, cause } => write!(f, "{device} failed at {operation}: {cause}"),
+            Self::Backend { device, operation, cause } => {
+                write!(f, "{device} failed at {operation}: {cause}")
+            }
         }
     }
 }

@@ -37,7 +37,10 @@ impl Text {
             index
         } else {
             table.entries.push(entry);
-            u32::try_from(table.entries.len() - 1).ok().filter(|index| *index < u32::MAX - 1).unwrap_or_else(|| std::process::abort())
+            u32::try_from(table.entries.len() - 1)
+                .ok()
+                .filter(|index| *index < u32::MAX - 1)
+                .unwrap_or_else(|| std::process::abort())
         };
         Self(NonZeroU32::MIN.saturating_add(index))
     }
@@ -51,7 +54,8 @@ impl Clone for Text {
     fn clone(&self) -> Self {
         let mut table = TABLE.lock();
         let handles = &mut table.entries[self.index()].handles;
-        // As `Arc` does: handles were forgotten by the billion, and a count that wrapped would free a text in use.
+        // As `Arc` does: handles were forgotten by the billion, and a count that wrapped would free
+        // a text in use.
         *handles = handles.checked_add(1).unwrap_or_else(|| std::process::abort());
         Self(self.0)
     }
@@ -75,8 +79,9 @@ impl Deref for Text {
     fn deref(&self) -> &str {
         let table = TABLE.lock();
         let text: *const str = table.entries[self.index()].text.as_deref().unwrap_or_default();
-        // SAFETY: this handle is counted in the entry, so `drop` frees the boxed text no earlier than `self`, which the result borrows; the box's
-        // bytes stay put when the table grows, and nothing changes an entry's text in between.
+        // SAFETY: this handle is counted in the entry, so `drop` frees the boxed text no earlier
+        // than `self`, which the result borrows; the box's bytes stay put when the table grows, and
+        // nothing changes an entry's text in between.
         unsafe { &*text }
     }
 }
@@ -134,14 +139,16 @@ mod tests {
         let first = Text::new("a first text");
         let second = first.clone();
         drop(first);
-        let others: Vec<Text> = (0..100).map(|number| Text::new(format!("text {number}"))).collect();
+        let others: Vec<Text> =
+            (0..100).map(|number| Text::new(format!("text {number}"))).collect();
         assert_eq!(second, "a first text");
         assert_eq!(others[42], "text 42");
     }
 
     #[test]
     fn a_freed_entry_is_used_again() {
-        let reused: std::collections::HashSet<u32> = (0..1000).map(|number| Text::new(format!("{number}")).0.get()).collect();
+        let reused: std::collections::HashSet<u32> =
+            (0..1000).map(|number| Text::new(format!("{number}")).0.get()).collect();
         assert!(reused.len() < 1000, "no entry was used again");
     }
 }

@@ -1,12 +1,17 @@
-//! cudarc's traits on the guards of a device's side, so that its copies, cuBLAS, NCCL and hand-written launches take an array directly.
+//! cudarc's traits on the guards of a device's side, so that its copies, cuBLAS, NCCL and
+//! hand-written launches take an array directly.
 //!
-//! A guard keeps order on its own stream alone, and its array may be used elsewhere as soon as it is gone. So a use on another stream is over when it
-//! returns: cudarc's `SyncOnDrop::Sync` waits for that stream, once what uses the pointer is queued.
+//! A guard keeps order on its own stream alone, and its array may be used elsewhere as soon as it
+//! is gone. So a use on another stream is over when it returns: cudarc's `SyncOnDrop::Sync` waits
+//! for that stream, once what uses the pointer is queued.
 
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUresult};
-use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, DriverError, LaunchArgs, PushKernelArg, SyncOnDrop};
+use cudarc::driver::{
+    CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, DriverError, LaunchArgs, PushKernelArg,
+    SyncOnDrop,
+};
 use ndarray::Dimension;
 
 use super::no_gpu;
@@ -21,7 +26,8 @@ impl<D: Dimension> HandedOut<'_, D> {
         self.layout().strided().is_unbroken() && self.kept_stream().cuda_queue().is_some()
     }
 
-    /// What cudarc takes for its length. Nothing may be done with what is no slice: the gaps belong to others.
+    /// What cudarc takes for its length. Nothing may be done with what is no slice: the gaps belong
+    /// to others.
     fn slice_len(&self) -> usize {
         if self.is_slice() { self.layout().len() } else { 0 }
     }
@@ -37,7 +43,11 @@ impl<D: Dimension> HandedOut<'_, D> {
         Err(Error::NotContiguous {
             array: Text::new(self.named()),
             parameter: Text::new("a cudarc slice"),
-            layout: Text::new(format!("shape {:?} and strides {:?}", self.layout().shape(), self.layout().strides())),
+            layout: Text::new(format!(
+                "shape {:?} and strides {:?}",
+                self.layout().shape(),
+                self.layout().strides()
+            )),
         })
     }
 
@@ -48,13 +58,15 @@ impl<D: Dimension> HandedOut<'_, D> {
         }
     }
 
-    /// The pointer for a use on `stream`, ordered behind what made the bytes, and what is to be done once the use is queued.
+    /// The pointer for a use on `stream`, ordered behind what made the bytes, and what is to be
+    /// done once the use is queued.
     fn pointer<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         let Some(own) = self.kept_stream().cuda_queue().filter(|_| self.is_slice()) else {
             return refused(stream, CUresult::CUDA_ERROR_INVALID_VALUE);
         };
         if own.is(stream) {
-            // The guard is open: whoever uses the bytes later is ordered behind everything that is queued here by then.
+            // The guard is open: whoever uses the bytes later is ordered behind everything that is
+            // queued here by then.
             return (self.lowest_address(), SyncOnDrop::Sync(None));
         }
         let device = self.kept_stream().device_ref();
@@ -66,28 +78,35 @@ impl<D: Dimension> HandedOut<'_, D> {
     }
 }
 
-/// No pointer: the driver refuses copies from and to there. cudarc's next call on the context returns the reason too, since a use of no bytes is no
-/// failure to the driver.
+/// No pointer: the driver refuses copies from and to there. cudarc's next call on the context
+/// returns the reason too, since a use of no bytes is no failure to the driver.
 fn refused(stream: &CudaStream, reason: CUresult) -> (CUdeviceptr, SyncOnDrop<'_>) {
     stream.context().record_err::<()>(Err(DriverError(reason)));
     (0, SyncOnDrop::Sync(None))
 }
 
-/// The stream of a guard that is not of a GPU: there is none, and any will do, since such a guard gives no pointer and no bytes.
+/// The stream of a guard that is not of a GPU: there is none, and any will do, since such a guard
+/// gives no pointer and no bytes.
 fn some_stream() -> &'static Arc<CudaStream> {
     static STREAM: std::sync::OnceLock<Arc<CudaStream>> = std::sync::OnceLock::new();
     let first = || Device::all().into_iter().find_map(|device| device.stream().try_cudarc().ok());
-    STREAM.get_or_init(|| first().unwrap_or_else(|| panic!("resident: no GPU is there whose stream cudarc could be given")))
+    STREAM.get_or_init(|| {
+        first().unwrap_or_else(|| {
+            panic!("resident: no GPU is there whose stream cudarc could be given")
+        })
+    })
 }
 
 macro_rules! slice_of_cudarc {
     ($guard:ident, $read:literal) => {
-        /// Elements in memory order, from the lowest address on. A part with gaps and a guard of another kind of device have no elements to cudarc: its
+        /// Elements in memory order, from the lowest address on. A part with gaps and a guard of
+        /// another kind of device have no elements to cudarc: its
         #[doc = concat!("copies are refused or do nothing, and its next call returns `CUDA_ERROR_INVALID_VALUE`; `", $read, "` says so at once.")]
         ///
         /// # Panics
         ///
-        /// `stream` of a guard that is not of a GPU, in a process without any. cudarc itself panics there.
+        /// `stream` of a guard that is not of a GPU, in a process without any. cudarc itself panics
+        /// there.
         impl<T, D: Dimension> DeviceSlice<T> for $guard<'_, T, D> {
             fn len(&self) -> usize {
                 self.part.slice_len()
@@ -98,10 +117,13 @@ macro_rules! slice_of_cudarc {
             }
         }
 
-        /// On the guard's own stream, by whatever object of cudarc's, this asks nothing of the driver: the open guard keeps order. On any other the use is
-        /// waited for: that stream for what the guard's stream has queued, and the host, by `SyncOnDrop::Sync`, for that stream.
+        /// On the guard's own stream, by whatever object of cudarc's, this asks nothing of the
+        /// driver: the open guard keeps order. On any other the use is waited for: that stream for
+        /// what the guard's stream has queued, and the host, by `SyncOnDrop::Sync`, for that
+        /// stream.
         ///
-        /// cudarc's `memcpy_dtod` to another GPU does not say on which stream it copies: wait for that stream before the array is used again.
+        /// cudarc's `memcpy_dtod` to another GPU does not say on which stream it copies: wait for
+        /// that stream before the array is used again.
         impl<T, D: Dimension> DevicePtr<T> for $guard<'_, T, D> {
             fn device_ptr<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
                 self.part.pointer(stream)
@@ -121,7 +143,8 @@ impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceRef<'_, T, D> {
-    /// This guard, if cudarc can take it for a slice: elements in memory order, of unbroken memory of a GPU. Nothing is asked of the driver.
+    /// This guard, if cudarc can take it for a slice: elements in memory order, of unbroken memory
+    /// of a GPU. Nothing is asked of the driver.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray, ndarray::s};
@@ -137,7 +160,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an NVIDIA GPU.
+    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an
+    /// NVIDIA GPU.
     pub fn as_cuda_slice(&self) -> Result<&Self> {
         self.part.check_slice().map(|()| self)
     }
@@ -148,7 +172,8 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an NVIDIA GPU.
+    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an
+    /// NVIDIA GPU.
     pub fn as_cuda_slice(&self) -> Result<&Self> {
         self.part.check_slice().map(|()| self)
     }
@@ -177,10 +202,12 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     }
 }
 
-// SAFETY: the driver reads one pointer-sized argument; it stands in the guard, which is borrowed for as long as the arguments live.
-/// The address of the element with index 0, 0, ..., for a launch on the guard's own stream, of parts with gaps too. The builder does not say on which
-/// stream it launches, so that order on any other is for the caller of `launch`, which is unsafe: get the pointer by `device_ptr` there, keep what comes
-/// with it until after the launch, and push the pointer.
+// SAFETY: the driver reads one pointer-sized argument; it stands in the guard, which is borrowed
+// for as long as the arguments live.
+/// The address of the element with index 0, 0, ..., for a launch on the guard's own stream, of
+/// parts with gaps too. The builder does not say on which stream it launches, so that order on any
+/// other is for the caller of `launch`, which is unsafe: get the pointer by `device_ptr` there,
+/// keep what comes with it until after the launch, and push the pointer.
 unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b DeviceRef<'_, T, D>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, guard: &'b DeviceRef<'_, T, D>) -> &mut Self {
@@ -190,7 +217,9 @@ unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b DeviceRef<'_, T, D>> 
 
 // SAFETY: as above.
 /// As for reading.
-unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b mut DeviceMut<'_, T, D>> for LaunchArgs<'a> {
+unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b mut DeviceMut<'_, T, D>>
+    for LaunchArgs<'a>
+{
     #[inline(always)]
     fn arg(&mut self, guard: &'b mut DeviceMut<'_, T, D>) -> &mut Self {
         self.arg(guard.part.address())

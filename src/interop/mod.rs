@@ -1,7 +1,9 @@
-//! Living with cudarc: its contexts and streams over the same GPU, its traits on our guards, its slices as device copies.
+//! Living with cudarc: its contexts and streams over the same GPU, its traits on our guards, its
+//! slices as device copies.
 //!
-//! The one module beside `backend/cuda` that names cudarc. It keeps no order of its own: on a guard's stream the open guard does (`order`), on any other
-//! the use is waited for, before by an event and after by the host. It moves nothing.
+//! The one module beside `backend/cuda` that names cudarc. It keeps no order of its own: on a
+//! guard's stream the open guard does (`order`), on any other the use is waited for, before by an
+//! event and after by the host. It moves nothing.
 
 mod guard;
 mod slice;
@@ -16,12 +18,14 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 
 impl Device {
-    /// cudarc's context object of this GPU, for slices, modules and streams of cudarc's own beside arrays of this library. Nothing is asked of the
-    /// driver.
+    /// cudarc's context object of this GPU, for slices, modules and streams of cudarc's own beside
+    /// arrays of this library. Nothing is asked of the driver.
     ///
-    /// It is of the GPU's primary context, which the CUDA runtime and cuBLAS use too, and tracks uses of its slices as cudarc does by default. This
-    /// library's streams are among its streams, so that it is in what cudarc calls multi-stream mode from the start. All calls return the same
-    /// object: two objects of one context do not know of each other's streams, and cudarc then orders less than it must.
+    /// It is of the GPU's primary context, which the CUDA runtime and cuBLAS use too, and tracks
+    /// uses of its slices as cudarc does by default. This library's streams are among its streams,
+    /// so that it is in what cudarc calls multi-stream mode from the start. All calls return the
+    /// same object: two objects of one context do not know of each other's streams, and cudarc then
+    /// orders less than it must.
     ///
     /// ```no_run
     /// use resident::Device;
@@ -55,5 +59,8 @@ impl Device {
 
 /// Something of CUDA was asked of another kind of device.
 fn no_gpu(wanted: &str, device: &Device) -> Error {
-    Error::no_device(format!("{wanted} of {device}"), format!("{device} is no NVIDIA GPU; use one of `Device::cuda`"))
+    Error::no_device(
+        format!("{wanted} of {device}"),
+        format!("{device} is no NVIDIA GPU; use one of `Device::cuda`"),
+    )
 }

@@ -13,12 +13,14 @@ use crate::element::Element;
 use crate::error::{Error, Result, Text};
 
 impl<T: Element> SmartArray<T, Ix1> {
-    /// An array whose newest contents are a slice of cudarc's, where they lie. Nothing is copied, and nobody waits: uses of the array come after what
-    /// was queued with the slice, as far as cudarc knows of it. The slice is kept until the array is dropped or released there, and then frees its
-    /// memory as it would have done; or until [`into_cuda_slice`](Self::into_cuda_slice) gives it back. A slice without a byte is an array of so many
-    /// elements, all zero bytes.
+    /// An array whose newest contents are a slice of cudarc's, where they lie. Nothing is copied,
+    /// and nobody waits: uses of the array come after what was queued with the slice, as far as
+    /// cudarc knows of it. The slice is kept until the array is dropped or released there, and then
+    /// frees its memory as it would have done; or until [`into_cuda_slice`](Self::into_cuda_slice)
+    /// gives it back. A slice without a byte is an array of so many elements, all zero bytes.
     ///
-    /// cudarc keeps one event for all that read a slice: if several streams read it at once, wait for them before it is taken over.
+    /// cudarc keeps one event for all that read a slice: if several streams read it at once, wait
+    /// for them before it is taken over.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -32,9 +34,10 @@ impl<T: Element> SmartArray<T, Ix1> {
     ///
     /// # Errors
     ///
-    /// [`Error::Foreign`] if the slice is not of its GPU's primary context, starts at address 0 or where no `T` can start; [`Error::NoDevice`] if the
-    /// GPU cannot be used; [`Error::Backend`] if the driver refuses to order streams, or another array lives in this memory; [`Error::DeviceLost`] if
-    /// the GPU died. The slice is dropped then.
+    /// [`Error::Foreign`] if the slice is not of its GPU's primary context, starts at address 0 or
+    /// where no `T` can start; [`Error::NoDevice`] if the GPU cannot be used; [`Error::Backend`] if
+    /// the driver refuses to order streams, or another array lives in this memory;
+    /// [`Error::DeviceLost`] if the GPU died. The slice is dropped then.
     #[track_caller]
     pub fn from_cuda_slice(slice: CudaSlice<T>) -> Result<Self> {
         let site = Location::caller();
@@ -46,7 +49,9 @@ impl<T: Element> SmartArray<T, Ix1> {
         check_start::<T>(slice.device_ptr(slice.stream()).0)?;
         let stream = device.stream();
         let Some(queue) = stream.cuda_queue() else { return Err(no_gpu("memory", &device)) };
-        let address = queue.take_over(slice).map_err(|refusal| call_error(&device, "a slice", "taking a slice over", &refusal))?;
+        let address = queue
+            .take_over(slice)
+            .map_err(|refusal| call_error(&device, "a slice", "taking a slice over", &refusal))?;
         Ok(Self::over_device(Ix1(len), stream, address, site))
     }
 }
@@ -57,14 +62,18 @@ fn check_start<T>(address: u64) -> Result<()> {
     }
     Err(Error::Foreign {
         seen: Text::new(format!("the slice to be taken over starts at address {address:#x}")),
-        expected: Text::new(format!("an address other than 0 that is a multiple of {}, as cudarc's `alloc` gives them", align_of::<T>())),
+        expected: Text::new(format!(
+            "an address other than 0 that is a multiple of {}, as cudarc's `alloc` gives them",
+            align_of::<T>()
+        )),
     })
 }
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    /// The array as a slice of cudarc's, its elements in memory order, without a copy where the newest contents are on a GPU: the slice that it was
-    /// made from, or a new one over the array's own memory there. What is stale there goes up first. Nobody waits for the device: what is queued with
-    /// the slice comes after all uses of the array.
+    /// The array as a slice of cudarc's, its elements in memory order, without a copy where the
+    /// newest contents are on a GPU: the slice that it was made from, or a new one over the array's
+    /// own memory there. What is stale there goes up first. Nobody waits for the device: what is
+    /// queued with the slice comes after all uses of the array.
     ///
     /// The GPU is the first that has a copy of the array; if none has, the current device.
     ///
@@ -80,8 +89,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if no copy is on an NVIDIA GPU and the current device is none; [`Error::Shape`] if the array
-    /// has no byte, for which CUDA has no memory. The array is dropped then.
+    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if no copy is on an NVIDIA GPU and the
+    /// current device is none; [`Error::Shape`] if the array has no byte, for which CUDA has no
+    /// memory. The array is dropped then.
     #[track_caller]
     pub fn into_cuda_slice(self) -> Result<CudaSlice<T>> {
         let site = Location::caller();
@@ -92,7 +102,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self.into_slice_on(&stream, site)
     }
 
-    /// As [`into_cuda_slice`](Self::into_cuda_slice), on the device of `stream`. A new slice is one of this stream: it is freed there.
+    /// As [`into_cuda_slice`](Self::into_cuda_slice), on the device of `stream`. A new slice is one
+    /// of this stream: it is freed there.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -105,14 +116,18 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if `stream` is not of an NVIDIA GPU; [`Error::Shape`] if the array has no byte. The array is
-    /// dropped then.
+    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if `stream` is not of an NVIDIA GPU;
+    /// [`Error::Shape`] if the array has no byte. The array is dropped then.
     #[track_caller]
     pub fn into_cuda_slice_on(self, stream: &Stream) -> Result<CudaSlice<T>> {
         self.into_slice_on(stream, Location::caller())
     }
 
-    fn into_slice_on(self, stream: &Stream, site: &'static Location<'static>) -> Result<CudaSlice<T>> {
+    fn into_slice_on(
+        self,
+        stream: &Stream,
+        site: &'static Location<'static>,
+    ) -> Result<CudaSlice<T>> {
         let device = stream.device_ref();
         let queue = stream.cuda_queue().ok_or_else(|| no_gpu("a cudarc slice", device))?;
         let (name, len, shape) = (self.in_words(), self.len(), format!("{:?}", self.shape()));

@@ -11,11 +11,13 @@ use crate::device::{Device, Stream};
 use crate::error::{Error, Result, Text};
 
 impl Stream {
-    /// This stream as cudarc's, for its copies, its launches and the libraries that it wraps. For an adopted stream it is the object that was adopted; for
-    /// others it is of [`Device::cuda_context`], and the stream lives as long as either side has it.
+    /// This stream as cudarc's, for its copies, its launches and the libraries that it wraps. For
+    /// an adopted stream it is the object that was adopted; for others it is of
+    /// [`Device::cuda_context`], and the stream lives as long as either side has it.
     ///
-    /// Work that is queued there is ordered against this library's by the stream alone: hand arrays to it by guards of this very stream
-    /// ([`gpu_on`](crate::SmartArray::gpu_on)), which then cost nothing.
+    /// Work that is queued there is ordered against this library's by the stream alone: hand arrays
+    /// to it by guards of this very stream ([`gpu_on`](crate::SmartArray::gpu_on)), which then cost
+    /// nothing.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -30,14 +32,16 @@ impl Stream {
     ///
     /// # Panics
     ///
-    /// If the stream is not of an NVIDIA GPU: there is nothing to give then. Where that may be, use [`try_cudarc`](Self::try_cudarc).
+    /// If the stream is not of an NVIDIA GPU: there is nothing to give then. Where that may be, use
+    /// [`try_cudarc`](Self::try_cudarc).
     #[must_use]
     #[track_caller]
     pub fn cudarc(&self) -> Arc<CudaStream> {
         self.try_cudarc().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// As [`cudarc`](Self::cudarc), for streams of any device: for code that has another way without a GPU.
+    /// As [`cudarc`](Self::cudarc), for streams of any device: for code that has another way
+    /// without a GPU.
     ///
     /// ```
     /// use resident::{Device, Error};
@@ -55,14 +59,18 @@ impl Stream {
     ///
     /// [`Error::NoDevice`] if the stream is not of an NVIDIA GPU.
     pub fn try_cudarc(&self) -> Result<Arc<CudaStream>> {
-        self.cuda_queue().map(|queue| Arc::clone(queue.stream())).ok_or_else(|| no_gpu("a CUDA stream", self.device_ref()))
+        self.cuda_queue()
+            .map(|queue| Arc::clone(queue.stream()))
+            .ok_or_else(|| no_gpu("a CUDA stream", self.device_ref()))
     }
 
-    /// A stream of cudarc's as one of this library. Adopting it twice gives equal streams while one of them is alive, and adopting what
-    /// [`cudarc`](Self::cudarc) gave is the stream that it was given by.
+    /// A stream of cudarc's as one of this library. Adopting it twice gives equal streams while one
+    /// of them is alive, and adopting what [`cudarc`](Self::cudarc) gave is the stream that it was
+    /// given by.
     ///
-    /// Others may go on to queue there. What they queue is ordered against this library's work by the stream alone; waiting for the stream waits for
-    /// it too. The stream is kept until this library's work there is known to be over, also if every handle is gone before.
+    /// Others may go on to queue there. What they queue is ordered against this library's work by
+    /// the stream alone; waiting for the stream waits for it too. The stream is kept until this
+    /// library's work there is known to be over, also if every handle is gone before.
     ///
     /// ```no_run
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, Stream};
@@ -78,23 +86,34 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Foreign`] if its context is not the primary one of its GPU, or if it is the per-thread default stream, which is another on each
-    /// thread; [`Error::NoDevice`] if the GPU cannot be used.
+    /// [`Error::Foreign`] if its context is not the primary one of its GPU, or if it is the
+    /// per-thread default stream, which is another on each thread; [`Error::NoDevice`] if the GPU
+    /// cannot be used.
     pub fn adopt(stream: Arc<CudaStream>) -> Result<Self> {
         if stream.cu_stream() as usize == PER_THREAD {
             return Err(Error::Foreign {
-                seen: Text::new("the stream to be adopted is the per-thread default stream, which is another stream on each thread"),
-                expected: Text::new("adopt one of `CudaContext::new_stream`, or take the legacy default stream by `Stream::legacy`"),
+                seen: Text::new(
+                    "the stream to be adopted is the per-thread default stream, which is another stream on each thread",
+                ),
+                expected: Text::new(
+                    "adopt one of `CudaContext::new_stream`, or take the legacy default stream by `Stream::legacy`",
+                ),
             });
         }
         let device = primary_device(stream.context(), "the stream to be adopted")?;
-        let Some(cuda) = device.cuda_backend() else { return Err(no_gpu("a CUDA stream", &device)) };
-        let is_it = |queue: &dyn Queue| queue.as_any().downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream));
+        let Some(cuda) = device.cuda_backend() else {
+            return Err(no_gpu("a CUDA stream", &device));
+        };
+        let is_it = |queue: &dyn Queue| {
+            queue.as_any().downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream))
+        };
         Ok(device.stream_where(is_it, || cuda.adopt(Arc::clone(&stream))))
     }
 
-    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use that were given none. Work there starts after, and is
-    /// waited for by, the work of all *blocking* streams of the context; this library's own streams and cudarc's are non-blocking and not held up.
+    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use that
+    /// were given none. Work there starts after, and is waited for by, the work of all *blocking*
+    /// streams of the context; this library's own streams and cudarc's are non-blocking and not
+    /// held up.
     ///
     /// ```no_run
     /// use resident::{Device, Stream};
@@ -127,7 +146,11 @@ pub(super) fn primary_device(context: &CudaContext, object: &str) -> Result<Devi
         return Ok(device);
     }
     Err(Error::Foreign {
-        seen: Text::new(format!("{object} belongs to context {:p} of GPU {}", context.cu_ctx(), context.ordinal())),
+        seen: Text::new(format!(
+            "{object} belongs to context {:p} of GPU {}",
+            context.cu_ctx(),
+            context.ordinal()
+        )),
         expected: Text::new(format!(
             "this library works in the GPU's primary context {:p}: make it by `Device::cuda_context` or `CudaContext::new`",
             primary.cu_ctx()

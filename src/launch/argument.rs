@@ -41,7 +41,8 @@ impl<'a> Bound<'a> {
 
     fn scalar<E: Element>(value: &E) -> Self {
         let mut words: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size_of::<E>().div_ceil(8));
-        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<E>()].copy_from_slice(bytemuck::bytes_of(value));
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<E>()]
+            .copy_from_slice(bytemuck::bytes_of(value));
         Self::Scalar { words, show: show::<E> }
     }
 }
@@ -66,8 +67,9 @@ fn show<E: Element>(words: &[u64]) -> String {
     format!("a {}", std::any::type_name::<E>())
 }
 
-/// `Self` may be passed for parameter `P`: `&` of an array or view for [`In`], `&mut` for [`InOut`] and [`Out`], a value or `&` of one for a scalar.
-/// [`Parameter`] has the table. Sealed by its hidden method's type.
+/// `Self` may be passed for parameter `P`: `&` of an array or view for [`In`], `&mut` for [`InOut`]
+/// and [`Out`], a value or `&` of one for a scalar. [`Parameter`] has the table. Sealed by its
+/// hidden method's type.
 #[diagnostic::on_unimplemented(
     message = "a kernel's `{P}` cannot be given `{Self}`",
     label = "wrong kind of argument",
@@ -107,7 +109,9 @@ macro_rules! shared_argument {
             }
         }
 
-        impl<T: Element, D: Dimension, A: AsView<T, D> + AnyView<T>> Argument<$parameter<T, D>> for &A {
+        impl<T: Element, D: Dimension, A: AsView<T, D> + AnyView<T>> Argument<$parameter<T, D>>
+            for &A
+        {
             #[allow(private_interfaces)]
             #[inline]
             fn bind(&self) -> Bound<'_> {
@@ -127,7 +131,9 @@ macro_rules! exclusive_argument {
             }
         }
 
-        impl<T: Element, D: Dimension, A: AsViewMut<T, D> + AnyViewMut<T>> Argument<$parameter<T, D>> for &mut A {
+        impl<T: Element, D: Dimension, A: AsViewMut<T, D> + AnyViewMut<T>>
+            Argument<$parameter<T, D>> for &mut A
+        {
             #[allow(private_interfaces)]
             #[inline]
             fn bind(&self) -> Bound<'_> {
@@ -141,7 +147,8 @@ shared_argument!(In);
 exclusive_argument!(InOut);
 exclusive_argument!(Out);
 
-/// A tuple of arguments that fits signature `S`, parameter by parameter: functions that launch for others name it.
+/// A tuple of arguments that fits signature `S`, parameter by parameter: functions that launch for
+/// others name it.
 ///
 /// ```
 /// use resident::{Arguments, Device, Grid, InOut, Kernel, Result, Signature, SmartArray};
@@ -164,7 +171,8 @@ exclusive_argument!(Out);
     note = "pass a tuple with one argument for each parameter, in their order: `(2.0, &x, &mut y)`; a tuple of one takes a comma: `(&mut x,)`"
 )]
 pub trait Arguments<S: Signature> {
-    /// Calls with the arguments in order. They stay where they were bound: moving them costs as much as binding them.
+    /// Calls with the arguments in order. They stay where they were bound: moving them costs as
+    /// much as binding them.
     #[doc(hidden)]
     #[allow(private_bounds, private_interfaces)]
     fn with_bound<R>(&self, serve: impl FnOnce(&[Bound<'_>]) -> R) -> R;

@@ -18,7 +18,8 @@ use crate::grid::Grid;
 type Words = SmallVec<[u64; 24]>;
 
 impl Bound<'_> {
-    /// Writes what the body needs beside the pointer: a scalar's bytes; a flat array's length; a sized array's dimensions, shape and strides.
+    /// Writes what the body needs beside the pointer: a scalar's bytes; a flat array's length; a
+    /// sized array's dimensions, shape and strides.
     #[inline]
     pub(super) fn pack(&self, words: &mut Words) {
         match self {
@@ -35,7 +36,8 @@ fn pack_sized(shape: &[usize], strides: &[isize], words: &mut Words) {
     match (shape, strides) {
         (&[a], &[s]) => words.extend_from_slice(&[1, a as u64, s as u64]),
         (&[a, b], &[s, t]) => words.extend_from_slice(&[2, a as u64, b as u64, s as u64, t as u64]),
-        (&[a, b, c], &[s, t, u]) => words.extend_from_slice(&[3, a as u64, b as u64, c as u64, s as u64, t as u64, u as u64]),
+        (&[a, b, c], &[s, t, u]) => words
+            .extend_from_slice(&[3, a as u64, b as u64, c as u64, s as u64, t as u64, u as u64]),
         _ => {
             words.push(shape.len() as u64);
             shape.iter().for_each(|len| words.push(*len as u64));
@@ -59,7 +61,9 @@ impl<'a> Unpacker<'a> {
     }
 
     fn pointer(&mut self) -> *mut u8 {
-        let [first, rest @ ..] = self.pointers else { unreachable!("fewer pointers than array parameters") };
+        let [first, rest @ ..] = self.pointers else {
+            unreachable!("fewer pointers than array parameters")
+        };
         self.pointers = rest;
         *first
     }
@@ -77,8 +81,8 @@ impl<'a> Unpacker<'a> {
             // SAFETY: no bytes are looked at; a dangling pointer is aligned.
             return unsafe { std::slice::from_raw_parts(std::ptr::dangling::<T>(), len) };
         }
-        // SAFETY: a flat argument is unbroken, checked by `flat::check`: `len` initialised elements from `start` on. Allocations of devices and of the
-        // host are aligned for any element.
+        // SAFETY: a flat argument is unbroken, checked by `flat::check`: `len` initialised elements
+        // from `start` on. Allocations of devices and of the host are aligned for any element.
         unsafe { std::slice::from_raw_parts(start.cast::<T>(), len) }
     }
 
@@ -97,30 +101,35 @@ impl<'a> Unpacker<'a> {
 
     /// # Safety
     ///
-    /// The next argument is sized, of elements `T` and dimensions `D`, and nobody writes it for `'a`.
+    /// The next argument is sized, of elements `T` and dimensions `D`, and nobody writes it for
+    /// `'a`.
     pub(super) unsafe fn view<T: Element, D: Dimension>(&mut self) -> ArrayView<'a, T, D> {
         let (layout, base) = self.layout::<T, D>();
-        // SAFETY: the elements lie in memory that the launch declared and the backend resolved; they are initialised and nobody writes them.
+        // SAFETY: the elements lie in memory that the launch declared and the backend resolved;
+        // they are initialised and nobody writes them.
         unsafe { layout.view(base) }
     }
 
     /// # Safety
     ///
-    /// The next argument is sized, of elements `T` and dimensions `D`, and nobody else touches it for `'a`.
+    /// The next argument is sized, of elements `T` and dimensions `D`, and nobody else touches it
+    /// for `'a`.
     pub(super) unsafe fn view_mut<T: Element, D: Dimension>(&mut self) -> ArrayViewMut<'a, T, D> {
         let (layout, base) = self.layout::<T, D>();
         // SAFETY: as in `view`, and nobody else touches the elements.
         unsafe { layout.view_mut(base) }
     }
 
-    /// The layout of a sized argument, and the pointer from which it counts: the element that lies lowest.
+    /// The layout of a sized argument, and the pointer from which it counts: the element that lies
+    /// lowest.
     fn layout<T, D: Dimension>(&mut self) -> (Layout<D>, *mut u8) {
         let ndim = self.take(1)[0] as usize;
         let mut dim = D::zeros(ndim);
         for (len, word) in dim.slice_mut().iter_mut().zip(self.take(ndim)) {
             *len = *word as usize;
         }
-        let strides: SmallVec<[isize; 6]> = self.take(ndim).iter().map(|word| *word as isize).collect();
+        let strides: SmallVec<[isize; 6]> =
+            self.take(ndim).iter().map(|word| *word as isize).collect();
         let below: usize = dim
             .slice()
             .iter()
@@ -146,16 +155,20 @@ impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Hos
     }
 }
 
-// SAFETY: `run` reads the words with the signature that `Kernel` packs them with, and hands the body views of the declared elements alone: shared
-// ones of what is read, exclusive ones of what is written.
-unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Body for HostBody<S, F> {
+// SAFETY: `run` reads the words with the signature that `Kernel` packs them with, and hands the
+// body views of the declared elements alone: shared ones of what is read, exclusive ones of what is
+// written.
+unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Body
+    for HostBody<S, F>
+{
     fn name(&self) -> &Arc<str> {
         &self.name
     }
 
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
         let mut unpacker = Unpacker { words, pointers };
-        // SAFETY: the caller passes the words and the resolved pointers of one launch of this kernel.
+        // SAFETY: the caller passes the words and the resolved pointers of one launch of this
+        // kernel.
         let arguments = unsafe { S::unpack(&mut unpacker) };
         (self.run)(grid, arguments);
     }

@@ -9,7 +9,8 @@ use crate::device::Device;
 #[derive(Debug)]
 pub(super) struct DeviceCode {
     program: Program,
-    /// One entry for each device, found without a lock. Nothing is ever taken out: a process has few devices, and their numbers are not used again.
+    /// One entry for each device, found without a lock. Nothing is ever taken out: a process has
+    /// few devices, and their numbers are not used again.
     first: OnceLock<Box<Entry>>,
 }
 
@@ -34,7 +35,9 @@ impl DeviceCode {
     pub(super) fn on(&self, device: &Device) -> Result<&Code, LoadError> {
         match self.known_on(device.number()) {
             Some(code) => Ok(code),
-            None => Ok(self.enter(device.number(), Code::Loaded(device.backend().load(&self.program)?))),
+            None => {
+                Ok(self.enter(device.number(), Code::Loaded(device.backend().load(&self.program)?)))
+            }
         }
     }
 
@@ -50,13 +53,15 @@ impl DeviceCode {
         None
     }
 
-    /// Enters it at the end. Of two threads that loaded at once one is in time; the other's is the same code, and is dropped.
+    /// Enters it at the end. Of two threads that loaded at once one is in time; the other's is the
+    /// same code, and is dropped.
     #[cold]
     fn enter(&self, device: u64, code: Code) -> &Code {
         let mut new = Some(Box::new(Entry { device, code, next: OnceLock::new() }));
         let mut place = &self.first;
         loop {
-            let entry = place.get_or_init(|| new.take().unwrap_or_else(|| unreachable!("entered twice")));
+            let entry =
+                place.get_or_init(|| new.take().unwrap_or_else(|| unreachable!("entered twice")));
             if entry.device == device {
                 return &entry.code;
             }
@@ -83,7 +88,12 @@ mod tests {
         }
 
         fn attributes(&self) -> KernelAttributes {
-            KernelAttributes { registers: 1, shared_bytes: 0, local_bytes: 0, block_threads_max: 32 }
+            KernelAttributes {
+                registers: 1,
+                shared_bytes: 0,
+                local_bytes: 0,
+                block_threads_max: 32,
+            }
         }
 
         fn fit(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
@@ -100,7 +110,11 @@ mod tests {
     }
 
     fn empty() -> DeviceCode {
-        DeviceCode::new(Program { kernel: "kernel".into(), source: "".into(), parameters: [].into() })
+        DeviceCode::new(Program {
+            kernel: "kernel".into(),
+            source: "".into(),
+            parameters: [].into(),
+        })
     }
 
     #[test]
@@ -108,11 +122,17 @@ mod tests {
         let list = empty();
         assert!(list.known_on(1).is_none());
         for device in 1..=5 {
-            assert_eq!(&**list.enter(device, code(&format!("on {device}"))).name(), format!("on {device}"));
+            assert_eq!(
+                &**list.enter(device, code(&format!("on {device}"))).name(),
+                format!("on {device}")
+            );
         }
         assert_eq!(&**list.enter(3, code("late")).name(), "on 3");
         for device in 1..=5 {
-            assert_eq!(list.known_on(device).map(|code| code.name().to_string()), Some(format!("on {device}")));
+            assert_eq!(
+                list.known_on(device).map(|code| code.name().to_string()),
+                Some(format!("on {device}"))
+            );
         }
         assert!(list.known_on(6).is_none());
     }
@@ -130,7 +150,11 @@ mod tests {
                     })
                 })
                 .collect();
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).filter(|name| !name.is_empty()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .filter(|name| !name.is_empty())
+                .collect()
         });
         let first = list.known_on(0).map(|code| code.name().to_string()).expect("entered");
         assert!(names.iter().all(|name| *name == first), "{names:?}");

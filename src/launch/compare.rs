@@ -16,8 +16,9 @@ use crate::grid::Grid;
 use crate::storage::{Selection, Storage};
 use crate::transfer::{self, End, Request};
 
-/// Where a kernel's host body and its device body first gave different results, by [`Kernel::compare`](crate::Kernel::compare), whose example shows
-/// it. Its `Display` is one sentence with all of it.
+/// Where a kernel's host body and its device body first gave different results, by
+/// [`Kernel::compare`](crate::Kernel::compare), whose example shows it. Its `Display` is one
+/// sentence with all of it.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Difference {
@@ -45,7 +46,8 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kernel, array, parameter, index, host, device, count, len, on, tolerance } = self;
+        let Self { kernel, array, parameter, index, host, device, count, len, on, tolerance } =
+            self;
         write!(
             f,
             "kernel {kernel} gives {array} (parameter {parameter}) two values at {index:?}: {host} by its host body, {device} on {on}; \
@@ -73,17 +75,28 @@ pub(super) fn first_difference(
     tolerance: f64,
 ) -> Result<Option<Difference>> {
     let (title, site) = (bodies.title, bodies.site);
-    let (by_host, by_device) = (Twins::of(bound, "for the host", site)?, Twins::of(bound, "for the device", site)?);
+    let (by_host, by_device) =
+        (Twins::of(bound, "for the host", site)?, Twins::of(bound, "for the device", site)?);
     let (code, body, grid) = bodies.host;
     queue::call(&Launch { code, title, grid, bound: &by_host.bound(bound), site }, body)?;
     let (code, grid) = bodies.device;
     queue::launch(&Launch { code, title, grid, bound: &by_device.bound(bound), site }, stream)?;
     for (parameter, (argument, judge)) in bound.iter().zip(judges).enumerate() {
-        let (Bound::Array(array), Some(host), Some(device)) = (argument, &by_host.0[parameter], &by_device.0[parameter]) else { continue };
+        let (Bound::Array(array), Some(host), Some(device)) =
+            (argument, &by_host.0[parameter], &by_device.0[parameter])
+        else {
+            continue;
+        };
         if array.access == Access::Read {
             continue;
         }
-        let pair = Pair { array, host: host.readable(array, bodies)?, device: device.readable(array, bodies)?, judge, tolerance };
+        let pair = Pair {
+            array,
+            host: host.readable(array, bodies)?,
+            device: device.readable(array, bodies)?,
+            judge,
+            tolerance,
+        };
         if let Some((index, values, count)) = pair.first() {
             return Ok(Some(Difference {
                 kernel: Text::new(format!("\"{}\"", bodies.name)),
@@ -111,7 +124,10 @@ impl Twin {
         let twin = Self(array.storage.new_like(site));
         twin.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
         if array.access != Access::Overwrite {
-            let (destination, source) = (End { storage: &twin.0, view: array.view }, End { storage: array.storage, view: array.view });
+            let (destination, source) = (
+                End { storage: &twin.0, view: array.view },
+                End { storage: array.storage, view: array.view },
+            );
             transfer::clone_into(destination, source, site)?;
         }
         Ok(twin)
@@ -123,8 +139,13 @@ impl Twin {
             true => Selection::Whole,
             false => self.0.space().select(array.view.shape, array.view.strides, array.view.offset),
         };
-        let request =
-            Request { storage: &self.0, selection: &selection, cause: Cause::Explicit, operation: bodies.title, site: bodies.site };
+        let request = Request {
+            storage: &self.0,
+            selection: &selection,
+            cause: Cause::Explicit,
+            operation: bodies.title,
+            site: bodies.site,
+        };
         transfer::acquire_host(&request, Access::Read)?;
         Ok(self.0.host_base())
     }
@@ -157,9 +178,17 @@ impl Twins {
                 Bound::Array(BoundArray { storage: &twin.0, view, is_whole, access, is_flat })
             }
             (Bound::Array(BoundArray { storage, view, is_whole, access, is_flat }), None) => {
-                Bound::Array(BoundArray { storage, view: *view, is_whole: *is_whole, access: *access, is_flat: *is_flat })
+                Bound::Array(BoundArray {
+                    storage,
+                    view: *view,
+                    is_whole: *is_whole,
+                    access: *access,
+                    is_flat: *is_flat,
+                })
             }
-            (Bound::Scalar { words, show }, _) => Bound::Scalar { words: words.clone(), show: *show },
+            (Bound::Scalar { words, show }, _) => {
+                Bound::Scalar { words: words.clone(), show: *show }
+            }
         };
         bound.iter().zip(&self.0).map(instead).collect()
     }
@@ -187,15 +216,25 @@ impl Pair<'_> {
         let mut found: Option<Found> = None;
         let mut index = vec![0; view.shape.len()];
         for _ in 0..view.len() {
-            let steps: isize = index.iter().zip(view.strides).map(|(index, stride)| *index as isize * stride).sum();
+            let steps: isize = index
+                .iter()
+                .zip(view.strides)
+                .map(|(index, stride)| *index as isize * stride)
+                .sum();
             let at_bytes = view.offset.wrapping_add_signed(steps) * len_bytes;
-            // SAFETY: the element lies in the view, all of which was acquired on the host (`Twin::readable`): initialised, and written by nobody, since the
-            // copy is known here alone.
-            let host = unsafe { std::slice::from_raw_parts(self.host.wrapping_add(at_bytes), len_bytes) };
+            // SAFETY: the element lies in the view, all of which was acquired on the host
+            // (`Twin::readable`): initialised, and written by nobody, since the copy is known here
+            // alone.
+            let host =
+                unsafe { std::slice::from_raw_parts(self.host.wrapping_add(at_bytes), len_bytes) };
             // SAFETY: as above, for the other copy.
-            let device = unsafe { std::slice::from_raw_parts(self.device.wrapping_add(at_bytes), len_bytes) };
+            let device = unsafe {
+                std::slice::from_raw_parts(self.device.wrapping_add(at_bytes), len_bytes)
+            };
             if self.judge.differ(host, device, self.tolerance) {
-                let first = found.get_or_insert_with(|| (index.clone(), (self.judge.show(host), self.judge.show(device)), 0));
+                let first = found.get_or_insert_with(|| {
+                    (index.clone(), (self.judge.show(host), self.judge.show(device)), 0)
+                });
                 first.2 += 1;
             }
             advance(&mut index, view.shape);

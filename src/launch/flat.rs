@@ -1,4 +1,5 @@
-//! Flat arguments: unbroken memory, and one axis order for all of a launch, since their elements correspond by position.
+//! Flat arguments: unbroken memory, and one axis order for all of a launch, since their elements
+//! correspond by position.
 
 use smallvec::SmallVec;
 
@@ -32,7 +33,9 @@ pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
         }
         match first {
             None if has_order(&array.view) => first = Some((number, array)),
-            Some((other_number, other)) if has_order(&array.view) && !same_order(&other.view, &array.view) => {
+            Some((other_number, other))
+                if has_order(&array.view) && !same_order(&other.view, &array.view) =>
+            {
                 return Err(mismatch(kernel, (other_number, other), (number, array)));
             }
             _ => {}
@@ -41,7 +44,8 @@ pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Sized, a scalar, or unbroken with rows first: a launch with such arguments alone needs no closer look.
+/// Sized, a scalar, or unbroken with rows first: a launch with such arguments alone needs no closer
+/// look.
 fn is_sized_or_rows_first(bound: &Bound<'_>) -> bool {
     let Bound::Array(BoundArray { view, is_flat: true, .. }) = bound else { return true };
     let mut expected = 1;
@@ -53,14 +57,15 @@ fn is_sized_or_rows_first(bound: &Bound<'_>) -> bool {
 }
 
 fn order(view: &Strided<'_>) -> AxisOrder {
-    let mut axes: SmallVec<[(usize, isize); 6]> = (0..view.shape.len()).map(|axis| (axis, view.strides[axis])).collect();
+    let mut axes: SmallVec<[(usize, isize); 6]> =
+        (0..view.shape.len()).map(|axis| (axis, view.strides[axis])).collect();
     axes.retain(|(axis, _)| view.shape[*axis] != 1);
     axes.sort_by_key(|(_, stride)| std::cmp::Reverse(stride.unsigned_abs()));
     axes.into_iter().map(|(axis, stride)| (axis, stride < 0)).collect()
 }
 
-/// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other correspond by index, not by position.
-/// Without an element there is nothing to correspond.
+/// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other
+/// correspond by index, not by position. Without an element there is nothing to correspond.
 fn line(view: &Strided<'_>) -> Option<bool> {
     if view.len() <= 1 {
         return None;
@@ -80,23 +85,42 @@ fn has_order(view: &Strided<'_>) -> bool {
 fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
     let (one, other) = (order(one), order(other));
     let upwards = |order: &AxisOrder| order.iter().all(|(_, backwards)| !backwards);
-    let rows_first = |order: &AxisOrder| upwards(order) && order.is_sorted_by_key(|(axis, _)| *axis);
-    let columns_first = |order: &AxisOrder| upwards(order) && order.is_sorted_by_key(|(axis, _)| std::cmp::Reverse(*axis));
-    one == other || (rows_first(&one) && rows_first(&other)) || (columns_first(&one) && columns_first(&other))
+    let rows_first =
+        |order: &AxisOrder| upwards(order) && order.is_sorted_by_key(|(axis, _)| *axis);
+    let columns_first = |order: &AxisOrder| {
+        upwards(order) && order.is_sorted_by_key(|(axis, _)| std::cmp::Reverse(*axis))
+    };
+    one == other
+        || (rows_first(&one) && rows_first(&other))
+        || (columns_first(&one) && columns_first(&other))
 }
 
 fn not_contiguous(kernel: &str, number: usize, array: &BoundArray<'_>) -> Error {
     Error::NotContiguous {
         array: Text::new(array.storage.named()),
         parameter: Text::new(format!("parameter {number} of kernel \"{kernel}\"")),
-        layout: Text::new(format!("shape {:?} and strides {:?}", array.view.shape, array.view.strides)),
+        layout: Text::new(format!(
+            "shape {:?} and strides {:?}",
+            array.view.shape, array.view.strides
+        )),
     }
 }
 
-fn mismatch(kernel: &str, first: (usize, &BoundArray<'_>), second: (usize, &BoundArray<'_>)) -> Error {
+fn mismatch(
+    kernel: &str,
+    first: (usize, &BoundArray<'_>),
+    second: (usize, &BoundArray<'_>),
+) -> Error {
     let words = |(number, array): (usize, &BoundArray<'_>)| {
         let (shape, strides) = (array.view.shape, array.view.strides);
-        format!("parameter {number} was given {} with shape {shape:?} and strides {strides:?}", array.storage.named())
+        format!(
+            "parameter {number} was given {} with shape {shape:?} and strides {strides:?}",
+            array.storage.named()
+        )
     };
-    Error::LayoutMismatch { kernel: Text::new(format!("\"{kernel}\"")), first: Text::new(words(first)), second: Text::new(words(second)) }
+    Error::LayoutMismatch {
+        kernel: Text::new(format!("\"{kernel}\"")),
+        first: Text::new(words(first)),
+        second: Text::new(words(second)),
+    }
 }

@@ -10,13 +10,16 @@ use super::code::DeviceCode;
 use super::compare::{self, Bodies, Difference};
 use super::queue::{self, Launch};
 use super::signature::Signature;
-use crate::backend::{Body, BodyKind, Code, CudaSource, KernelAttributes, LoadError, Program, prototype};
+use crate::backend::{
+    Body, BodyKind, Code, CudaSource, KernelAttributes, LoadError, Program, prototype,
+};
 use crate::device::{self, Device, Stream};
 use crate::error::{Error, Result, Text};
 use crate::grid::Grid;
 
-/// A function over arrays that can run on a device. Its type says what it reads and what it writes, so that a launch brings to the device what is
-/// missing there and nothing else: Numba's launches copy each host array in and out.
+/// A function over arrays that can run on a device. Its type says what it reads and what it writes,
+/// so that a launch brings to the device what is missing there and nothing else: Numba's launches
+/// copy each host array in and out.
 ///
 /// ```
 /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -39,7 +42,8 @@ use crate::grid::Grid;
 /// | [`call`](Self::call) | on the calling thread, on the host's copies | `host` |
 /// | [`compare`](Self::compare) | both, on copies | both |
 ///
-/// Write the signature at `Kernel::<..>::new`: closures take their types from there. Cloning is cheap.
+/// Write the signature at `Kernel::<..>::new`: closures take their types from there. Cloning is
+/// cheap.
 pub struct Kernel<S: Signature> {
     inner: Arc<Inner<S>>,
 }
@@ -62,17 +66,27 @@ struct Requirement<S: Signature> {
 }
 
 impl<S: Signature> Kernel<S> {
-    /// A kernel without a body. Messages speak of it by this name, and it is the name of the function in CUDA C, unless
-    /// [`CudaSource::entry`](crate::CudaSource::entry) says otherwise.
+    /// A kernel without a body. Messages speak of it by this name, and it is the name of the
+    /// function in CUDA C, unless [`CudaSource::entry`](crate::CudaSource::entry) says otherwise.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
         let title = format!("kernel \"{name}\"").into();
-        Self { inner: Arc::new(Inner { name, title, requirements: Vec::new(), host: None, cuda: None }) }
+        Self {
+            inner: Arc::new(Inner {
+                name,
+                title,
+                requirements: Vec::new(),
+                host: None,
+                cuda: None,
+            }),
+        }
     }
 
-    /// Adds a requirement on grid and arguments, checked at each launch before anything moves: arrays show `len()`, `shape()` and `strides()`,
-    /// scalars their value. The text completes "kernel k requires that ...". It is asked again if a device chose another grid ([`Grid::auto`]).
+    /// Adds a requirement on grid and arguments, checked at each launch before anything moves:
+    /// arrays show `len()`, `shape()` and `strides()`, scalars their value. The text completes
+    /// "kernel k requires that ...". It is asked again if a device chose another grid
+    /// ([`Grid::auto`]).
     ///
     /// ```
     /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray};
@@ -94,14 +108,18 @@ impl<S: Signature> Kernel<S> {
         text: impl Into<Arc<str>>,
         holds: impl for<'a> Fn(Grid, S::Described<'a>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.with(|inner| inner.requirements.push(Requirement { text: text.into(), holds: Arc::new(holds) }))
+        self.with(|inner| {
+            inner.requirements.push(Requirement { text: text.into(), holds: Arc::new(holds) })
+        })
     }
 
-    /// Gives it a body for the embedded device and for [`call`](Self::call): run once for a whole launch, with slices for flat parameters and ndarray
-    /// views for sized ones. Parallelism within it is its own affair.
+    /// Gives it a body for the embedded device and for [`call`](Self::call): run once for a whole
+    /// launch, with slices for flat parameters and ndarray views for sized ones. Parallelism within
+    /// it is its own affair.
     ///
-    /// A body that panics loses what the launch was to write: reading that is [`Lost`](crate::Error::Lost) until it is written anew. Inside a body,
-    /// calls of this library that would have to wait are [`InsideKernel`](crate::Error::InsideKernel).
+    /// A body that panics loses what the launch was to write: reading that is
+    /// [`Lost`](crate::Error::Lost) until it is written anew. Inside a body, calls of this library
+    /// that would have to wait are [`InsideKernel`](crate::Error::InsideKernel).
     ///
     /// ```
     /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Axis, Ix1, Ix2}};
@@ -118,17 +136,22 @@ impl<S: Signature> Kernel<S> {
     /// ```
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
-        self.with(|inner| inner.host = Some(Code::Host(Arc::new(HostBody::<S, _>::new(Arc::clone(&inner.name), run)))))
+        self.with(|inner| {
+            inner.host =
+                Some(Code::Host(Arc::new(HostBody::<S, _>::new(Arc::clone(&inner.name), run))))
+        })
     }
 
-    /// Gives it a body for NVIDIA GPUs: CUDA C, or what [`CudaSource`] says. It is compiled and loaded at the first launch on a device, or by
-    /// [`prepare`](Self::prepare), and kept for the life of the process; what NVRTC makes is kept on disk too (`RESIDENT_CACHE`: `off`, or a folder;
-    /// else `resident` in the user's folder for caches).
+    /// Gives it a body for NVIDIA GPUs: CUDA C, or what [`CudaSource`] says. It is compiled and
+    /// loaded at the first launch on a device, or by [`prepare`](Self::prepare), and kept for the
+    /// life of the process; what NVRTC makes is kept on disk too (`RESIDENT_CACHE`: `off`, or a
+    /// folder; else `resident` in the user's folder for caches).
     ///
-    /// The function has the kernel's name, unless [`CudaSource::entry`] says otherwise, and the parameters that [`prototype`](Self::prototype) prints:
-    /// scalars by value, flat arrays as bare pointers, sized ones as `resident::View1` to `View6` by value (`data`, `shape`, `strides` in elements,
-    /// `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`), which are declared in front of the source. Their number and sizes are checked when it
-    /// is loaded.
+    /// The function has the kernel's name, unless [`CudaSource::entry`] says otherwise, and the
+    /// parameters that [`prototype`](Self::prototype) prints: scalars by value, flat arrays as bare
+    /// pointers, sized ones as `resident::View1` to `View6` by value (`data`, `shape`, `strides` in
+    /// elements, `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`), which are declared in
+    /// front of the source. Their number and sizes are checked when it is loaded.
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -154,12 +177,17 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Safety
     ///
-    /// For every launch that the requirements let through, on any grid, the code keeps to the signature: it reads no more than the elements of `In`
-    /// and `InOut` arrays, writes no more than those of `InOut` and `Out`, is free of data races, ends, and its parameters have the types that the
-    /// signature says.
+    /// For every launch that the requirements let through, on any grid, the code keeps to the
+    /// signature: it reads no more than the elements of `In` and `InOut` arrays, writes no more
+    /// than those of `InOut` and `Out`, is free of data races, ends, and its parameters have the
+    /// types that the signature says.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<CudaSource>) -> Self {
-        let program = Program { kernel: Arc::clone(&self.inner.name), source: source.into(), parameters: S::layouts() };
+        let program = Program {
+            kernel: Arc::clone(&self.inner.name),
+            source: source.into(),
+            parameters: S::layouts(),
+        };
         self.with(|inner| inner.cuda = Some(Arc::new(DeviceCode::new(program))))
     }
 
@@ -175,11 +203,13 @@ impl<S: Signature> Kernel<S> {
         &self.inner.name
     }
 
-    /// Queues it on the current device's default stream: [`launch_on`](Self::launch_on) that stream. The example of [`Kernel`] shows it.
+    /// Queues it on the current device's default stream: [`launch_on`](Self::launch_on) that
+    /// stream. The example of [`Kernel`] shows it.
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on), and [`NoDevice`](crate::Error::NoDevice) if there is no current device.
+    /// As [`launch_on`](Self::launch_on), and [`NoDevice`](crate::Error::NoDevice) if there is no
+    /// current device.
     ///
     /// # Panics
     ///
@@ -190,12 +220,15 @@ impl<S: Signature> Kernel<S> {
         self.launch_from(&stream, grid, &arguments, Location::caller())
     }
 
-    /// Queues it on a stream: brings each `In` and `InOut` to the stream's device where it is stale, orders the stream behind other uses of the same
-    /// bytes, queues the body, and marks what it writes as newest there. Returns when it is queued; what fails later is told by
+    /// Queues it on a stream: brings each `In` and `InOut` to the stream's device where it is
+    /// stale, orders the stream behind other uses of the same bytes, queues the body, and marks
+    /// what it writes as newest there. Returns when it is queued; what fails later is told by
     /// [`Stream::synchronize`](crate::Stream::synchronize), and by who reads what is lost.
     ///
-    /// At the first launch on a GPU its code is compiled and loaded there: [`prepare`](Self::prepare) does that ahead of time. A covering grid over
-    /// nothing (`Grid::cover(0)`) is checked like any other, and then queues nothing and marks nothing as written.
+    /// At the first launch on a GPU its code is compiled and loaded there:
+    /// [`prepare`](Self::prepare) does that ahead of time. A covering grid over nothing
+    /// (`Grid::cover(0)`) is checked like any other, and then queues nothing and marks nothing as
+    /// written.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
@@ -214,28 +247,43 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// Nothing is queued, and no contents change. By the checks, before anything moves: [`Requirement`](crate::Error::Requirement) if one does not
-    /// hold; [`Grid`](crate::Error::Grid) if no device, or not this one, can launch it; [`NotContiguous`](crate::Error::NotContiguous) if a flat
-    /// parameter was given a part with gaps; [`LayoutMismatch`](crate::Error::LayoutMismatch) if flat ones have different axis orders;
-    /// [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs; [`Compile`](crate::Error::Compile) if its code could not be
-    /// made ready.
+    /// Nothing is queued, and no contents change. By the checks, before anything moves:
+    /// [`Requirement`](crate::Error::Requirement) if one does not hold;
+    /// [`Grid`](crate::Error::Grid) if no device, or not this one, can launch it;
+    /// [`NotContiguous`](crate::Error::NotContiguous) if a flat parameter was given a part with
+    /// gaps; [`LayoutMismatch`](crate::Error::LayoutMismatch) if flat ones have different axis
+    /// orders; [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs;
+    /// [`Compile`](crate::Error::Compile) if its code could not be made ready.
     ///
-    /// By the arguments: [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some of an `In` or `InOut` has no
-    /// contents; [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room, or the host none to stage in;
-    /// [`TooManyDevices`](crate::Error::TooManyDevices) if an array is on 63 devices already; [`Backend`](crate::Error::Backend) if a call is
-    /// refused; [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the newest contents;
-    /// [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel body. Copies that were made already stay then, and are
-    /// counted.
+    /// By the arguments: [`Uninitialised`](crate::Error::Uninitialised) or
+    /// [`Lost`](crate::Error::Lost) if some of an `In` or `InOut` has no contents;
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room, or the host none to
+    /// stage in; [`TooManyDevices`](crate::Error::TooManyDevices) if an array is on 63 devices
+    /// already; [`Backend`](crate::Error::Backend) if a call is refused;
+    /// [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the newest
+    /// contents; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a
+    /// kernel body. Copies that were made already stay then, and are counted.
     ///
     /// # Panics
     ///
     /// A panic of a `require` goes through; nothing moved then.
     #[track_caller]
-    pub fn launch_on<A: Arguments<S>>(&self, stream: &Stream, grid: Grid, arguments: A) -> Result<()> {
+    pub fn launch_on<A: Arguments<S>>(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        arguments: A,
+    ) -> Result<()> {
         self.launch_from(stream, grid, &arguments, Location::caller())
     }
 
-    fn launch_from<A: Arguments<S>>(&self, stream: &Stream, grid: Grid, arguments: &A, site: &'static Location<'static>) -> Result<()> {
+    fn launch_from<A: Arguments<S>>(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        arguments: &A,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
             let code = self.loaded_on(stream.device_ref())?;
@@ -244,8 +292,10 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Runs the host body on the host's copies, here and now, on the calling thread: for tests, and for machines without a device. What is stale on
-    /// the host of `In` and `InOut` comes down first, as by [`SmartArray::host`](crate::SmartArray::host); what it writes is newest on the host.
+    /// Runs the host body on the host's copies, here and now, on the calling thread: for tests, and
+    /// for machines without a device. What is stale on the host of `In` and `InOut` comes down
+    /// first, as by [`SmartArray::host`](crate::SmartArray::host); what it writes is newest on the
+    /// host.
     ///
     /// ```
     /// use resident::{Grid, In, Kernel, Out, SmartArray};
@@ -259,12 +309,14 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on), but for `Compile` and `TooManyDevices`: [`NoKernelBody`](crate::Error::NoKernelBody) says that there is no
-    /// host body, [`OutOfMemory`](crate::Error::OutOfMemory) that the host has no room.
+    /// As [`launch_on`](Self::launch_on), but for `Compile` and `TooManyDevices`:
+    /// [`NoKernelBody`](crate::Error::NoKernelBody) says that there is no host body,
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) that the host has no room.
     ///
     /// # Panics
     ///
-    /// A panic of the body goes through. What it wrote by then stays, and the arrays it was to write are newest on the host.
+    /// A panic of the body goes through. What it wrote by then stays, and the arrays it was to
+    /// write are newest on the host.
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = Location::caller();
@@ -275,7 +327,8 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Compiles and loads it for a device now, rather than at the first launch there. On the embedded device there is nothing to do. Moves nothing.
+    /// Compiles and loads it for a device now, rather than at the first launch there. On the
+    /// embedded device there is nothing to do. Moves nothing.
     ///
     /// ```
     /// use resident::{Device, In, Kernel};
@@ -288,15 +341,17 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs; [`Compile`](crate::Error::Compile) with the compiler's log,
-    /// or what else is wrong with the code; [`Backend`](crate::Error::Backend) if the driver refuses; [`DeviceLost`](crate::Error::DeviceLost) if the
-    /// device died.
+    /// [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs;
+    /// [`Compile`](crate::Error::Compile) with the compiler's log, or what else is wrong with the
+    /// code; [`Backend`](crate::Error::Backend) if the driver refuses;
+    /// [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn prepare(&self, device: &Device) -> Result<()> {
         self.loaded_on(device).map(drop)
     }
 
-    /// What it needs of a device (registers of a thread, bytes of shared memory, the largest block), where it is loaded if it is not yet:
-    /// `cuFuncGetAttribute`. A host body needs nothing, and its blocks have no limit. The example of [`prepare`](Self::prepare) shows it.
+    /// What it needs of a device (registers of a thread, bytes of shared memory, the largest
+    /// block), where it is loaded if it is not yet: `cuFuncGetAttribute`. A host body needs
+    /// nothing, and its blocks have no limit. The example of [`prepare`](Self::prepare) shows it.
     ///
     /// # Errors
     ///
@@ -305,8 +360,8 @@ impl<S: Signature> Kernel<S> {
         self.loaded_on(device).map(Code::attributes)
     }
 
-    /// The declaration of a CUDA C function that fits the signature, to be pasted. Scalars are called a, b, ..., arrays x, y, z: name them as you
-    /// like.
+    /// The declaration of a CUDA C function that fits the signature, to be pasted. Scalars are
+    /// called a, b, ..., arrays x, y, z: name them as you like.
     ///
     /// ```
     /// use resident::{In, InOut, Kernel, ndarray::Ix2};
@@ -316,16 +371,19 @@ impl<S: Signature> Kernel<S> {
     /// ```
     #[must_use]
     pub fn prototype(&self) -> String {
-        let entry = self.inner.cuda.as_ref().and_then(|code| code.program().source.entry.as_deref());
+        let entry =
+            self.inner.cuda.as_ref().and_then(|code| code.program().source.entry.as_deref());
         prototype::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
     }
 
-    /// Runs the host body and the device's body, each on copies of the arguments, and tells where their results first differ by more than
-    /// `tolerance`: absolutely for values up to 1, relative to the larger above; what is not made of floats or integers differs by any bit, and two
-    /// that are not a number are the same. The arguments themselves stay as they are and where they are. Waits until both are done.
+    /// Runs the host body and the device's body, each on copies of the arguments, and tells where
+    /// their results first differ by more than `tolerance`: absolutely for values up to 1, relative
+    /// to the larger above; what is not made of floats or integers differs by any bit, and two that
+    /// are not a number are the same. The arguments themselves stay as they are and where they are.
+    /// Waits until both are done.
     ///
-    /// A difference is a value and no error, since the comparison went well, and none is `None`: `assert_eq!(kernel.compare(..)?, None)` is a test
-    /// that shows what is wrong.
+    /// A difference is a value and no error, since the comparison went well, and none is `None`:
+    /// `assert_eq!(kernel.compare(..)?, None)` is a test that shows what is wrong.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -339,13 +397,20 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on) and [`call`](Self::call), which it does; [`Lost`](crate::Error::Lost) if the device's body fails.
+    /// As [`launch_on`](Self::launch_on) and [`call`](Self::call), which it does;
+    /// [`Lost`](crate::Error::Lost) if the device's body fails.
     ///
     /// # Panics
     ///
     /// A panic of the host body or of a `require` goes through.
     #[track_caller]
-    pub fn compare<A: Arguments<S>>(&self, device: &Device, grid: Grid, arguments: A, tolerance: f64) -> Result<Option<Difference>> {
+    pub fn compare<A: Arguments<S>>(
+        &self,
+        device: &Device,
+        grid: Grid,
+        arguments: A,
+        tolerance: f64,
+    ) -> Result<Option<Difference>> {
         let site = Location::caller();
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
@@ -353,12 +418,14 @@ impl<S: Signature> Kernel<S> {
             let (title, name) = (&*self.inner.title, &*self.inner.name);
             let loaded = self.loaded_on(device)?;
             let fitted = self.fitted(loaded, grid, bound)?;
-            let bodies = Bodies { title, name, host: (code, body, grid), device: (loaded, fitted), site };
+            let bodies =
+                Bodies { title, name, host: (code, body, grid), device: (loaded, fitted), site };
             compare::first_difference(bodies, &device.stream(), bound, &S::judges(), tolerance)
         })
     }
 
-    /// The grid as the device will run it. One that it chose answers to the requirements like one that was given.
+    /// The grid as the device will run it. One that it chose answers to the requirements like one
+    /// that was given.
     #[inline]
     fn fitted(&self, code: &Code, grid: Grid, bound: &[Bound<'_>]) -> Result<Grid> {
         match code.fit(&grid) {
@@ -371,7 +438,9 @@ impl<S: Signature> Kernel<S> {
     #[inline]
     fn loaded_on(&self, device: &Device) -> Result<&Code> {
         match device.backend().runs() {
-            BodyKind::Host => self.inner.host.as_ref().ok_or_else(|| self.no_body(&device.name(), "`.host(..)`")),
+            BodyKind::Host => {
+                self.inner.host.as_ref().ok_or_else(|| self.no_body(&device.name(), "`.host(..)`"))
+            }
             BodyKind::Cuda => match &self.inner.cuda {
                 Some(code) => code.on(device).map_err(|fault| self.not_loaded(device, fault)),
                 None => Err(self.no_body(&device.name(), "`.cuda(..)`")),
@@ -407,23 +476,37 @@ impl<S: Signature> Kernel<S> {
         let (blocks, threads) = (grid.blocks(), grid.threads());
         Error::Grid {
             kernel: self.quoted(),
-            grid: Text::new(format!("{}x{}x{} blocks of {}x{}x{} threads", blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z)),
+            grid: Text::new(format!(
+                "{}x{}x{} blocks of {}x{}x{} threads",
+                blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z
+            )),
             fault: Text::new(fault),
         }
     }
 
     #[cold]
     fn no_body(&self, device: &str, method: &str) -> Error {
-        Error::NoKernelBody { kernel: self.quoted(), device: Text::new(device), method: Text::new(method) }
+        Error::NoKernelBody {
+            kernel: self.quoted(),
+            device: Text::new(device),
+            method: Text::new(method),
+        }
     }
 
     #[cold]
     fn not_loaded(&self, device: &Device, fault: LoadError) -> Error {
         match fault {
-            LoadError::Program(log) => Error::Compile { kernel: self.quoted(), device: Text::new(device.name()), log: Text::new(log) },
-            LoadError::Refused(refusal) => {
-                device::call_error(device, &self.inner.title, &format!("loading {}", self.inner.title), &refusal)
-            }
+            LoadError::Program(log) => Error::Compile {
+                kernel: self.quoted(),
+                device: Text::new(device.name()),
+                log: Text::new(log),
+            },
+            LoadError::Refused(refusal) => device::call_error(
+                device,
+                &self.inner.title,
+                &format!("loading {}", self.inner.title),
+                &refusal,
+            ),
         }
     }
 
@@ -458,7 +541,8 @@ impl<S: Signature> Clone for Requirement<S> {
 
 impl<S: Signature> fmt::Debug for Kernel<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let requirements: Vec<&str> = self.inner.requirements.iter().map(|requirement| &*requirement.text).collect();
+        let requirements: Vec<&str> =
+            self.inner.requirements.iter().map(|requirement| &*requirement.text).collect();
         f.debug_struct("Kernel")
             .field("name", &self.inner.name)
             .field("signature", &std::any::type_name::<S>())

@@ -1,4 +1,5 @@
-//! Kernels: what they read and write is in their type, and launching them moves what they need and nothing else.
+//! Kernels: what they read and write is in their type, and launching them moves what they need and
+//! nothing else.
 
 mod argument;
 mod body;

@@ -6,7 +6,10 @@ use smallvec::SmallVec;
 
 use super::argument::{Bound, BoundArray};
 use crate::audit::{self, Cause, Flow};
-use crate::backend::{self, Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position, Work};
+use crate::backend::{
+    self, Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position,
+    Work,
+};
 use crate::coherence::Access;
 use crate::device::{Stream, call_error};
 use crate::error::{Error, Result};
@@ -14,7 +17,8 @@ use crate::grid::Grid;
 use crate::storage::Selection;
 use crate::transfer::{self, Acquired, Request};
 
-/// What the arguments select of their arrays: nothing is kept for whole arrays, the others' boxes in order.
+/// What the arguments select of their arrays: nothing is kept for whole arrays, the others' boxes
+/// in order.
 type Selections = SmallVec<[Selection; 4]>;
 
 /// What is to be launched.
@@ -39,19 +43,32 @@ impl<'a> Launch<'a> {
     fn selections(&self) -> Selections {
         let mut selections = Selections::new();
         for array in self.arrays().filter(|array| !array.is_whole) {
-            selections.push(array.storage.space().select(array.view.shape, array.view.strides, array.view.offset));
+            selections.push(array.storage.space().select(
+                array.view.shape,
+                array.view.strides,
+                array.view.offset,
+            ));
         }
         selections
     }
 
     /// The array arguments, each with the request that serves it.
-    fn requests<'s>(&'s self, selections: &'s Selections) -> impl Iterator<Item = (&'a BoundArray<'a>, Request<'s>)> {
+    fn requests<'s>(
+        &'s self,
+        selections: &'s Selections,
+    ) -> impl Iterator<Item = (&'a BoundArray<'a>, Request<'s>)> {
         let mut parts = selections.iter();
         self.arrays().map(move |array| (array, self.request(array, array.selection(&mut parts))))
     }
 
     fn request<'s>(&'s self, array: &'s BoundArray<'_>, selection: &'s Selection) -> Request<'s> {
-        Request { storage: array.storage, selection, cause: Cause::Launch, operation: self.title, site: self.site }
+        Request {
+            storage: array.storage,
+            selection,
+            cause: Cause::Launch,
+            operation: self.title,
+            site: self.site,
+        }
     }
 }
 
@@ -87,7 +104,12 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
 
 #[cold]
 fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Error {
-    call_error(stream.device_ref(), "its arguments", &format!("queueing {} at {}", launch.title, launch.site), refusal)
+    call_error(
+        stream.device_ref(),
+        "its arguments",
+        &format!("queueing {} at {}", launch.title, launch.site),
+        refusal,
+    )
 }
 
 /// Acquires all arguments, and packs them.
@@ -104,10 +126,19 @@ fn acquire<'a>(
     for bound in launch.bound {
         if let Bound::Array(array) = bound {
             let selection = array.selection(&mut parts);
-            let at_hand = if array.is_whole { transfer::acquire_whole(array.storage, stream, array.access, depends) } else { None };
+            let at_hand = if array.is_whole {
+                transfer::acquire_whole(array.storage, stream, array.access, depends)
+            } else {
+                None
+            };
             let one = match at_hand {
                 Some(one) => one,
-                None => transfer::acquire_on(&launch.request(array, selection), stream, array.access, depends)?,
+                None => transfer::acquire_on(
+                    &launch.request(array, selection),
+                    stream,
+                    array.access,
+                    depends,
+                )?,
             };
             arguments.arrays.push(argument(array, &one, arguments.words.len()));
             acquired.push(one);
@@ -117,9 +148,16 @@ fn acquire<'a>(
     Ok(())
 }
 
-/// Enters the launch in its arguments, and takes one event for all of them where others than this stream may have to wait.
+/// Enters the launch in its arguments, and takes one event for all of them where others than this
+/// stream may have to wait.
 #[inline]
-fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired: &mut [Acquired<'_>], position: Position) {
+fn mark(
+    launch: &Launch<'_>,
+    selections: &Selections,
+    stream: &Stream,
+    acquired: &mut [Acquired<'_>],
+    position: Position,
+) {
     let mut avoided = Flow::default();
     let mut is_worth_an_event = false;
     let mut parts = selections.iter();
@@ -127,11 +165,21 @@ fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired:
         let access = array.access;
         let selection = array.selection(&mut parts);
         let spared = spared(selection.len_bytes(array.storage.space()), acquired.copied_bytes);
-        let marked =
-            if array.is_whole { transfer::mark_whole_launched(array.storage, stream, acquired, access, position, spared) } else { None };
+        let marked = if array.is_whole {
+            transfer::mark_whole_launched(array.storage, stream, acquired, access, position, spared)
+        } else {
+            None
+        };
         is_worth_an_event |= match marked {
             Some(is_worth_an_event) => is_worth_an_event,
-            None => transfer::mark_launched(&launch.request(array, selection), stream, acquired, access, position, spared),
+            None => transfer::mark_launched(
+                &launch.request(array, selection),
+                stream,
+                acquired,
+                access,
+                position,
+                spared,
+            ),
         };
         avoided += spared;
     }
@@ -142,14 +190,16 @@ fn mark(launch: &Launch<'_>, selections: &Selections, stream: &Stream, acquired:
     }
 }
 
-/// What a launcher that copies each argument in and out would have moved for one argument, less what was moved.
+/// What a launcher that copies each argument in and out would have moved for one argument, less
+/// what was moved.
 #[inline]
 fn spared(bytes: u64, copied_bytes: u64) -> Flow {
     if bytes == 0 {
         return Flow::default();
     }
     let mut spared = Flow::of(bytes);
-    spared += Flow { count: u64::from(copied_bytes == 0), bytes: bytes.saturating_sub(copied_bytes) };
+    spared +=
+        Flow { count: u64::from(copied_bytes == 0), bytes: bytes.saturating_sub(copied_bytes) };
     spared
 }
 
@@ -165,7 +215,8 @@ fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> 
     }
 }
 
-/// Where the body's pointer stands: a sized view at its first element, a flat one at the lowest in memory.
+/// Where the body's pointer stands: a sized view at its first element, a flat one at the lowest in
+/// memory.
 fn origin_bytes(array: &BoundArray<'_>) -> u64 {
     let element = array.storage.space().element_bytes() as u64;
     element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }
@@ -188,15 +239,20 @@ pub(super) fn call(launch: &Launch<'_>, body: &dyn Body) -> Result<()> {
     for (array, request) in launch.requests(&selections) {
         transfer::acquire_host(&Request { cause: Cause::Host, ..request }, array.access)?;
     }
-    for (array, request) in launch.requests(&selections).filter(|(array, _)| array.access != Access::Read) {
+    for (array, request) in
+        launch.requests(&selections).filter(|(array, _)| array.access != Access::Read)
+    {
         transfer::mark_host_written(&request, array.access);
     }
     let mut words = SmallVec::new();
     launch.bound.iter().for_each(|bound| bound.pack(&mut words));
-    let pointers: SmallVec<[*mut u8; 6]> =
-        launch.arrays().map(|array| array.storage.host_base().wrapping_add(origin_bytes(array) as usize)).collect();
-    // SAFETY: the words are those of this kernel's arguments, in its order. Each part was acquired on the host: initialised memory that nothing
-    // queued writes (reads) or touches (writes); the borrows in the arguments keep everybody else out until the body returns.
+    let pointers: SmallVec<[*mut u8; 6]> = launch
+        .arrays()
+        .map(|array| array.storage.host_base().wrapping_add(origin_bytes(array) as usize))
+        .collect();
+    // SAFETY: the words are those of this kernel's arguments, in its order. Each part was acquired
+    // on the host: initialised memory that nothing queued writes (reads) or touches (writes); the
+    // borrows in the arguments keep everybody else out until the body returns.
     unsafe { body.run(launch.grid, &words, &pointers) };
     Ok(())
 }

@@ -12,15 +12,18 @@ use crate::coherence::Access;
 use crate::element::Element;
 use crate::storage::Strided;
 
-/// Stands for the dimension of a parameter that has none: unbroken memory, in memory order. `In<f32>` is `In<f32, Flat>`.
+/// Stands for the dimension of a parameter that has none: unbroken memory, in memory order.
+/// `In<f32>` is `In<f32, Flat>`.
 #[derive(Clone, Copy, Debug)]
 pub enum Flat {}
 
-/// An array that the kernel reads: what is stale of it on the device goes up at the launch, and it is passed as `&array`.
+/// An array that the kernel reads: what is stale of it on the device goes up at the launch, and it
+/// is passed as `&array`.
 ///
-/// With a dimension it is *sized*: the host body gets an ndarray view, CUDA C a `resident::View1` to `View6` by value, and any layout will do, parts
-/// with gaps too. Without one it is *flat*: `&[T]`, or a bare pointer, in memory order, of unbroken memory only; and all flat arguments of a launch
-/// must have one axis order, since their elements correspond by position.
+/// With a dimension it is *sized*: the host body gets an ndarray view, CUDA C a `resident::View1`
+/// to `View6` by value, and any layout will do, parts with gaps too. Without one it is *flat*:
+/// `&[T]`, or a bare pointer, in memory order, of unbroken memory only; and all flat arguments of a
+/// launch must have one axis order, since their elements correspond by position.
 ///
 /// ```
 /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Ix2, s}};
@@ -41,13 +44,16 @@ pub enum Flat {}
 #[derive(Debug)]
 pub struct In<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array that the kernel reads and writes: what is stale of it on the device goes up at the launch, and then that copy is the newest. It is passed
-/// as `&mut array`. Sized or flat as [`In`]: the host body gets an `ArrayViewMut`, or `&mut [T]`. The example of [`Kernel`](crate::Kernel) shows it.
+/// An array that the kernel reads and writes: what is stale of it on the device goes up at the
+/// launch, and then that copy is the newest. It is passed as `&mut array`. Sized or flat as [`In`]:
+/// the host body gets an `ArrayViewMut`, or `&mut [T]`. The example of [`Kernel`](crate::Kernel)
+/// shows it.
 #[derive(Debug)]
 pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array that the kernel writes all of, without reading it: nothing goes up, and then that copy is the newest. It is passed as `&mut array`, and
-/// may have no contents yet. Elements that a body leaves out show zeros, old contents or poison. Sized or flat as [`In`]: the host body gets an
+/// An array that the kernel writes all of, without reading it: nothing goes up, and then that copy
+/// is the newest. It is passed as `&mut array`, and may have no contents yet. Elements that a body
+/// leaves out show zeros, old contents or poison. Sized or flat as [`In`]: the host body gets an
 /// `ArrayViewMut`, or `&mut [T]`.
 ///
 /// ```
@@ -63,7 +69,8 @@ pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 #[derive(Debug)]
 pub struct Out<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// What a [`Kernel::require`](crate::Kernel::require) sees of an array: its layout, and not its contents, which may be on a device.
+/// What a [`Kernel::require`](crate::Kernel::require) sees of an array: its layout, and not its
+/// contents, which may be on a device.
 ///
 /// ```
 /// use resident::{InOut, Kernel, ndarray::Ix2};
@@ -137,14 +144,15 @@ pub trait Parameter: sealed::Sealed + 'static {
 
     /// # Safety
     ///
-    /// `unpacker` stands at words that `Bound::pack` wrote for this parameter, and its pointers are those of the launch, as `Body::run` promises.
+    /// `unpacker` stands at words that `Bound::pack` wrote for this parameter, and its pointers are
+    /// those of the launch, as `Body::run` promises.
     #[doc(hidden)]
     #[allow(private_interfaces)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
 }
 
-/// A tuple of 1 to 16 [`Parameter`]s: what stands in [`Kernel`](crate::Kernel)'s angle brackets. The example of [`Arguments`](crate::Arguments) is
-/// generic over it. Sealed.
+/// A tuple of 1 to 16 [`Parameter`]s: what stands in [`Kernel`](crate::Kernel)'s angle brackets.
+/// The example of [`Arguments`](crate::Arguments) is generic over it. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no signature of a kernel",
     label = "expected a tuple of 1 to 16 parameters",
@@ -214,7 +222,8 @@ impl<E: Element> Parameter for E {
     }
 }
 
-/// What an array parameter sees of its argument. A scalar in its place cannot be: `Argument` is not implemented for it.
+/// What an array parameter sees of its argument. A scalar in its place cannot be: `Argument` is not
+/// implemented for it.
 fn described<'a>(bound: &Bound<'a>) -> Described<'a> {
     match bound {
         Bound::Array(BoundArray { view, .. }) => Described { view: *view },
@@ -246,7 +255,10 @@ macro_rules! array_parameter {
 
             #[allow(private_interfaces)]
             fn layout() -> ParameterLayout {
-                ParameterLayout::Flat { element: ElementLayout::of::<T>(), is_read_only: Self::ACCESS == Access::Read }
+                ParameterLayout::Flat {
+                    element: ElementLayout::of::<T>(),
+                    is_read_only: Self::ACCESS == Access::Read,
+                }
             }
 
             #[allow(private_interfaces)]
@@ -272,7 +284,8 @@ macro_rules! array_parameter {
 
             #[allow(private_interfaces)]
             fn layout() -> ParameterLayout {
-                let (element, is_read_only) = (ElementLayout::of::<T>(), Self::ACCESS == Access::Read);
+                let (element, is_read_only) =
+                    (ElementLayout::of::<T>(), Self::ACCESS == Access::Read);
                 ParameterLayout::Sized { element, ndim: D::NDIM, is_read_only }
             }
 
@@ -283,7 +296,8 @@ macro_rules! array_parameter {
 
             #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $sized<'a, T, D> {
-                // SAFETY: as the caller promises; the argument was bound as sized, with this access and these dimensions.
+                // SAFETY: as the caller promises; the argument was bound as sized, with this access
+                // and these dimensions.
                 unsafe { unpacker.$view::<T, D>() }
             }
         }
@@ -320,7 +334,8 @@ macro_rules! signature {
             #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a> {
                 ($(
-                    // SAFETY: parameters are unpacked in the order in which they were packed, as the caller promises.
+                    // SAFETY: parameters are unpacked in the order in which they were packed, as
+                    // the caller promises.
                     unsafe { $parameter::unpack(unpacker) },
                 )+)
             }

@@ -1,13 +1,16 @@
 #![forbid(unsafe_code)]
 //! Who must wait for whom: the writers and readers of one copy of an array, region by region.
 //!
-//! The rule is CUDA's own for one buffer: a read comes after the writes of the same bytes, a write after their writes and reads. It is kept with the
-//! same algebra as validity, so uses of disjoint parts never meet. This module knows no stream, only keys; whoever asks turns marks into waits.
+//! The rule is CUDA's own for one buffer: a read comes after the writes of the same bytes, a write
+//! after their writes and reads. It is kept with the same algebra as validity, so uses of disjoint
+//! parts never meet. This module knows no stream, only keys; whoever asks turns marks into waits.
 //!
-//! A mark says where in its stream a use is: at a position, or *open*, for an access handed out as a guard, behind which foreign work may be queued
-//! until the guard drops. A closed guard is a position again. When a use is over and whether it went well are two questions: a guard ends at a
-//! position of somebody else's work, whose failure is not its own, and its bytes may be spoilt by work that was queued before it. All readers are kept until they are known to be done or a write comes after them:
-//! keeping only the last is cudarc's hole (a).
+//! A mark says where in its stream a use is: at a position, or *open*, for an access handed out as
+//! a guard, behind which foreign work may be queued until the guard drops. A closed guard is a
+//! position again. When a use is over and whether it went well are two questions: a guard ends at a
+//! position of somebody else's work, whose failure is not its own, and its bytes may be spoilt by
+//! work that was queued before it. All readers are kept until they are known to be done or a write
+//! comes after them: keeping only the last is cudarc's hole (a).
 
 use smallvec::SmallVec;
 
@@ -28,7 +31,8 @@ impl StreamKey {
 pub(crate) struct At(u64);
 
 impl At {
-    /// Handed out: only an event recorded at the moment of the wait covers it. Later than every position.
+    /// Handed out: only an event recorded at the moment of the wait covers it. Later than every
+    /// position.
     pub(crate) const OPEN: Self = Self(u64::MAX);
 
     /// Queued: complete when the stream has got there.
@@ -60,7 +64,8 @@ impl Mark {
         Self { stream, at: At::position(position), work: position }
     }
 
-    /// A use that spoils nothing, whatever becomes of the work at that position: a read, memory that was taken.
+    /// A use that spoils nothing, whatever becomes of the work at that position: a read, memory
+    /// that was taken.
     pub(crate) fn harmless(stream: StreamKey, at: At) -> Self {
         Self { stream, at, work: Position::START }
     }
@@ -94,7 +99,8 @@ impl Access {
     }
 }
 
-/// The uses of one element that others may have to wait for: at most one writer, and the readers since.
+/// The uses of one element that others may have to wait for: at most one writer, and the readers
+/// since.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Use {
     /// [`Mark::NONE`] for none.
@@ -147,10 +153,12 @@ impl Use {
                 self.writer = mark;
                 self.readers.clear();
             }
-            Touch::Read => match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
-                Some(reader) => reader.at = reader.at.max(mark.at),
-                None => self.readers.push(Reader { stream: mark.stream, at: mark.at }),
-            },
+            Touch::Read => {
+                match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
+                    Some(reader) => reader.at = reader.at.max(mark.at),
+                    None => self.readers.push(Reader { stream: mark.stream, at: mark.at }),
+                }
+            }
         }
     }
 
@@ -179,7 +187,8 @@ impl Use {
 pub(crate) enum Uses {
     /// All of it alike: the common case, without a box.
     Uniform(Use),
-    /// By region. Once a map always a map: one that became uniform again keeps its boxes' memory, so that flips of a part allocate nothing.
+    /// By region. Once a map always a map: one that became uniform again keeps its boxes' memory,
+    /// so that flips of a part allocate nothing.
     Mapped(Box<RegionMap<Use>>),
 }
 
@@ -191,7 +200,8 @@ impl Default for Uses {
 
 impl Uses {
     /// Nothing to wait for, for whoever has no uses of its own to show.
-    pub(crate) const IDLE: Self = Self::Uniform(Use { writer: Mark::NONE, readers: SmallVec::new_const() });
+    pub(crate) const IDLE: Self =
+        Self::Uniform(Use { writer: Mark::NONE, readers: SmallVec::new_const() });
 
     /// The use of all of it, if all is used alike.
     #[inline]
@@ -211,18 +221,33 @@ impl Uses {
         }
     }
 
-    /// Visits what a `touch` of `region` must come after (`None`: of all); marks may come more than once.
+    /// Visits what a `touch` of `region` must come after (`None`: of all); marks may come more than
+    /// once.
     #[inline]
-    pub(crate) fn before(&self, region: Option<&Region>, touch: Touch, mut visit: impl FnMut(Mark)) {
+    pub(crate) fn before(
+        &self,
+        region: Option<&Region>,
+        touch: Touch,
+        mut visit: impl FnMut(Mark),
+    ) {
         match self {
             Self::Uniform(usage) => usage.for_each_before(touch, visit),
-            Self::Mapped(map) => visit_values(map, region, |usage| usage.for_each_before(touch, &mut visit)),
+            Self::Mapped(map) => {
+                visit_values(map, region, |usage| usage.for_each_before(touch, &mut visit))
+            }
         }
     }
 
-    /// As [`Use::is_alone`], for all of `region` (`None`: of all); visits the writers there meanwhile.
+    /// As [`Use::is_alone`], for all of `region` (`None`: of all); visits the writers there
+    /// meanwhile.
     #[inline]
-    pub(crate) fn is_alone(&self, region: Option<&Region>, touch: Touch, stream: StreamKey, mut visit: impl FnMut(Mark)) -> bool {
+    pub(crate) fn is_alone(
+        &self,
+        region: Option<&Region>,
+        touch: Touch,
+        stream: StreamKey,
+        mut visit: impl FnMut(Mark),
+    ) -> bool {
         let mut is_alone = true;
         let mut look = |usage: &Use| {
             is_alone = is_alone && usage.is_alone(touch, stream);
@@ -244,14 +269,24 @@ impl Uses {
     /// Visits all writers, and where they wrote.
     pub(crate) fn all_writers(&self, shape: &[u64], mut visit: impl FnMut(&Region, Mark)) {
         match self {
-            Self::Uniform(usage) => usage.writer().into_iter().for_each(|mark| visit(&Region::whole(shape), mark)),
-            Self::Mapped(map) => map.visit_all(|part, usage| usage.writer().into_iter().for_each(|mark| visit(part, mark))),
+            Self::Uniform(usage) => {
+                usage.writer().into_iter().for_each(|mark| visit(&Region::whole(shape), mark))
+            }
+            Self::Mapped(map) => map.visit_all(|part, usage| {
+                usage.writer().into_iter().for_each(|mark| visit(part, mark))
+            }),
         }
     }
 
     /// Enters a use of `region` (`None`: of all), which lies in a space of `shape`.
     #[inline]
-    pub(crate) fn mark(&mut self, shape: &[u64], region: Option<&Region>, touch: Touch, mark: Mark) {
+    pub(crate) fn mark(
+        &mut self,
+        shape: &[u64],
+        region: Option<&Region>,
+        touch: Touch,
+        mark: Mark,
+    ) {
         match (touch, &mut *self) {
             // What a write leaves does not depend on what was before.
             (Touch::Write, Self::Mapped(map)) => {
@@ -263,7 +298,13 @@ impl Uses {
 
     /// The guard of an open write was dropped: nothing foreign comes behind `position` any more.
     #[inline]
-    pub(crate) fn close(&mut self, shape: &[u64], region: Option<&Region>, stream: StreamKey, position: Position) {
+    pub(crate) fn close(
+        &mut self,
+        shape: &[u64],
+        region: Option<&Region>,
+        stream: StreamKey,
+        position: Position,
+    ) {
         self.update(shape, region, |usage| {
             if usage.writer.stream == stream && usage.writer.at == At::OPEN {
                 usage.writer.at = At::position(position);
@@ -271,13 +312,19 @@ impl Uses {
         });
     }
 
-    /// The failure of the writer of `region` has been seen to. When the use is over is another question: it stays until then.
+    /// The failure of the writer of `region` has been seen to. When the use is over is another
+    /// question: it stays until then.
     pub(crate) fn forget_writer(&mut self, shape: &[u64], region: &Region) {
         self.update(shape, Some(region), |usage| usage.writer.work = Position::START);
     }
 
     /// Forgets uses of `region` (`None`: of all) that are known to be over.
-    pub(crate) fn settle(&mut self, shape: &[u64], region: Option<&Region>, is_done: impl Fn(Mark) -> bool) {
+    pub(crate) fn settle(
+        &mut self,
+        shape: &[u64],
+        region: Option<&Region>,
+        is_done: impl Fn(Mark) -> bool,
+    ) {
         if !self.is_idle() {
             self.update(shape, region, |usage| usage.settle(&is_done));
         }
@@ -324,7 +371,8 @@ fn changed(usage: &Use, change: &impl Fn(&mut Use)) -> Use {
     next
 }
 
-/// Visits the uses in a region, the whole space if none is given; which elements they are of is not found out.
+/// Visits the uses in a region, the whole space if none is given; which elements they are of is not
+/// found out.
 fn visit_values(map: &RegionMap<Use>, region: Option<&Region>, mut visit: impl FnMut(&Use)) {
     let mut look = |usage: &Use| {
         visit(usage);

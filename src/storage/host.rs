@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::backend::{DeviceKind, HostMemory, PageLock};
 use crate::element::Element;
 
-/// A `Vec`'s memory, kept as a pointer: no reference or box to it exists while it is shared with devices.
+/// A `Vec`'s memory, kept as a pointer: no reference or box to it exists while it is shared with
+/// devices.
 ///
 /// It is what a vector of `T` was made of, so that it can become one again; `release` knows `T`.
 #[derive(Debug)]
@@ -48,14 +49,15 @@ struct Memory {
     release: unsafe fn(NonNull<u8>, usize, usize),
 }
 
-// SAFETY: it owns its memory as the `Vec<T: Send + Sync>` did that it was made from; it hands out a pointer, and whoever uses it keeps the order of uses
-// (DESIGN.md, "Why it is sound").
+// SAFETY: it owns its memory as the `Vec<T: Send + Sync>` did that it was made from; it hands out a
+// pointer, and whoever uses it keeps the order of uses (DESIGN.md, "Why it is sound").
 unsafe impl Send for Memory {}
 // SAFETY: as above; `&Memory` allows nothing but to read the fields.
 unsafe impl Sync for Memory {}
 
-// SAFETY: `from_vec` and `zeroed` are the only makers: the pointer is the vector's, its offset and `len_bytes` lie within its initialised length, and
-// the memory is released by `drop` or handed on by `into_vec` alone, which both consume the value.
+// SAFETY: `from_vec` and `zeroed` are the only makers: the pointer is the vector's, its offset and
+// `len_bytes` lie within its initialised length, and the memory is released by `drop` or handed on
+// by `into_vec` alone, which both consume the value.
 unsafe impl HostMemory for HostBuffer {
     fn base(&self) -> *mut u8 {
         self.memory.pointer.as_ptr()
@@ -79,8 +81,10 @@ impl HostBuffer {
         self.locks.get()?.by_kind[kind as usize].get().map(|lock| &**lock)
     }
 
-    /// Locks its pages for as long as it lives. What is locked for devices of this kind already stays as it is; other kinds have locks of their own. That
-    /// it is locked shows while `shut_out` keeps out those who queue copies with it: none is planned for ordinary memory and queued for locked one.
+    /// Locks its pages for as long as it lives. What is locked for devices of this kind already
+    /// stays as it is; other kinds have locks of their own. That it is locked shows while
+    /// `shut_out` keeps out those who queue copies with it: none is planned for ordinary memory and
+    /// queued for locked one.
     ///
     /// # Errors
     ///
@@ -91,7 +95,8 @@ impl HostBuffer {
         lock: impl FnOnce() -> Result<Box<dyn PageLock>, E>,
         shut_out: impl FnOnce() -> G,
     ) -> Result<(), E> {
-        // One thread at a time: a second one would find the pages locked, and take them for somebody else's to unlock.
+        // One thread at a time: a second one would find the pages locked, and take them for
+        // somebody else's to unlock.
         let locks = self.locks.get_or_init(Box::default);
         let _alone = locks.locking.lock().unwrap_or_else(PoisonError::into_inner);
         let ours = &locks.by_kind[kind as usize];
@@ -103,7 +108,8 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Where a copy that a device of this kind makes by itself may not go on, in bytes from the start.
+    /// Where a copy that a device of this kind makes by itself may not go on, in bytes from the
+    /// start.
     pub(crate) fn seams_bytes(&self, kind: DeviceKind) -> &[u64] {
         self.lock_for(kind).map_or(&[], PageLock::seams_bytes)
     }
@@ -123,20 +129,30 @@ impl HostBuffer {
         is_free
     }
 
-    /// Itself, its pages unlocked, so that the memory can leave the library. Where a device still has them, the memory stays behind, and a copy leaves;
-    /// `None` if there is no room for one. Nothing queued touches it any more; `T` is the type that it was made with.
+    /// Itself, its pages unlocked, so that the memory can leave the library. Where a device still
+    /// has them, the memory stays behind, and a copy leaves; `None` if there is no room for one.
+    /// Nothing queued touches it any more; `T` is the type that it was made with.
     pub(crate) fn unlocked<T: Element>(mut self) -> Option<Self> {
         if self.unlock_pages() { Some(self) } else { self.copied::<T>() }
     }
 
     /// Takes over the memory of a vector, of which the array is `len` elements from `offset`.
     pub(crate) fn from_vec<T: Element>(vector: Vec<T>, offset: usize, len: usize) -> Self {
-        assert!(offset + len <= vector.len(), "an array of {len} elements from {offset} in a vector of {}", vector.len());
+        assert!(
+            offset + len <= vector.len(),
+            "an array of {len} elements from {offset} in a vector of {}",
+            vector.len()
+        );
         let mut vector = ManuallyDrop::new(vector);
         let start = vector.as_mut_ptr().wrapping_add(offset);
         let pointer = NonNull::new(start).unwrap_or(NonNull::dangling()).cast();
         Self {
-            memory: ManuallyDrop::new(Memory { pointer, offset, capacity: vector.capacity(), release: release::<T> }),
+            memory: ManuallyDrop::new(Memory {
+                pointer,
+                offset,
+                capacity: vector.capacity(),
+                release: release::<T>,
+            }),
             len: vector.len(),
             len_bytes: len * size_of::<T>(),
             locks: OnceLock::new(),
@@ -144,15 +160,17 @@ impl HostBuffer {
         }
     }
 
-    /// A copy in memory of its own, if this one will never have a sole owner again; `None` if there is no room. Nobody writes it meanwhile, but the remains
-    /// of a dead device's work. `T` is the type that it was made with.
+    /// A copy in memory of its own, if this one will never have a sole owner again; `None` if there
+    /// is no room. Nobody writes it meanwhile, but the remains of a dead device's work. `T` is the
+    /// type that it was made with.
     pub(crate) fn rescued<T: Element>(&self) -> Option<Option<Self>> {
         self.is_abandoned.load(Ordering::Acquire).then(|| self.copied::<T>())
     }
 
     fn copied<T: Element>(&self) -> Option<Self> {
         let copy = Self::zeroed::<T>(self.len_bytes / size_of::<T>().max(1))?;
-        // SAFETY: both have `len_bytes` initialised bytes (`HostMemory`), the copy nobody else knows of.
+        // SAFETY: both have `len_bytes` initialised bytes (`HostMemory`), the copy nobody else
+        // knows of.
         unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes) };
         Some(copy)
     }
@@ -166,13 +184,15 @@ impl HostBuffer {
     ///
     /// # Safety
     ///
-    /// `T` is the element type of the vector that this was made from, nothing queued touches the memory any more, and its pages are unlocked (`unlocked`).
+    /// `T` is the element type of the vector that this was made from, nothing queued touches the
+    /// memory any more, and its pages are unlocked (`unlocked`).
     pub(crate) unsafe fn into_vec<T: Element>(self) -> (Vec<T>, usize) {
         debug_assert!(self.locks.get().is_none(), "locked memory leaves");
         let this = ManuallyDrop::new(self);
         let Memory { pointer, offset, capacity, .. } = *this.memory;
         let start = pointer.as_ptr().cast::<T>().wrapping_sub(offset);
-        // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took apart, and neither `this` nor its memory is dropped.
+        // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took
+        // apart, and neither `this` nor its memory is dropped.
         (unsafe { Vec::from_raw_parts(start, this.len, capacity) }, offset)
     }
 }
@@ -180,7 +200,8 @@ impl HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         let is_free = self.unlock_pages();
-        // SAFETY: nobody takes it elsewhere (`into_vec` does not come here), and `self` is gone after this.
+        // SAFETY: nobody takes it elsewhere (`into_vec` does not come here), and `self` is gone
+        // after this.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
         if is_free {
             return;
@@ -195,22 +216,26 @@ impl Drop for HostBuffer {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `release` was chosen by `from_vec` for the type whose vector this is; the pointer is that of its element `offset`.
+        // SAFETY: `release` was chosen by `from_vec` for the type whose vector this is; the pointer
+        // is that of its element `offset`.
         unsafe { (self.release)(self.pointer, self.offset, self.capacity) }
     }
 }
 
-/// Frees a vector of `T` by the pointer to its element `offset`. Elements are plain data: nothing is dropped, so the length is of no interest.
+/// Frees a vector of `T` by the pointer to its element `offset`. Elements are plain data: nothing
+/// is dropped, so the length is of no interest.
 unsafe fn release<T: Element>(start: NonNull<u8>, offset: usize, capacity: usize) {
     if capacity == 0 {
         return;
     }
     let first = start.as_ptr().cast::<T>().wrapping_sub(offset);
-    // SAFETY: the caller passes what `from_vec` took from a `Vec<T>` of that capacity; length 0 is always initialised.
+    // SAFETY: the caller passes what `from_vec` took from a `Vec<T>` of that capacity; length 0 is
+    // always initialised.
     drop(unsafe { Vec::from_raw_parts(first, 0, capacity) });
 }
 
-/// A vector of zeros that fails instead of aborting, and whose pages the system zeroes when they are touched.
+/// A vector of zeros that fails instead of aborting, and whose pages the system zeroes when they
+/// are touched.
 fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {
@@ -220,7 +245,8 @@ fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     }
     // SAFETY: the layout's size is not zero.
     let pointer = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-    // SAFETY: allocated by the global allocator with the layout of `[T; len]`; all bytes zero is a `T`, which is `Zeroable`.
+    // SAFETY: allocated by the global allocator with the layout of `[T; len]`; all bytes zero is a
+    // `T`, which is `Zeroable`.
     Some(unsafe { Vec::from_raw_parts(pointer.as_ptr().cast(), len, len) })
 }
 
@@ -239,7 +265,10 @@ mod tests {
         assert_eq!(buffer.base().cast::<u32>().cast_const(), pointer.wrapping_add(3));
         // SAFETY: made from a vector of u32 two lines up; nothing is queued.
         let (vector, offset) = unsafe { buffer.into_vec::<u32>() };
-        assert_eq!((vector.as_ptr(), vector.len(), vector.capacity(), offset), (pointer, 10, 20, 3));
+        assert_eq!(
+            (vector.as_ptr(), vector.len(), vector.capacity(), offset),
+            (pointer, 10, 20, 3)
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! One array's contents, wherever they are: its memory on the host and on devices, what is valid where, and who uses it.
+//! One array's contents, wherever they are: its memory on the host and on devices, what is valid
+//! where, and who uses it.
 //!
-//! The state lives here, with the allocation: views hold none of their own. `transfer` alone changes it; this module keeps it consistent and
-//! publishes what the fast paths read.
+//! The state lives here, with the allocation: views hold none of their own. `transfer` alone
+//! changes it; this module keeps it consistent and publishes what the fast paths read.
 
 mod host;
 mod published;
@@ -84,13 +85,22 @@ pub(crate) enum Origin {
 }
 
 impl Storage {
-    /// What every array of `T` must be: its size is counted in 32 bits, and allocations of devices are aligned to 256 bytes, as CUDA's are.
+    /// What every array of `T` must be: its size is counted in 32 bits, and allocations of devices
+    /// are aligned to 256 bytes, as CUDA's are.
     const fn check_element<T>() {
         assert!(size_of::<T>() <= u32::MAX as usize, "an element of an array has at most 4 GiB");
-        assert!(align_of::<T>() <= ALIGNMENT_MAX_BYTES, "an element of an array is aligned to at most 256 bytes");
+        assert!(
+            align_of::<T>() <= ALIGNMENT_MAX_BYTES,
+            "an element of an array is aligned to at most 256 bytes"
+        );
     }
 
-    pub(crate) fn new<T: Element>(space: Space, shape: &[usize], origin: Origin, made_at: &'static Location<'static>) -> Arc<Self> {
+    pub(crate) fn new<T: Element>(
+        space: Space,
+        shape: &[usize],
+        origin: Origin,
+        made_at: &'static Location<'static>,
+    ) -> Arc<Self> {
         const { Self::check_element::<T>() };
         let extents = space.extents();
         let host_base = match &origin {
@@ -99,7 +109,9 @@ impl Storage {
         };
         let state = match origin {
             Origin::Uninitialised => State::new(Coherence::undefined(extents)),
-            Origin::Constant(value) => State::constant(Coherence::constant(extents, ConstantId(0)), value),
+            Origin::Constant(value) => {
+                State::constant(Coherence::constant(extents, ConstantId(0)), value)
+            }
             Origin::Host(buffer) => State::on_host(Coherence::stored(extents, Place::HOST), buffer),
             #[cfg(feature = "cuda")]
             Origin::Device(stream, address) => State::on_device(extents, &stream, address),
@@ -111,7 +123,14 @@ impl Storage {
     /// Another array of this layout and element, never written.
     pub(crate) fn new_like(&self, made_at: &'static Location<'static>) -> Arc<Self> {
         let state = State::new(Coherence::undefined(self.space.extents()));
-        Self::listed(self.space.clone(), self.shape.clone(), self.element, state, null_mut(), made_at)
+        Self::listed(
+            self.space.clone(),
+            self.shape.clone(),
+            self.element,
+            state,
+            null_mut(),
+            made_at,
+        )
     }
 
     fn listed(
@@ -158,7 +177,8 @@ impl Storage {
         self.published.host_base()
     }
 
-    /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no room.
+    /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no
+    /// room.
     pub(crate) fn allocate_host(&self, state: &mut State) -> bool {
         if state.host.is_some() {
             return true;
@@ -170,7 +190,8 @@ impl Storage {
         true
     }
 
-    /// Tells the fast paths what they may assume. Called with the lock held, after every change of `state`.
+    /// Tells the fast paths what they may assume. Called with the lock held, after every change of
+    /// `state`.
     #[inline]
     pub(crate) fn publish(&self, state: &State) {
         self.published.set_host_ready(state.is_host_ready());
@@ -195,7 +216,9 @@ impl Storage {
 
     /// Its name, or its type, shape and the line that made it.
     pub(crate) fn name(&self) -> Arc<str> {
-        registry::name_of(self.number, || format!("{}{:?} made at {}", self.type_name(), self.shape(), self.made_at).into())
+        registry::name_of(self.number, || {
+            format!("{}{:?} made at {}", self.type_name(), self.shape(), self.made_at).into()
+        })
     }
 
     fn type_name(&self) -> String {
@@ -231,14 +254,17 @@ impl Storage {
 
 /// The shape where memory order does not tell it: lone axes, columns first, more than six axes.
 fn shape_beside(space: &Space, shape: &[usize]) -> Option<Box<[usize]>> {
-    let is_told = shape.len() == space.extents().len() && shape.iter().zip(space.extents()).all(|(len, extent)| *len as u64 == *extent);
+    let is_told = shape.len() == space.extents().len()
+        && shape.iter().zip(space.extents()).all(|(len, extent)| *len as u64 == *extent);
     (!is_told).then(|| shape.into())
 }
 
 /// A type without its path: `f32`, `Complex<f64>`.
 pub(crate) fn short_type(name: &str) -> String {
     let mut short = String::new();
-    for word in name.split_inclusive(|character: char| !(character.is_alphanumeric() || character == '_' || character == ':')) {
+    for word in name.split_inclusive(|character: char| {
+        !(character.is_alphanumeric() || character == '_' || character == ':')
+    }) {
         short.push_str(word.rsplit("::").next().unwrap_or(word));
     }
     short
@@ -248,8 +274,18 @@ impl Listed for Storage {
     fn entry(&self) -> Entry {
         let state = self.state.lock();
         let mut places = vec![("host".to_owned(), state.validity(&self.space, Place::HOST))];
-        places.extend(state.devices().map(|(place, device)| (Device::name(device), state.validity(&self.space, place))));
-        Entry::new(self.name(), self.shape().to_vec(), self.type_name(), self.space.len_bytes(), places)
+        places.extend(
+            state
+                .devices()
+                .map(|(place, device)| (Device::name(device), state.validity(&self.space, place))),
+        );
+        Entry::new(
+            self.name(),
+            self.shape().to_vec(),
+            self.type_name(),
+            self.space.len_bytes(),
+            places,
+        )
     }
 
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

@@ -1,9 +1,10 @@
 //! What the fast paths read of an array without its lock, and how it is told to them.
 //!
-//! Everything here is written with the lock held. Two things are published: that the whole array can be read on the host, and which streams are
-//! entered as readers of which device copy. What a flag stands for is written before it, with release, and read after it, with acquire. What becomes
-//! untrue does so under `&mut` of every view of the array, so that no reader of these flags is there to be misled; late failures aside, which raise
-//! an epoch that readers compare.
+//! Everything here is written with the lock held. Two things are published: that the whole array
+//! can be read on the host, and which streams are entered as readers of which device copy. What a
+//! flag stands for is written before it, with release, and read after it, with acquire. What
+//! becomes untrue does so under `&mut` of every view of the array, so that no reader of these flags
+//! is there to be misled; late failures aside, which raise an epoch that readers compare.
 //!
 //! The atomics come from outside, so that `tests/published.rs` can run this file under loom.
 
@@ -18,14 +19,16 @@ const KNOWN_READERS: usize = 2;
 /// See the module's documentation.
 pub(crate) struct Published {
     hot: AtomicU32,
-    /// The host memory's start, once there is one. Written before `HOST_READY` is set for the first time, and never again.
+    /// The host memory's start, once there is one. Written before `HOST_READY` is set for the first
+    /// time, and never again.
     host_base: AtomicPtr<u8>,
     known: [KnownReader; KNOWN_READERS],
     /// Late failures that were taken in when the known readers were entered.
     known_epoch: AtomicU64,
 }
 
-/// A stream that is entered as an open reader of the whole valid copy of its device, and where that copy is.
+/// A stream that is entered as an open reader of the whole valid copy of its device, and where that
+/// copy is.
 #[derive(Default)]
 struct KnownReader {
     /// The stream's number, 0 for none. Set last, with release.
@@ -46,8 +49,10 @@ impl Published {
     /// The host memory's start, if the whole array can be read there right now.
     #[inline]
     pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
-        // Acquire: what made the host valid happened before, the first write of `host_base` included.
-        (self.hot.load(Ordering::Acquire) & HOST_READY != 0).then(|| self.host_base.load(Ordering::Relaxed))
+        // Acquire: what made the host valid happened before, the first write of `host_base`
+        // included.
+        (self.hot.load(Ordering::Acquire) & HOST_READY != 0)
+            .then(|| self.host_base.load(Ordering::Relaxed))
     }
 
     /// The host memory's start; null before there is any.
@@ -68,11 +73,14 @@ impl Published {
         }
     }
 
-    /// The device address of the whole array, if `stream` is entered as its reader already and nothing has failed since.
+    /// The device address of the whole array, if `stream` is entered as its reader already and
+    /// nothing has failed since.
     #[inline]
     pub(crate) fn known_to(&self, stream: u64, epoch: u64) -> Option<u64> {
-        let known = self.known.iter().find(|known| known.stream.load(Ordering::Acquire) == stream)?;
-        (self.known_epoch.load(Ordering::Relaxed) == epoch).then(|| known.address.load(Ordering::Relaxed))
+        let known =
+            self.known.iter().find(|known| known.stream.load(Ordering::Acquire) == stream)?;
+        (self.known_epoch.load(Ordering::Relaxed) == epoch)
+            .then(|| known.address.load(Ordering::Relaxed))
     }
 
     /// Enters a reader, where there is room. Failures up to `epoch` have been taken in.
@@ -81,10 +89,14 @@ impl Published {
         if is_first {
             self.known_epoch.store(epoch, Ordering::Relaxed);
         } else if self.known_epoch.load(Ordering::Relaxed) != epoch {
-            // What was entered before the last failure may be spoilt by it, and cannot be taken out while others read: it is just not used.
+            // What was entered before the last failure may be spoilt by it, and cannot be taken out
+            // while others read: it is just not used.
             return;
         }
-        let free = self.known.iter().find(|known| [0, stream].contains(&known.stream.load(Ordering::Relaxed)));
+        let free = self
+            .known
+            .iter()
+            .find(|known| [0, stream].contains(&known.stream.load(Ordering::Relaxed)));
         if let Some(known) = free {
             known.address.store(address, Ordering::Relaxed);
             known.stream.store(stream, Ordering::Release);

@@ -1,8 +1,10 @@
-//! Since when one place's copy is stale: for each element the last call that made it so. Reports read it, and nothing else does.
+//! Since when one place's copy is stale: for each element the last call that made it so. Reports
+//! read it, and nothing else does.
 //!
-//! An element's entry is written when it ceases to be valid at the place, and means nothing while it is valid. Most arrays are used as a whole, and one
-//! call for all elements is one pointer in the state. Where parts are used the map here takes its place, and is kept once made. What it would take too
-//! many boxes for is forgotten, and said to be: [`Since::Untold`].
+//! An element's entry is written when it ceases to be valid at the place, and means nothing while
+//! it is valid. Most arrays are used as a whole, and one call for all elements is one pointer in
+//! the state. Where parts are used the map here takes its place, and is kept once made. What it
+//! would take too many boxes for is forgotten, and said to be: [`Since::Untold`].
 
 use crate::coherence::{Region, RegionMap};
 
@@ -20,7 +22,8 @@ pub(crate) enum Since<S> {
     Call { turn: u64, site: S },
 }
 
-/// Calls that made parts stale. A call that comes several times in a row is one turn, so that a loop over neighbouring parts is one box.
+/// Calls that made parts stale. A call that comes several times in a row is one turn, so that a
+/// loop over neighbouring parts is one box.
 #[derive(Debug)]
 pub(super) struct Parts<S> {
     sites: RegionMap<Since<S>>,
@@ -110,7 +113,9 @@ mod tests {
 
     fn indices(region: &Region) -> impl Iterator<Item = usize> + '_ {
         let points = (0..ROWS).flat_map(|row| (0..COLUMNS).map(move |column| [row, column]));
-        points.filter(|point| region.contains_point(point)).map(|[row, column]| (row * COLUMNS + column) as usize)
+        points
+            .filter(|point| region.contains_point(point))
+            .map(|[row, column]| (row * COLUMNS + column) as usize)
     }
 
     impl Model {
@@ -155,7 +160,10 @@ mod tests {
         }
         assert_eq!(site(stale.latest(&region((ROWS - 1, ROWS), (0, COLUMNS), 1))), Some(7));
         stale.note(&Region::whole(&[ROWS, COLUMNS]), 9);
-        assert_eq!((stale.sites.pieces(), site(stale.latest(&region((0, 1), (0, 1), 1)))), (1, Some(9)));
+        assert_eq!(
+            (stale.sites.pieces(), site(stale.latest(&region((0, 1), (0, 1), 1)))),
+            (1, Some(9))
+        );
     }
 
     #[test]
@@ -168,7 +176,10 @@ mod tests {
         }
         assert_eq!(stale.latest(&element(0)), Since::Untold);
         stale.note(&element(3), 2);
-        assert!(matches!(stale.latest(&Region::whole(&shape)), Since::Call { site: 2, .. }), "what is known came later");
+        assert!(
+            matches!(stale.latest(&Region::whole(&shape)), Since::Call { site: 2, .. }),
+            "what is known came later"
+        );
         assert_eq!(stale.latest(&element(4)), Since::Untold);
         stale.note(&Region::whole(&shape), 3);
         assert!(matches!(stale.latest(&element(4)), Since::Call { site: 3, .. }));

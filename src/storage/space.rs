@@ -1,7 +1,8 @@
 //! Index arithmetic between an array's logical shape and its memory.
 //!
-//! A *space* is memory order: the axes of the array sorted by stride, slowest first, reversed axes turned round, axes of length 1 left out. Every copy
-//! of an array, wherever it is, has this order without gaps, so that one region means the same bytes at every place. More than six axes are
+//! A *space* is memory order: the axes of the array sorted by stride, slowest first, reversed axes
+//! turned round, axes of length 1 left out. Every copy of an array, wherever it is, has this order
+//! without gaps, so that one region means the same bytes at every place. More than six axes are
 //! flattened, the slowest together.
 
 use smallvec::SmallVec;
@@ -33,14 +34,23 @@ struct Progression {
 }
 
 impl Space {
-    /// The space of an array of that shape and those strides (in elements) and the offset of its first element from the start of memory, in
-    /// elements; `None` if its memory has gaps or overlaps.
-    pub(crate) fn of(shape: &[usize], strides: &[isize], element_bytes: u32) -> Option<(Self, usize)> {
+    /// The space of an array of that shape and those strides (in elements) and the offset of its
+    /// first element from the start of memory, in elements; `None` if its memory has gaps or
+    /// overlaps.
+    pub(crate) fn of(
+        shape: &[usize],
+        strides: &[isize],
+        element_bytes: u32,
+    ) -> Option<(Self, usize)> {
         if let Some(space) = Self::of_rows(shape, strides, element_bytes) {
             return Some((space, 0));
         }
-        let mut axes: SmallVec<[(usize, isize); 6]> =
-            shape.iter().copied().zip(strides.iter().copied()).filter(|(len, _)| *len != 1).collect();
+        let mut axes: SmallVec<[(usize, isize); 6]> = shape
+            .iter()
+            .copied()
+            .zip(strides.iter().copied())
+            .filter(|(len, _)| *len != 1)
+            .collect();
         if axes.iter().any(|(len, _)| *len == 0) {
             return Some((Self { extents: SmallVec::from_slice(&[0]), len: 0, element_bytes }, 0));
         }
@@ -52,12 +62,17 @@ impl Space {
             }
             expected = expected.checked_mul(*len)?;
         }
-        let offset = axes.iter().filter(|(_, stride)| *stride < 0).map(|(len, stride)| (len - 1) * stride.unsigned_abs()).sum();
+        let offset = axes
+            .iter()
+            .filter(|(_, stride)| *stride < 0)
+            .map(|(len, stride)| (len - 1) * stride.unsigned_abs())
+            .sum();
         let extents = axes.iter().map(|(len, _)| *len as u64).collect();
         Some((Self::flattened(extents, element_bytes), offset))
     }
 
-    /// The same for rows first without gaps and lone axes, as most arrays are: nothing is to be sorted or left out.
+    /// The same for rows first without gaps and lone axes, as most arrays are: nothing is to be
+    /// sorted or left out.
     fn of_rows(shape: &[usize], strides: &[isize], element_bytes: u32) -> Option<Self> {
         let mut expected = 1_isize;
         for (len, stride) in shape.iter().zip(strides).rev() {
@@ -117,7 +132,8 @@ impl Space {
         region.len() * u64::from(self.element_bytes)
     }
 
-    /// The elements that a view of that shape, those strides and that offset (of its first element) looks at.
+    /// The elements that a view of that shape, those strides and that offset (of its first element)
+    /// looks at.
     pub(crate) fn select(&self, shape: &[usize], strides: &[isize], offset: usize) -> Selection {
         let len: u64 = shape.iter().map(|len| *len as u64).product();
         if len == self.len() {
@@ -130,20 +146,24 @@ impl Space {
             .iter()
             .zip(strides)
             .filter(|(_, stride)| **stride < 0)
-            .fold(offset as u64, |lowest, (len, stride)| lowest - (*len as u64 - 1) * stride.unsigned_abs() as u64);
+            .fold(offset as u64, |lowest, (len, stride)| {
+                lowest - (*len as u64 - 1) * stride.unsigned_abs() as u64
+            });
         match self.one_box(shape, strides, lowest) {
             Some(region) => Selection::Boxes(SmallVec::from_buf([region])),
             None => Selection::Boxes(self.boxes(shape, strides, lowest)),
         }
     }
 
-    /// The box of a view that runs along each axis of this space with at most one of its own, as views do unless axes were flattened.
+    /// The box of a view that runs along each axis of this space with at most one of its own, as
+    /// views do unless axes were flattened.
     fn one_box(&self, shape: &[usize], strides: &[isize], lowest: u64) -> Option<Region> {
         let axes = self.extents.len();
         let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
         let (mut rest, mut step) = (lowest, 1);
         for (axis, extent) in self.extents.iter().enumerate().rev() {
-            // Parts mostly start at or near the start of an axis, and a comparison is cheaper than a division.
+            // Parts mostly start at or near the start of an axis, and a comparison is cheaper than
+            // a division.
             let index = if rest < *extent { rest } else { rest % extent };
             rest = if rest < *extent { 0 } else { rest / extent };
             (spans[axis], steps[axis]) = (Span::single(index), step);
@@ -162,17 +182,24 @@ impl Space {
         Some(Region::new(&spans[..axes]))
     }
 
-    /// The boxes of progressions that start at memory offset `lowest` and run along each axis of the view.
+    /// The boxes of progressions that start at memory offset `lowest` and run along each axis of
+    /// the view.
     fn boxes(&self, shape: &[usize], strides: &[isize], lowest: u64) -> SmallVec<[Region; 1]> {
         let start = self.index_of(lowest);
-        let mut along: SmallVec<[SmallVec<[Progression; 1]>; AXES_MAX]> = self.extents.iter().map(|_| SmallVec::new()).collect();
+        let mut along: SmallVec<[SmallVec<[Progression; 1]>; AXES_MAX]> =
+            self.extents.iter().map(|_| SmallVec::new()).collect();
         for (len, stride) in shape.iter().zip(strides).filter(|(len, _)| **len > 1) {
             let next = self.index_of(lowest + stride.unsigned_abs() as u64);
             if let Some(axis) = (0..start.len()).find(|axis| next[*axis] != start[*axis]) {
-                along[axis].push(Progression { step: next[axis] - start[axis], count: *len as u64 });
+                along[axis]
+                    .push(Progression { step: next[axis] - start[axis], count: *len as u64 });
             }
         }
-        let spans = along.iter_mut().zip(&start).map(|(progressions, start)| spans_of(*start, progressions)).collect();
+        let spans = along
+            .iter_mut()
+            .zip(&start)
+            .map(|(progressions, start)| spans_of(*start, progressions))
+            .collect();
         product_of(spans)
     }
 
@@ -210,7 +237,12 @@ impl Space {
     pub(crate) fn same_place(&self, region: &Region) -> CopyPart {
         let Footprint { offset_bytes, run_bytes, axes } = self.footprint(region);
         let axes = axes.into_iter().map(|(count, stride)| (count, stride, stride)).collect();
-        CopyPart { run_bytes, source_offset_bytes: offset_bytes, destination_offset_bytes: offset_bytes, axes }
+        CopyPart {
+            run_bytes,
+            source_offset_bytes: offset_bytes,
+            destination_offset_bytes: offset_bytes,
+            axes,
+        }
     }
 
     /// Copies a region from memory where it lies packed, `packed_offset_bytes` from its start.
@@ -227,7 +259,12 @@ impl Space {
             })
             .collect();
         axes.reverse();
-        CopyPart { run_bytes, source_offset_bytes: packed_offset_bytes, destination_offset_bytes: offset_bytes, axes }
+        CopyPart {
+            run_bytes,
+            source_offset_bytes: packed_offset_bytes,
+            destination_offset_bytes: offset_bytes,
+            axes,
+        }
     }
 }
 
@@ -264,9 +301,9 @@ impl Selection {
     /// Whether an element belongs to both.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Boxes(one), Self::Boxes(another)) => {
-                one.iter().any(|region| another.iter().any(|other| region.intersection(other).is_some()))
-            }
+            (Self::Boxes(one), Self::Boxes(another)) => one
+                .iter()
+                .any(|region| another.iter().any(|other| region.intersection(other).is_some())),
             (Self::Whole, other) | (other, Self::Whole) => !other.is_empty(),
         }
     }
@@ -275,7 +312,11 @@ impl Selection {
 impl CopyPart {
     /// The same copy, back.
     pub(crate) fn reversed(self) -> Self {
-        let axes = self.axes.into_iter().map(|(count, source, destination)| (count, destination, source)).collect();
+        let axes = self
+            .axes
+            .into_iter()
+            .map(|(count, source, destination)| (count, destination, source))
+            .collect();
         Self {
             run_bytes: self.run_bytes,
             source_offset_bytes: self.destination_offset_bytes,
@@ -285,7 +326,8 @@ impl CopyPart {
     }
 }
 
-/// The spans along one axis that a view's progressions make: one, unless several axes of the view were flattened into it.
+/// The spans along one axis that a view's progressions make: one, unless several axes of the view
+/// were flattened into it.
 fn spans_of(start: u64, progressions: &mut SmallVec<[Progression; 1]>) -> SmallVec<[Span; 1]> {
     progressions.sort_by_key(|progression| progression.step);
     let mut merged = Progression { step: 1, count: 1 };
@@ -301,16 +343,26 @@ fn spans_of(start: u64, progressions: &mut SmallVec<[Progression; 1]>) -> SmallV
     }
     let mut starts: SmallVec<[u64; 1]> = SmallVec::from_slice(&[start]);
     for Progression { step, count } in outer {
-        starts = starts.iter().flat_map(|start| (0..count).map(move |turn| start + turn * step)).collect();
+        starts = starts
+            .iter()
+            .flat_map(|start| (0..count).map(move |turn| start + turn * step))
+            .collect();
     }
-    starts.into_iter().map(|start| Span::new(start, start + (merged.count - 1) * merged.step + 1, merged.step)).collect()
+    starts
+        .into_iter()
+        .map(|start| Span::new(start, start + (merged.count - 1) * merged.step + 1, merged.step))
+        .collect()
 }
 
 /// All boxes with one span from each axis.
 fn product_of(spans: SmallVec<[SmallVec<[Span; 1]>; AXES_MAX]>) -> SmallVec<[Region; 1]> {
-    let mut boxes: SmallVec<[Region; 1]> = SmallVec::from_slice(&[Region::new(&[Span::single(0); AXES_MAX][..spans.len()])]);
+    let mut boxes: SmallVec<[Region; 1]> =
+        SmallVec::from_slice(&[Region::new(&[Span::single(0); AXES_MAX][..spans.len()])]);
     for (axis, choices) in spans.iter().enumerate() {
-        boxes = boxes.iter().flat_map(|region| choices.iter().map(move |span| region.with_span(axis, *span))).collect();
+        boxes = boxes
+            .iter()
+            .flat_map(|region| choices.iter().map(move |span| region.with_span(axis, *span)))
+            .collect();
     }
     boxes
 }
@@ -345,7 +397,9 @@ mod tests {
         let strides = [96, 32, 16, 8, 4, 2, 1];
         let (space, _) = Space::of(&shape, &strides, 1).expect("contiguous");
         assert_eq!(space.extents(), [6, 2, 2, 2, 2, 2]);
-        let Selection::Boxes(boxes) = space.select(&[2, 2, 2, 2, 2, 2, 2], &strides, 0) else { panic!("not the whole") };
+        let Selection::Boxes(boxes) = space.select(&[2, 2, 2, 2, 2, 2, 2], &strides, 0) else {
+            panic!("not the whole")
+        };
         assert_eq!(boxes.iter().map(points).sum::<u64>(), 128);
         assert_eq!(boxes.len(), 2, "rows 0, 1 and 3, 4 of the flattened axis");
     }
@@ -353,7 +407,9 @@ mod tests {
     #[test]
     fn a_strided_part_is_one_box() {
         let (space, _) = Space::of(&[10, 12], &[12, 1], 4).expect("contiguous");
-        let Selection::Boxes(boxes) = space.select(&[3, 4], &[24, -3], 12 + 11) else { panic!("not the whole") };
+        let Selection::Boxes(boxes) = space.select(&[3, 4], &[24, -3], 12 + 11) else {
+            panic!("not the whole")
+        };
         assert_eq!(boxes.len(), 1);
         let (rows, columns) = (boxes[0].span(0), boxes[0].span(1));
         assert_eq!((rows.start(), rows.step(), rows.len()), (1, 2, 3));
@@ -365,10 +421,14 @@ mod tests {
         let (space, _) = Space::of(&[4, 5, 6], &[30, 6, 1], 8).expect("contiguous");
         let whole = space.footprint(&space.whole());
         assert_eq!((whole.offset_bytes, whole.run_bytes, whole.axes.len()), (0, 960, 0));
-        let Selection::Boxes(planes) = space.select(&[2, 5, 6], &[30, 6, 1], 30) else { panic!("not the whole") };
+        let Selection::Boxes(planes) = space.select(&[2, 5, 6], &[30, 6, 1], 30) else {
+            panic!("not the whole")
+        };
         let plane = space.footprint(&planes[0]);
         assert_eq!((plane.offset_bytes, plane.run_bytes, plane.axes.len()), (240, 480, 0));
-        let Selection::Boxes(columns) = space.select(&[4, 5], &[30, 6], 3) else { panic!("not the whole") };
+        let Selection::Boxes(columns) = space.select(&[4, 5], &[30, 6], 3) else {
+            panic!("not the whole")
+        };
         let column = space.footprint(&columns[0]);
         assert_eq!((column.offset_bytes, column.run_bytes), (24, 8));
         assert_eq!(column.axes.as_slice(), [(4, 240), (5, 48)]);

@@ -34,9 +34,11 @@ pub(crate) struct State {
     streams: SmallVec<[Option<Stream>; 1]>,
     /// Made at the first copy or launch.
     traffic: Option<Box<Traffic>>,
-    /// The last call that made the host's copy stale, where there is one for all elements; else `Rare::stale_parts` knows.
+    /// The last call that made the host's copy stale, where there is one for all elements; else
+    /// `Rare::stale_parts` knows.
     host_stale_since: Option<Line>,
-    /// Uses that were acquired on devices and are not marked yet: no device's copy is taken away meanwhile.
+    /// Uses that were acquired on devices and are not marked yet: no device's copy is taken away
+    /// meanwhile.
     pins: u32,
     rare: Option<Box<Rare>>,
 }
@@ -132,13 +134,16 @@ impl State {
 
     /// The bytes of a constant; zeros for number 0, `element_bytes` of them.
     pub(crate) fn constant_value(&self, id: ConstantId, element_bytes: usize) -> Bytes {
-        let given = id.0.checked_sub(1).and_then(|index| self.rare.as_ref()?.constants.get(index as usize));
+        let given =
+            id.0.checked_sub(1).and_then(|index| self.rare.as_ref()?.constants.get(index as usize));
         given.cloned().unwrap_or_else(|| Bytes::from_elem(0, element_bytes))
     }
 
     /// Drops values that no element has any more, once there are many.
     pub(crate) fn forget_constants(&mut self, space: &Space) {
-        let Some(rare) = self.rare.as_mut().filter(|rare| rare.constants.len() > 64) else { return };
+        let Some(rare) = self.rare.as_mut().filter(|rare| rare.constants.len() > 64) else {
+            return;
+        };
         let mut used = vec![false; rare.constants.len()];
         self.coherence.newest(&space.whole(), |_, content| {
             if let Content::Constant { value: ConstantId(number @ 1..), .. } = content {
@@ -163,7 +168,9 @@ impl State {
 
     #[inline]
     pub(crate) fn is_host_ready(&self) -> bool {
-        self.host.is_some() && self.is_host_idle() && self.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
+        self.host.is_some()
+            && self.is_host_idle()
+            && self.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
     }
 
     /// Nothing queued touches the host's memory, as far as is known.
@@ -173,7 +180,10 @@ impl State {
     }
 
     pub(crate) fn devices(&self) -> impl Iterator<Item = (Place, &Device)> {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| Some((Place::slot(index + 1)?, &slot.device)))
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(index, slot)| Some((Place::slot(index + 1)?, &slot.device)))
     }
 
     /// The place of a device in this array, given at first use. `None` if all 63 are taken.
@@ -181,7 +191,12 @@ impl State {
         if let Some(place) = self.find_place(device) {
             return Some(place);
         }
-        let slot = Slot { device: device.clone(), address: None, uses: Uses::default(), stale_since: None };
+        let slot = Slot {
+            device: device.clone(),
+            address: None,
+            uses: Uses::default(),
+            stale_since: None,
+        };
         match Place::slot(self.slots.len() + 1) {
             Some(place) => {
                 self.slots.push(slot);
@@ -197,8 +212,14 @@ impl State {
 
     /// A place without memory, which nobody uses or is bringing something to.
     fn free_place(&self) -> Option<Place> {
-        let is_claimed = |place: Place| self.rare.iter().flat_map(|rare| &rare.claims).any(|(claimed, _)| *claimed == place);
-        let is_free = |place: &Place| self.slot(*place).address.is_none() && self.slot(*place).uses.is_idle() && !is_claimed(*place);
+        let is_claimed = |place: Place| {
+            self.rare.iter().flat_map(|rare| &rare.claims).any(|(claimed, _)| *claimed == place)
+        };
+        let is_free = |place: &Place| {
+            self.slot(*place).address.is_none()
+                && self.slot(*place).uses.is_idle()
+                && !is_claimed(*place)
+        };
         (1..=self.slots.len()).filter_map(Place::slot).find(is_free)
     }
 
@@ -208,7 +229,8 @@ impl State {
         self.pins > 0 || is_claimed || self.slot(place).uses.has_open()
     }
 
-    /// The copy at `place` is gone with its memory, because of the call at `site`. Nothing was newest there alone.
+    /// The copy at `place` is gone with its memory, because of the call at `site`. Nothing was
+    /// newest there alone.
     pub(crate) fn vacate(&mut self, space: &Space, place: Place, site: Line) {
         self.note_gone(place, &space.whole(), site);
         // No element is lost by it, so that no record of a loss stands behind this number.
@@ -224,7 +246,8 @@ impl State {
         Place::slot(index + 1)
     }
 
-    /// The whole array on a stream's device, if it is there as `access` needs it and nobody but that stream has a use to be waited for.
+    /// The whole array on a stream's device, if it is there as `access` needs it and nobody but
+    /// that stream has a use to be waited for.
     #[inline]
     pub(crate) fn whole_at_hand(&self, stream: &Stream, access: Access) -> Option<WholeAtHand> {
         if self.needs_reconciling() {
@@ -240,7 +263,12 @@ impl State {
         if access == Access::Overwrite {
             return Some(WholeAtHand { place, address, key, writer: None });
         }
-        self.coherence.uniform()?.is_valid(place).then(|| WholeAtHand { place, address, key, writer: usage.writer() })
+        self.coherence.uniform()?.is_valid(place).then(|| WholeAtHand {
+            place,
+            address,
+            key,
+            writer: usage.writer(),
+        })
     }
 
     /// Enters a write of the whole array that was found at hand, as a guard that is handed out.
@@ -248,30 +276,61 @@ impl State {
     pub(crate) fn open_whole(&mut self, at_hand: &WholeAtHand) {
         let WholeAtHand { place, key, writer, .. } = *at_hand;
         if let Some(usage) = self.slot_mut(place).uses.uniform_mut() {
-            usage.after(Touch::Write, Mark::foreign(key, At::OPEN, writer.and_then(|writer| writer.work()).unwrap_or(Position::START)));
+            usage.after(
+                Touch::Write,
+                Mark::foreign(
+                    key,
+                    At::OPEN,
+                    writer.and_then(|writer| writer.work()).unwrap_or(Position::START),
+                ),
+            );
         }
     }
 
-    /// Enters queued work of `stream` on the whole array, if that changes nothing but the mark: false if there is more to do.
+    /// Enters queued work of `stream` on the whole array, if that changes nothing but the mark:
+    /// false if there is more to do.
     #[inline]
-    pub(crate) fn mark_whole(&mut self, stream: &Stream, place: Place, access: Access, position: Position) -> bool {
-        let (Some(key), Some(index)) = (self.find_key(stream), place.index().checked_sub(1)) else { return false };
+    pub(crate) fn mark_whole(
+        &mut self,
+        stream: &Stream,
+        place: Place,
+        access: Access,
+        position: Position,
+    ) -> bool {
+        let (Some(key), Some(index)) = (self.find_key(stream), place.index().checked_sub(1)) else {
+            return false;
+        };
         let touch = access.touch();
-        if touch == Touch::Write && !self.coherence.uniform().is_some_and(|content| content.is_only_at(place)) {
+        if touch == Touch::Write
+            && !self.coherence.uniform().is_some_and(|content| content.is_only_at(place))
+        {
             return false;
         }
         let Some(usage) = self.slots[index].uses.uniform_mut() else { return false };
-        let mark = if touch == Touch::Write { Mark::written(key, position) } else { Mark::harmless(key, At::position(position)) };
+        let mark = if touch == Touch::Write {
+            Mark::written(key, position)
+        } else {
+            Mark::harmless(key, At::position(position))
+        };
         usage.after(touch, mark);
         true
     }
 
-    /// The selection is about to be newest at `newest` alone, or nowhere, because of the call at `site`: whatever is valid elsewhere becomes stale by it.
-    pub(crate) fn note_stale(&mut self, space: &Space, selection: &Selection, newest: Option<Place>, site: Line) {
+    /// The selection is about to be newest at `newest` alone, or nowhere, because of the call at
+    /// `site`: whatever is valid elsewhere becomes stale by it.
+    pub(crate) fn note_stale(
+        &mut self,
+        space: &Space,
+        selection: &Selection,
+        newest: Option<Place>,
+        site: Line,
+    ) {
         if let (Selection::Whole, Some(content)) = (selection, self.coherence.uniform()) {
             return self.note_all_stale(readable(content), site);
         }
-        let elsewhere = |content| newest.map_or_else(|| readable(content), |newest| readable(content).without(newest));
+        let elsewhere = |content| {
+            newest.map_or_else(|| readable(content), |newest| readable(content).without(newest))
+        };
         selection.for_each(space, |region| self.note_parts_stale(region, elsewhere, site));
     }
 
@@ -297,8 +356,14 @@ impl State {
         self.note_parts_stale(&whole, |_| places, site);
     }
 
-    /// Parts of a region are about to be stale at the places that `places` makes of what is known of them.
-    fn note_parts_stale(&mut self, region: &Region, places: impl Fn(Content) -> PlaceSet, site: Line) {
+    /// Parts of a region are about to be stale at the places that `places` makes of what is known
+    /// of them.
+    fn note_parts_stale(
+        &mut self,
+        region: &Region,
+        places: impl Fn(Content) -> PlaceSet,
+        site: Line,
+    ) {
         let Self { coherence, host_stale_since, slots, rare, .. } = self;
         coherence.newest(region, |part, content| {
             for place in places(content).iter() {
@@ -310,22 +375,34 @@ impl State {
 
     /// What is valid of a region at one place is about to be taken away there.
     fn note_gone(&mut self, place: Place, region: &Region, site: Line) {
-        let there = |content: Content| if content.is_valid(place) { PlaceSet::of(place) } else { PlaceSet::empty() };
+        let there = |content: Content| {
+            if content.is_valid(place) { PlaceSet::of(place) } else { PlaceSet::empty() }
+        };
         match self.coherence.uniform() {
-            Some(content) if *region == Region::whole(self.coherence.shape()) => self.note_all_stale(there(content), site),
+            Some(content) if *region == Region::whole(self.coherence.shape()) => {
+                self.note_all_stale(there(content), site)
+            }
             _ => self.note_parts_stale(region, there, site),
         }
     }
 
-    /// The last call that made any of these regions stale at `place`, before they come there. Of what is valid there nothing can be told.
+    /// The last call that made any of these regions stale at `place`, before they come there. Of
+    /// what is valid there nothing can be told.
     pub(crate) fn stale_since(&self, place: Place, regions: &[Region]) -> Since<Line> {
-        let whole = if place == Place::HOST { self.host_stale_since } else { self.slot(place).stale_since };
-        let parts = self.rare.iter().flat_map(|rare| &rare.stale_parts).find(|(known, _)| *known == place).map(|(_, parts)| parts);
+        let whole =
+            if place == Place::HOST { self.host_stale_since } else { self.slot(place).stale_since };
+        let parts = self
+            .rare
+            .iter()
+            .flat_map(|rare| &rare.stale_parts)
+            .find(|(known, _)| *known == place)
+            .map(|(_, parts)| parts);
         let mut latest: Option<Since<Line>> = None;
         for region in regions {
             self.coherence.newest(region, |part, content| {
                 if !content.is_valid(place) {
-                    let since = parts.map_or_else(|| Since::of_whole(whole), |parts| parts.latest(part));
+                    let since =
+                        parts.map_or_else(|| Since::of_whole(whole), |parts| parts.latest(part));
                     latest = Some(latest.map_or(since, |latest| latest.or_later(since)));
                 }
             });
@@ -333,7 +410,8 @@ impl State {
         latest.unwrap_or(Since::Untold)
     }
 
-    /// Makes `place` the only holder of the whole array, if that is all there is to do: false where contents differ or stale copies are poisoned.
+    /// Makes `place` the only holder of the whole array, if that is all there is to do: false where
+    /// contents differ or stale copies are poisoned.
     #[inline]
     pub(crate) fn become_only_holder(&mut self, place: Place, site: Line) -> bool {
         match self.coherence.uniform() {
@@ -362,11 +440,19 @@ impl State {
 
     pub(crate) fn uses(&self, place: Place) -> &Uses {
         static IDLE: Uses = Uses::IDLE;
-        if place == Place::HOST { self.host_uses.as_deref().unwrap_or(&IDLE) } else { &self.slot(place).uses }
+        if place == Place::HOST {
+            self.host_uses.as_deref().unwrap_or(&IDLE)
+        } else {
+            &self.slot(place).uses
+        }
     }
 
     pub(crate) fn uses_mut(&mut self, place: Place) -> &mut Uses {
-        if place == Place::HOST { self.host_uses.get_or_insert_default() } else { &mut self.slot_mut(place).uses }
+        if place == Place::HOST {
+            self.host_uses.get_or_insert_default()
+        } else {
+            &mut self.slot_mut(place).uses
+        }
     }
 
     /// The number of a stream in this array's marks.
@@ -377,7 +463,10 @@ impl State {
 
     #[inline]
     pub(crate) fn find_key(&self, stream: &Stream) -> Option<StreamKey> {
-        let index = self.streams.iter().position(|known| known.as_ref().is_some_and(|known| known == stream))?;
+        let index = self
+            .streams
+            .iter()
+            .position(|known| known.as_ref().is_some_and(|known| known == stream))?;
         Some(StreamKey(index as u32))
     }
 
@@ -398,7 +487,12 @@ impl State {
         let shape: SmallVec<[u64; 6]> = SmallVec::from_slice(self.coherence.shape());
         let mut used: SmallVec<[bool; 16]> = SmallVec::from_elem(false, self.streams.len());
         let streams = &self.streams;
-        for uses in self.host_uses.as_deref_mut().into_iter().chain(self.slots.iter_mut().map(|slot| &mut slot.uses)) {
+        for uses in self
+            .host_uses
+            .as_deref_mut()
+            .into_iter()
+            .chain(self.slots.iter_mut().map(|slot| &mut slot.uses))
+        {
             uses.settle(&shape, None, |mark| is_over(streams, mark));
             uses.before(None, Touch::Write, |mark| used[mark.stream.0 as usize] = true);
         }
@@ -415,7 +509,11 @@ impl State {
 
     #[inline]
     pub(crate) fn find_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
-        let mut known = self.streams.iter().enumerate().filter_map(|(index, stream)| Some((StreamKey(index as u32), stream.as_ref()?)));
+        let mut known = self
+            .streams
+            .iter()
+            .enumerate()
+            .filter_map(|(index, stream)| Some((StreamKey(index as u32), stream.as_ref()?)));
         known.find(|(_, stream)| stream.id().0 == id)
     }
 
@@ -436,7 +534,8 @@ impl State {
         self.pins = self.pins.saturating_sub(1);
     }
 
-    /// Others than one stream may have to wait for uses of this array: they are worth an event in time.
+    /// Others than one stream may have to wait for uses of this array: they are worth an event in
+    /// time.
     pub(crate) fn is_worth_events(&self) -> bool {
         self.streams.len() > 1
     }
@@ -449,10 +548,13 @@ impl State {
     /// Forgets uses of the host's copy that are over.
     pub(crate) fn settle_host(&mut self, space: &Space, selection: &Selection) {
         let Self { host_uses: Some(host_uses), streams, .. } = self else { return };
-        selection.each(|region| host_uses.settle(space.extents(), region, |mark| is_over(streams, mark)));
+        selection.each(|region| {
+            host_uses.settle(space.extents(), region, |mark| is_over(streams, mark))
+        });
     }
 
-    /// Takes in late failures: a copy that a failed piece of work was to write is withdrawn, region by region.
+    /// Takes in late failures: a copy that a failed piece of work was to write is withdrawn, region
+    /// by region.
     pub(crate) fn reconcile(&mut self, space: &Space) {
         let epoch = failure::epoch();
         if epoch == self.seen_failures {
@@ -471,8 +573,8 @@ impl State {
         }
     }
 
-    /// Whether a place still holds what a plan was to take from there: a failure that somebody has taken in since may have withdrawn it, and its
-    /// writer is forgotten then.
+    /// Whether a place still holds what a plan was to take from there: a failure that somebody has
+    /// taken in since may have withdrawn it, and its writer is forgotten then.
     pub(crate) fn holds(&self, place: Place, regions: &[Region]) -> bool {
         regions.iter().all(|region| self.coherence.is_valid(place, region))
     }
@@ -502,10 +604,11 @@ impl State {
 
     fn loss_id(&mut self, record: Arc<FailureRecord>) -> LossId {
         let losses = &mut self.rare().losses;
-        let index = losses.iter().position(|known| Arc::ptr_eq(known, &record)).unwrap_or_else(|| {
-            losses.push(record);
-            losses.len() - 1
-        });
+        let index =
+            losses.iter().position(|known| Arc::ptr_eq(known, &record)).unwrap_or_else(|| {
+                losses.push(record);
+                losses.len() - 1
+            });
         LossId(u32::try_from(index).unwrap_or(u32::MAX))
     }
 
@@ -525,10 +628,13 @@ impl State {
 
     pub(crate) fn unclaim(&mut self, place: Place, selection: &Selection) {
         let Some(rare) = &mut self.rare else { return };
-        if let Some(index) = rare.claims.iter().position(|(claimed, other)| *claimed == place && other == selection) {
+        if let Some(index) =
+            rare.claims.iter().position(|(claimed, other)| *claimed == place && other == selection)
+        {
             rare.claims.swap_remove(index);
         }
-        // A transfer is long against an allocation, and most arrays are moved seldom: no memory is kept for the next.
+        // A transfer is long against an allocation, and most arrays are moved seldom: no memory is
+        // kept for the next.
         if rare.claims.is_empty() {
             rare.claims = Vec::new();
             if rare.constants.is_empty() && rare.losses.is_empty() && rare.stale_parts.is_empty() {
@@ -537,21 +643,33 @@ impl State {
         }
     }
 
-    /// What of a part can be read at each place, the host's first: its boxes are looked for once, not once for each place.
-    pub(crate) fn validities_of(&self, space: &Space, selection: &Selection) -> SmallVec<[Validity; 4]> {
+    /// What of a part can be read at each place, the host's first: its boxes are looked for once,
+    /// not once for each place.
+    pub(crate) fn validities_of(
+        &self,
+        space: &Space,
+        selection: &Selection,
+    ) -> SmallVec<[Validity; 4]> {
         let places = || (0..=self.slots.len()).filter_map(Place::slot);
         if matches!(selection, Selection::Whole) || space.is_empty() {
             return places().map(|place| self.validity(space, place)).collect();
         }
-        let (mut valid, mut len): (SmallVec<[u64; 4]>, _) = (SmallVec::from_elem(0, self.slots.len() + 1), 0);
+        let (mut valid, mut len): (SmallVec<[u64; 4]>, _) =
+            (SmallVec::from_elem(0, self.slots.len() + 1), 0);
         selection.for_each(space, |region| {
             len += region.len();
             self.coherence.newest(region, |part, content| {
                 let elements = part.len();
-                places().zip(&mut valid).filter(|(place, _)| content.is_valid(*place)).for_each(|(_, valid)| *valid += elements);
+                places()
+                    .zip(&mut valid)
+                    .filter(|(place, _)| content.is_valid(*place))
+                    .for_each(|(_, valid)| *valid += elements);
             });
         });
-        places().zip(valid).map(|(place, valid)| self.validity_at(space, place, valid, len)).collect()
+        places()
+            .zip(valid)
+            .map(|(place, valid)| self.validity_at(space, place, valid, len))
+            .collect()
     }
 
     /// How `valid` of `len` elements at a place are called.
@@ -580,7 +698,8 @@ impl State {
         }
     }
 
-    /// Orders `stream` behind marks of this array; what failed already or may still fail is left to the caller's dependencies.
+    /// Orders `stream` behind marks of this array; what failed already or may still fail is left to
+    /// the caller's dependencies.
     pub(crate) fn order(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
         for mark in marks {
             if let Some(other) = self.stream(mark.stream) {
@@ -591,7 +710,8 @@ impl State {
     }
 }
 
-/// Where elements can be read without a copy. On the host a constant can, wherever it stands: that is where the program made it.
+/// Where elements can be read without a copy. On the host a constant can, wherever it stands: that
+/// is where the program made it.
 #[inline]
 fn readable(content: Content) -> PlaceSet {
     match content {
@@ -603,12 +723,21 @@ fn readable(content: Content) -> PlaceSet {
 
 /// The one line for all of a place's copy.
 #[inline]
-fn stale_since<'a>(host: &'a mut Option<Line>, slots: &'a mut [Slot], place: Place) -> &'a mut Option<Line> {
+fn stale_since<'a>(
+    host: &'a mut Option<Line>,
+    slots: &'a mut [Slot],
+    place: Place,
+) -> &'a mut Option<Line> {
     if place == Place::HOST { host } else { &mut slots[place.index() - 1].stale_since }
 }
 
 /// The lines for parts of a place's copy, made from the one for all of it.
-fn parts_of<'a>(rare: &'a mut Option<Box<Rare>>, place: Place, shape: &[u64], whole: Option<Line>) -> &'a mut Parts<Line> {
+fn parts_of<'a>(
+    rare: &'a mut Option<Box<Rare>>,
+    place: Place,
+    shape: &[u64],
+    whole: Option<Line>,
+) -> &'a mut Parts<Line> {
     let known = &mut rare.get_or_insert_default().stale_parts;
     let index = known.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
         known.push((place, Parts::new(shape, whole)));
@@ -618,7 +747,12 @@ fn parts_of<'a>(rare: &'a mut Option<Box<Rare>>, place: Place, shape: &[u64], wh
 }
 
 fn is_over(streams: &[Option<Stream>], mark: Mark) -> bool {
-    let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else { return true };
-    // Completion first, then the failure: a failure is entered before its position counts as complete.
-    mark.at != At::OPEN && stream.core().is_done(mark.at) && mark.work().is_none_or(|work| failure::of(stream.id(), work).is_none())
+    let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else {
+        return true;
+    };
+    // Completion first, then the failure: a failure is entered before its position counts as
+    // complete.
+    mark.at != At::OPEN
+        && stream.core().is_done(mark.at)
+        && mark.work().is_none_or(|work| failure::of(stream.id(), work).is_none())
 }

@@ -14,7 +14,8 @@ pub(crate) struct Strided<'a> {
     pub(crate) offset: usize,
 }
 
-/// Which indices of one axis of a view: `count` from `start` on in steps of `step`, counted upwards in memory.
+/// Which indices of one axis of a view: `count` from `start` on in steps of `step`, counted upwards
+/// in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Range {
     pub(crate) start: u64,
@@ -47,8 +48,11 @@ impl Strided<'_> {
     /// The offset of the element that lies lowest in memory; where there is none, that of the view.
     pub(crate) fn lowest(&self) -> u64 {
         let is_empty = self.shape.contains(&0);
-        let reversed = self.shape.iter().zip(self.strides).filter(|(_, stride)| **stride < 0 && !is_empty);
-        reversed.fold(self.offset as u64, |lowest, (len, stride)| lowest - (*len as u64 - 1) * stride.unsigned_abs() as u64)
+        let reversed =
+            self.shape.iter().zip(self.strides).filter(|(_, stride)| **stride < 0 && !is_empty);
+        reversed.fold(self.offset as u64, |lowest, (len, stride)| {
+            lowest - (*len as u64 - 1) * stride.unsigned_abs() as u64
+        })
     }
 
     /// Elements fill their memory without gaps, in whatever order.
@@ -56,8 +60,13 @@ impl Strided<'_> {
         if self.len() <= 1 {
             return true;
         }
-        let mut long: SmallVec<[(usize, usize); 6]> =
-            self.shape.iter().zip(self.strides).filter(|(len, _)| **len != 1).map(|(len, stride)| (stride.unsigned_abs(), *len)).collect();
+        let mut long: SmallVec<[(usize, usize); 6]> = self
+            .shape
+            .iter()
+            .zip(self.strides)
+            .filter(|(len, _)| **len != 1)
+            .map(|(len, stride)| (stride.unsigned_abs(), *len))
+            .collect();
         long.sort_unstable();
         let mut expected = 1;
         long.iter().all(|(stride, len)| {
@@ -67,9 +76,13 @@ impl Strided<'_> {
         })
     }
 
-    /// The boxes of this view whose elements are those of `region`, which lies within the view. More than one only where the space was flattened.
+    /// The boxes of this view whose elements are those of `region`, which lies within the view.
+    /// More than one only where the space was flattened.
     pub(crate) fn narrowed(&self, space: &Space, region: &Region) -> SmallVec<[Ranges; 1]> {
-        self.narrowed_to_box(space, region).map_or_else(|| self.narrowed_to_elements(space, region), |ranges| SmallVec::from_iter([ranges]))
+        self.narrowed_to_box(space, region).map_or_else(
+            || self.narrowed_to_elements(space, region),
+            |ranges| SmallVec::from_iter([ranges]),
+        )
     }
 
     /// One box, where each axis of the space is run along by at most one axis of the view.
@@ -89,7 +102,11 @@ impl Strided<'_> {
                 return None;
             }
             let (span, step) = (region.span(axis), next[axis] - start[axis]);
-            ranges.push(Range { start: (span.start() - start[axis]) / step, step: (span.step() / step).max(1), count: span.len() });
+            ranges.push(Range {
+                start: (span.start() - start[axis]) / step,
+                step: (span.step() / step).max(1),
+                count: span.len(),
+            });
         }
         Some(ranges)
     }
@@ -122,7 +139,10 @@ impl Strided<'_> {
     }
 
     /// The part of this view that `ranges` names, as shape, strides and offset.
-    pub(crate) fn part(&self, ranges: &Ranges) -> (SmallVec<[usize; 4]>, SmallVec<[isize; 4]>, usize) {
+    pub(crate) fn part(
+        &self,
+        ranges: &Ranges,
+    ) -> (SmallVec<[usize; 4]>, SmallVec<[isize; 4]>, usize) {
         let mut offset = self.lowest();
         let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
         for (range, stride) in ranges.iter().zip(self.strides) {
@@ -133,12 +153,18 @@ impl Strided<'_> {
         (ranges.iter().map(|range| range.count as usize).collect(), strides, offset as usize)
     }
 
-    /// The same box of another view of the same shape: where the two run against each other along an axis, the range is counted from the other end.
-    pub(crate) fn facing(&self, other: &Strided<'_>, ranges: &Ranges) -> (Ranges, SmallVec<[bool; 4]>) {
+    /// The same box of another view of the same shape: where the two run against each other along
+    /// an axis, the range is counted from the other end.
+    pub(crate) fn facing(
+        &self,
+        other: &Strided<'_>,
+        ranges: &Ranges,
+    ) -> (Ranges, SmallVec<[bool; 4]>) {
         let mut against: SmallVec<[bool; 4]> = SmallVec::new();
         let mut faced = Ranges::new();
         for (axis, range) in ranges.iter().enumerate() {
-            let opposed = (self.strides[axis] < 0) != (other.strides[axis] < 0) && self.shape[axis] > 1;
+            let opposed =
+                (self.strides[axis] < 0) != (other.strides[axis] < 0) && self.shape[axis] > 1;
             against.push(opposed);
             let last = range.start + (range.count.max(1) - 1) * range.step;
             let start = if opposed { self.shape[axis] as u64 - 1 - last } else { range.start };
@@ -148,8 +174,8 @@ impl Strided<'_> {
     }
 }
 
-/// The copies from a box of one view to the same box of another: `source` and `destination` as [`Strided::part`] gave them, `against` where the
-/// destination runs the other way.
+/// The copies from a box of one view to the same box of another: `source` and `destination` as
+/// [`Strided::part`] gave them, `against` where the destination runs the other way.
 pub(crate) fn copies_between(
     shape: &[usize],
     source: (&[isize], usize),
@@ -160,7 +186,8 @@ pub(crate) fn copies_between(
     let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
     let (mut split, mut destination_start) = (None, destination.1 as u64);
     for axis in (0..shape.len()).filter(|axis| shape[*axis] > 1) {
-        let (count, from, to) = (shape[axis] as u64, source.0[axis] as i64, destination.0[axis] as i64);
+        let (count, from, to) =
+            (shape[axis] as u64, source.0[axis] as i64, destination.0[axis] as i64);
         if against[axis] {
             destination_start += (count - 1) * to.unsigned_abs();
             axes.push(Axis { count, source: from, destination: -to });
@@ -170,11 +197,18 @@ pub(crate) fn copies_between(
         }
     }
     let Some(split) = split else {
-        return SmallVec::from_iter([upwards(axes, source.1 as u64, destination_start, element_bytes)]);
+        return SmallVec::from_iter([upwards(
+            axes,
+            source.1 as u64,
+            destination_start,
+            element_bytes,
+        )]);
     };
-    // A copy's strides go upwards at both ends: along an axis where they cannot, each index is a copy of its own.
+    // A copy's strides go upwards at both ends: along an axis where they cannot, each index is a
+    // copy of its own.
     let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
-    let opposed: SmallVec<[Axis; 6]> = axes.iter().copied().filter(|axis| axis.destination < 0).collect();
+    let opposed: SmallVec<[Axis; 6]> =
+        axes.iter().copied().filter(|axis| axis.destination < 0).collect();
     axes.retain(|axis| axis.destination > 0);
     debug_assert!(split < shape.len() && !opposed.is_empty());
     let turns: u64 = opposed.iter().map(|axis| axis.count).product();
@@ -191,8 +225,14 @@ pub(crate) fn copies_between(
     parts
 }
 
-/// One copy whose strides are all above zero, its fastest axes run together where memory is unbroken at both ends.
-fn upwards(mut axes: SmallVec<[Axis; 6]>, source: u64, destination: u64, element_bytes: u64) -> CopyPart {
+/// One copy whose strides are all above zero, its fastest axes run together where memory is
+/// unbroken at both ends.
+fn upwards(
+    mut axes: SmallVec<[Axis; 6]>,
+    source: u64,
+    destination: u64,
+    element_bytes: u64,
+) -> CopyPart {
     axes.sort_by_key(|axis| std::cmp::Reverse(axis.destination));
     let mut run = 1;
     while axes.last().is_some_and(|axis| axis.source == run && axis.destination == run) {
@@ -203,7 +243,10 @@ fn upwards(mut axes: SmallVec<[Axis; 6]>, source: u64, destination: u64, element
         run_bytes: bytes(run),
         source_offset_bytes: source * element_bytes,
         destination_offset_bytes: destination * element_bytes,
-        axes: axes.iter().map(|axis| (axis.count, bytes(axis.source), bytes(axis.destination))).collect(),
+        axes: axes
+            .iter()
+            .map(|axis| (axis.count, bytes(axis.source), bytes(axis.destination)))
+            .collect(),
     }
 }
 
@@ -214,7 +257,12 @@ mod tests {
     use crate::storage::Space;
 
     /// Runs a copy on element numbers.
-    fn run(shape: &[usize], source: &Strided<'_>, destination: &Strided<'_>, len: usize) -> Vec<Option<usize>> {
+    fn run(
+        shape: &[usize],
+        source: &Strided<'_>,
+        destination: &Strided<'_>,
+        len: usize,
+    ) -> Vec<Option<usize>> {
         let (ranges, against) = source.facing(destination, &source.ranges());
         let from = source.part(&source.ranges());
         let to = destination.part(&ranges);
@@ -222,8 +270,12 @@ mod tests {
         for part in copies_between(shape, (&from.1, from.2), (&to.1, to.2), &against, 1) {
             let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
             for (count, step, stride) in &part.axes {
-                starts =
-                    starts.iter().flat_map(|(from, to)| (0..*count).map(move |turn| (from + turn * step, to + turn * stride))).collect();
+                starts = starts
+                    .iter()
+                    .flat_map(|(from, to)| {
+                        (0..*count).map(move |turn| (from + turn * step, to + turn * stride))
+                    })
+                    .collect();
             }
             for (from, to) in starts {
                 for byte in 0..part.run_bytes {
@@ -257,7 +309,10 @@ mod tests {
         let region = Region::new(&[Span::new(3, 4, 1), Span::new(3, 6, 2)]);
         let boxes = view.narrowed(&space, &region);
         let (shape, strides, offset) = view.part(&boxes[0]);
-        assert_eq!((shape.as_slice(), strides.as_slice(), offset), (&[1, 2][..], &[16, 2][..], 3 * 8 + 3));
+        assert_eq!(
+            (shape.as_slice(), strides.as_slice(), offset),
+            (&[1, 2][..], &[16, 2][..], 3 * 8 + 3)
+        );
     }
 
     #[test]
@@ -266,7 +321,8 @@ mod tests {
         let strides = [96, 32, 16, 8, 4, 2, 1];
         let (space, _) = Space::of(&shape, &strides, 1).expect("contiguous");
         let view = Strided { shape: &[2, 2, 2, 2, 2, 2, 2], strides: &strides, offset: 0 };
-        let mut spans: Vec<Span> = space.extents().iter().map(|extent| Span::full(*extent)).collect();
+        let mut spans: Vec<Span> =
+            space.extents().iter().map(|extent| Span::full(*extent)).collect();
         spans[0] = Span::single(3);
         assert_eq!(view.narrowed(&space, &Region::new(&spans)).len(), 32);
     }

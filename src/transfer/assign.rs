@@ -6,7 +6,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::constant::newest_device;
-use super::{Acquired, Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written};
+use super::{
+    Acquired, Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written,
+};
 use crate::audit::{Cause, Direction};
 use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work, bytes};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region};
@@ -45,13 +47,19 @@ struct Passage {
 struct Haul {
     /// Who copies: a stream, or the host.
     stage: Option<Stream>,
-    /// Another device's copy that is read; none where the contents are on the stage's own, or have yet to come there.
+    /// Another device's copy that is read; none where the contents are on the stage's own, or have
+    /// yet to come there.
     from: Option<Place>,
     passage: Passage,
 }
 
 /// Copies `source` to `destination`, which have one shape.
-pub(crate) fn assign(destination: End<'_>, source: End<'_>, target: Target<'_>, site: &'static Location<'static>) -> Result<()> {
+pub(crate) fn assign(
+    destination: End<'_>,
+    source: End<'_>,
+    target: Target<'_>,
+    site: &'static Location<'static>,
+) -> Result<()> {
     if source.storage.space().is_empty() {
         return Ok(());
     }
@@ -59,36 +67,59 @@ pub(crate) fn assign(destination: End<'_>, source: End<'_>, target: Target<'_>, 
     transplant(destination, source, &contents, target, "assign", site)
 }
 
-/// Copies what `source` has to `destination`, each part where it lives; parts without contents stay so.
-pub(crate) fn clone_into(destination: End<'_>, source: End<'_>, site: &'static Location<'static>) -> Result<()> {
+/// Copies what `source` has to `destination`, each part where it lives; parts without contents stay
+/// so.
+pub(crate) fn clone_into(
+    destination: End<'_>,
+    source: End<'_>,
+    site: &'static Location<'static>,
+) -> Result<()> {
     let contents = newest(source, "try_clone", site, false)?;
     transplant(destination, source, &contents, Target::WhereItLives, "try_clone", site)
 }
 
-fn request<'a>(storage: &'a Storage, selection: &'a Selection, operation: &'a str, site: &'static Location<'static>) -> Request<'a> {
+fn request<'a>(
+    storage: &'a Storage,
+    selection: &'a Selection,
+    operation: &'a str,
+    site: &'static Location<'static>,
+) -> Request<'a> {
     Request { storage, selection, cause: Cause::Explicit, operation, site }
 }
 
-/// What the source holds, part by part. Undefined parts are an error if all is needed, and never where they were lost.
-fn newest(source: End<'_>, operation: &str, site: &'static Location<'static>, all: bool) -> Result<Vec<(Region, Content)>> {
+/// What the source holds, part by part. Undefined parts are an error if all is needed, and never
+/// where they were lost.
+fn newest(
+    source: End<'_>,
+    operation: &str,
+    site: &'static Location<'static>,
+    all: bool,
+) -> Result<Vec<(Region, Content)>> {
     let space = source.storage.space();
     let selection = space.select(source.view.shape, source.view.strides, source.view.offset);
     let mut state = source.storage.lock();
     state.reconcile(space);
     let mut contents = Vec::new();
-    selection.for_each(space, |region| state.coherence.newest(region, |part, content| contents.push((*part, content))));
+    selection.for_each(space, |region| {
+        state.coherence.newest(region, |part, content| contents.push((*part, content)))
+    });
     let is_refused = |content: &Content| match content {
         Content::Undefined(crate::coherence::Undefined::Never) => all,
         Content::Undefined(crate::coherence::Undefined::Lost(_)) => true,
         _ => false,
     };
     if contents.iter().any(|(_, content)| is_refused(content)) {
-        request(source.storage, &selection, operation, site).plan(&state, Place::HOST, Access::Read)?;
+        request(source.storage, &selection, operation, site).plan(
+            &state,
+            Place::HOST,
+            Access::Read,
+        )?;
     }
     Ok(contents)
 }
 
-/// Whatever can be refused comes before anything is written; of the copies that are queued only one is, as a rule, so that all is copied or nothing.
+/// Whatever can be refused comes before anything is written; of the copies that are queued only one
+/// is, as a rule, so that all is copied or nothing.
 fn transplant(
     destination: End<'_>,
     source: End<'_>,
@@ -109,10 +140,18 @@ fn transplant(
         prepare(&to(passage), &from(passage), stage.as_ref(), *neighbour, &mut prepared)?;
     }
     if let (Target::On(stream), [(passage, _), ..]) = (target, constants.as_slice()) {
-        prepared.push(acquire_on(&to(passage), stream, Access::Overwrite, &mut Dependencies::new())?);
+        prepared.push(acquire_on(
+            &to(passage),
+            stream,
+            Access::Overwrite,
+            &mut Dependencies::new(),
+        )?);
     }
-    let mut on_devices = hauls.iter().filter_map(|haul| Some((&haul.passage, haul.stage.as_ref()?)));
-    let outcome = on_devices.try_for_each(|(passage, stream)| carry_on_device(&to(passage), &from(passage), stream, &passage.parts));
+    let mut on_devices =
+        hauls.iter().filter_map(|haul| Some((&haul.passage, haul.stage.as_ref()?)));
+    let outcome = on_devices.try_for_each(|(passage, stream)| {
+        carry_on_device(&to(passage), &from(passage), stream, &passage.parts)
+    });
     after_locks();
     outcome?;
     for Haul { passage, .. } in hauls.iter().filter(|haul| haul.stage.is_none()) {
@@ -124,7 +163,8 @@ fn transplant(
     Ok(())
 }
 
-/// Memory at the destination, the source at the stage, and on the host whatever has to be waited for: from here on there is only to copy.
+/// Memory at the destination, the source at the stage, and on the host whatever has to be waited
+/// for: from here on there is only to copy.
 fn prepare<'a>(
     to: &Request<'a>,
     from: &Request<'a>,
@@ -160,8 +200,14 @@ fn sorted(
                 Content::Undefined(_) => {}
                 Content::Constant { value, .. } => constants.push((passage, *value)),
                 Content::Stored(holders) => {
-                    let stage = stage(&passage.to(destination, operation, site), source.storage, *holders, target);
-                    let from = stage.as_ref().and_then(|stream| nearest(source.storage, *holders, stream));
+                    let stage = stage(
+                        &passage.to(destination, operation, site),
+                        source.storage,
+                        *holders,
+                        target,
+                    );
+                    let from =
+                        stage.as_ref().and_then(|stream| nearest(source.storage, *holders, stream));
                     put_with_its_like(&mut hauls, Haul { stage, from, passage });
                 }
             }
@@ -178,11 +224,21 @@ fn put_with_its_like(hauls: &mut SmallVec<[Haul; 1]>, haul: Haul) {
 }
 
 impl Passage {
-    fn to<'a>(&'a self, destination: End<'a>, operation: &'a str, site: &'static Location<'static>) -> Request<'a> {
+    fn to<'a>(
+        &'a self,
+        destination: End<'a>,
+        operation: &'a str,
+        site: &'static Location<'static>,
+    ) -> Request<'a> {
         request(destination.storage, &self.destination, operation, site)
     }
 
-    fn from<'a>(&'a self, source: End<'a>, operation: &'a str, site: &'static Location<'static>) -> Request<'a> {
+    fn from<'a>(
+        &'a self,
+        source: End<'a>,
+        operation: &'a str,
+        site: &'static Location<'static>,
+    ) -> Request<'a> {
         request(source.storage, &self.source, operation, site)
     }
 
@@ -208,11 +264,18 @@ fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
     Passage {
         source: source.storage.space().select(&shape, &from_strides, from_offset),
         destination: destination.storage.space().select(&shape, &to_strides, to_offset),
-        parts: copies_between(&shape, (&from_strides, from_offset), (&to_strides, to_offset), &against, element_bytes),
+        parts: copies_between(
+            &shape,
+            (&from_strides, from_offset),
+            (&to_strides, to_offset),
+            &against,
+            element_bytes,
+        ),
     }
 }
 
-/// Makes the destination the constant; on a stream's device, which has room for it by now, fills early. Where that is refused, the next use fills.
+/// Makes the destination the constant; on a stream's device, which has room for it by now, fills
+/// early. Where that is refused, the next use fills.
 fn carry_constant(to: &Request<'_>, source: &Storage, value: ConstantId, target: Target<'_>) {
     let bytes = source.lock().constant_value(value, source.space().element_bytes());
     fill(to, bytes);
@@ -222,10 +285,19 @@ fn carry_constant(to: &Request<'_>, source: &Storage, value: ConstantId, target:
 }
 
 /// The stream that does the copy; `None` for the host.
-fn stage(to: &Request<'_>, source: &Storage, holders: Holders, target: Target<'_>) -> Option<Stream> {
+fn stage(
+    to: &Request<'_>,
+    source: &Storage,
+    holders: Holders,
+    target: Target<'_>,
+) -> Option<Stream> {
     let device_holder = {
         let state = source.lock();
-        holders.places().iter().find(|place| *place != Place::HOST).map(|place| state.slot(place).device.clone())
+        holders
+            .places()
+            .iter()
+            .find(|place| *place != Place::HOST)
+            .map(|place| state.slot(place).device.clone())
     };
     match target {
         Target::On(stream) => Some(stream.clone()),
@@ -236,7 +308,9 @@ fn stage(to: &Request<'_>, source: &Storage, holders: Holders, target: Target<'_
                 newest_device(to, &state).map(|place| state.slot(place).device.clone())
             };
             match (home, device_holder) {
-                (Some(home), Some(holder)) if home.backend().reaches(&**holder.backend()) => Some(home.stream()),
+                (Some(home), Some(holder)) if home.backend().reaches(&**holder.backend()) => {
+                    Some(home.stream())
+                }
                 (None, Some(holder)) if !holders.contains(Place::HOST) => Some(holder.stream()),
                 _ if holders.contains(Place::HOST) => None,
                 (_, holder) => holder.map(|holder| holder.stream()),
@@ -245,27 +319,37 @@ fn stage(to: &Request<'_>, source: &Storage, holders: Holders, target: Target<'_
     }
 }
 
-/// The other device's copy that a stream reads contents from; none where they are on its own device, or have yet to come there.
+/// The other device's copy that a stream reads contents from; none where they are on its own
+/// device, or have yet to come there.
 fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Place> {
     let state = source.lock();
     if state.find_place(stream.device_ref()).is_some_and(|own| holders.contains(own)) {
         return None;
     }
-    let reaches = |place: &Place| stream.device_ref().backend().reaches(&**state.slot(*place).device.backend());
+    let reaches = |place: &Place| {
+        stream.device_ref().backend().reaches(&**state.slot(*place).device.backend())
+    };
     holders.places().iter().filter(|place| *place != Place::HOST).find(reaches)
 }
 
 fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyPart; 1]>) {
     mark_host_written(to, Access::Overwrite);
     for part in parts {
-        // SAFETY: both arrays have host memory of their space's size and the part lies within both by construction of `copies_between`. The source
-        // is valid on the host and read by shared borrow; the destination is borrowed exclusively and nothing queued touches it, as
-        // `prepare` saw to: what was queued since by this very call copies other parts. Both can be one array only through disjoint parts.
+        // SAFETY: both arrays have host memory of their space's size and the part lies within both
+        // by construction of `copies_between`. The source is valid on the host and read by shared
+        // borrow; the destination is borrowed exclusively and nothing queued touches it, as
+        // `prepare` saw to: what was queued since by this very call copies other parts. Both can be
+        // one array only through disjoint parts.
         unsafe { bytes::copy_part(source.host_base(), to.storage.host_base(), part) };
     }
 }
 
-fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts: &SmallVec<[CopyPart; 1]>) -> Result<()> {
+fn carry_on_device(
+    to: &Request<'_>,
+    from: &Request<'_>,
+    stream: &Stream,
+    parts: &SmallVec<[CopyPart; 1]>,
+) -> Result<()> {
     let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
     let mut own = None;
     let (mut state, place, depends, is_neighbour) = match neighbour(from, stream)? {
@@ -288,8 +372,10 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
             depends,
             label: to.storage.label("assignment to", to.site),
         };
-        let position =
-            stream.queue().submit(Work::Copy(Box::new(work))).map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
+        let position = stream
+            .queue()
+            .submit(Work::Copy(Box::new(work)))
+            .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
         from.mark_use(&mut state, place, Touch::Read, stream, At::position(position));
         if is_neighbour {
             source.visited_by(stream.core(), position);
@@ -302,7 +388,14 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
         let source = from.storage.lock().slot(place).device.clone();
         let bytes = to.selection.len_bytes(to.storage.space());
         // It overwrites: whether the destination was stale before is of no matter.
-        to.count(&mut to.storage.lock(), Direction::BetweenDevices, bytes, &source, stream, Since::Untold);
+        to.count(
+            &mut to.storage.lock(),
+            Direction::BetweenDevices,
+            bytes,
+            &source,
+            stream,
+            Since::Untold,
+        );
     }
     mark(to, stream, target, Access::Overwrite, At::position(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
@@ -311,22 +404,34 @@ fn carry_on_device(to: &Request<'_>, from: &Request<'_>, stream: &Stream, parts:
     Ok(())
 }
 
-/// The device that the contents are copied from directly, if `stream`'s own does not hold them, and the work there that may still fail. One look, with the
-/// lock held until the copy is queued: between two a failure could be taken in, or the copy give way to others.
-fn neighbour<'a>(from: &Request<'a>, stream: &Stream) -> Result<Option<(ShortGuard<'a, State>, Place, Dependencies)>> {
+/// The device that the contents are copied from directly, if `stream`'s own does not hold them, and
+/// the work there that may still fail. One look, with the lock held until the copy is queued:
+/// between two a failure could be taken in, or the copy give way to others.
+fn neighbour<'a>(
+    from: &Request<'a>,
+    stream: &Stream,
+) -> Result<Option<(ShortGuard<'a, State>, Place, Dependencies)>> {
     let mut state = from.storage.lock();
     state.reconcile(from.storage.space());
     if state.find_place(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
         return Ok(None);
     }
     let reaches = |device: &Device| stream.device_ref().backend().reaches(&**device.backend());
-    let found = state.devices().find(|(place, device)| from.is_valid(&state, *place) && reaches(device)).map(|(place, _)| place);
+    let found = state
+        .devices()
+        .find(|(place, device)| from.is_valid(&state, *place) && reaches(device))
+        .map(|(place, _)| place);
     let Some(place) = found else { return Ok(None) };
     let depends = read_selection_behind(from, &state, stream, place)?;
     Ok(Some((state, place, depends)))
 }
 
-fn read_selection_behind(from: &Request<'_>, state: &State, stream: &Stream, place: Place) -> Result<Dependencies> {
+fn read_selection_behind(
+    from: &Request<'_>,
+    state: &State,
+    stream: &Stream,
+    place: Place,
+) -> Result<Dependencies> {
     let mut regions: SmallVec<[Region; 1]> = SmallVec::new();
     from.selection.for_each(from.storage.space(), |region| regions.push(*region));
     from.read_behind(state, stream, place, &regions)

@@ -4,7 +4,10 @@ use smallvec::SmallVec;
 
 use super::{Request, acquire_host, acquire_on, after_locks, mark, mark_host_written};
 use crate::audit;
-use crate::backend::{Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position, Work, bytes};
+use crate::backend::{
+    Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position,
+    Work, bytes,
+};
 use crate::coherence::{Access, Content, Place};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -24,18 +27,28 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     storage.publish(&state);
 }
 
-/// Makes the selection a constant, and fills the copy of `stream`'s device now. The fill is queued first: if that is refused, nothing has changed.
+/// Makes the selection a constant, and fills the copy of `stream`'s device now. The fill is queued
+/// first: if that is refused, nothing has changed.
 pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
     let storage = request.storage;
     if request.is_empty() {
         return Ok(());
     }
     let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let position = queue_fill(request, stream, acquired.address, value.clone(), FailureKind::Copy, device::FILL)?;
+    let position = queue_fill(
+        request,
+        stream,
+        acquired.address,
+        value.clone(),
+        FailureKind::Copy,
+        device::FILL,
+    )?;
     let mut state = storage.lock();
     let spoiled = request.stale_elsewhere(&state, acquired.place);
     become_constant(request, &mut state, value);
-    request.selection.for_each(storage.space(), |region| state.coherence.apply(acquired.place, region, Access::Read));
+    request.selection.for_each(storage.space(), |region| {
+        state.coherence.apply(acquired.place, region, Access::Read)
+    });
     request.mark_use(&mut state, acquired.place, Touch::Write, stream, At::position(position));
     request.poison(&mut state, spoiled);
     storage.publish(&state);
@@ -66,11 +79,23 @@ fn queue_fill(
     let mut parts = SmallVec::new();
     request.selection.for_each(space, |region| parts.push(space.footprint(region)));
     let label = request.storage.label(operation, request.site);
-    let work = FillWork { loss, address, parts, pattern, poison: false, depends: Dependencies::new(), label };
-    stream.queue().submit(Work::Fill(Box::new(work))).map_err(|refusal| request.refused(stream.device_ref(), "filling", &refusal))
+    let work = FillWork {
+        loss,
+        address,
+        parts,
+        pattern,
+        poison: false,
+        depends: Dependencies::new(),
+        label,
+    };
+    stream
+        .queue()
+        .submit(Work::Fill(Box::new(work)))
+        .map_err(|refusal| request.refused(stream.device_ref(), "filling", &refusal))
 }
 
-/// Writes the selection's one element where its newest contents are, or on the host if they are nowhere.
+/// Writes the selection's one element where its newest contents are, or on the host if they are
+/// nowhere.
 pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
     let Some(stream) = home(request) else {
         acquire_host(request, Access::Overwrite)?;
@@ -79,7 +104,8 @@ pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
         return Ok(());
     };
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
-    let position = queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
+    let position =
+        queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
     mark(request, &stream, acquired, Access::Overwrite, At::position(position));
     Ok(())
 }
@@ -109,9 +135,12 @@ pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Plac
 fn write_on_host(request: &Request<'_>, value: &[u8]) {
     let space = request.storage.space();
     request.selection.for_each(space, |region| {
-        // SAFETY: `acquire_host` gave the array memory of `space.len_bytes()` bytes and waited for whatever was queued on these elements; the
-        // caller's exclusive borrow of the part keeps everybody else out.
-        unsafe { bytes::fill_footprint(request.storage.host_base(), &space.footprint(region), value) };
+        // SAFETY: `acquire_host` gave the array memory of `space.len_bytes()` bytes and waited for
+        // whatever was queued on these elements; the caller's exclusive borrow of the part keeps
+        // everybody else out.
+        unsafe {
+            bytes::fill_footprint(request.storage.host_base(), &space.footprint(region), value)
+        };
     });
 }
 
@@ -132,7 +161,9 @@ pub(crate) fn peek(request: &Request<'_>) -> Result<Bytes> {
         let pieces = request.plan(&state, Place::HOST, Access::Read)?;
         match pieces.first().map(|piece| (piece.source, piece.region)) {
             Some((crate::coherence::Source::Place(place), region)) => (place, region),
-            Some((crate::coherence::Source::Constant(value), _)) => return Ok(state.constant_value(value, element_bytes)),
+            Some((crate::coherence::Source::Constant(value), _)) => {
+                return Ok(state.constant_value(value, element_bytes));
+            }
             None => return Ok(Bytes::from_elem(0, element_bytes)),
         }
     };
@@ -141,20 +172,28 @@ pub(crate) fn peek(request: &Request<'_>) -> Result<Bytes> {
 
 fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
     acquire_host(request, Access::Read)?;
-    let (storage, mut value) = (request.storage, Bytes::from_elem(0, request.storage.space().element_bytes()));
+    let (storage, mut value) =
+        (request.storage, Bytes::from_elem(0, request.storage.space().element_bytes()));
     request.selection.for_each(storage.space(), |region| {
         let part = storage.space().out_of_packed(region, 0).reversed();
-        // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited for its writers, and the caller's borrow keeps
-        // others from writing it; `value` has room for one element.
+        // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited
+        // for its writers, and the caller's borrow keeps others from writing it; `value` has room
+        // for one element.
         unsafe { bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
     });
     Ok(value)
 }
 
-fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence::Region) -> Result<Bytes> {
+fn peek_on_device(
+    request: &Request<'_>,
+    place: Place,
+    region: &crate::coherence::Region,
+) -> Result<Bytes> {
     let storage = request.storage;
     let element_bytes = storage.space().element_bytes();
-    let staging = std::sync::Arc::new(HostBuffer::zeroed::<u8>(element_bytes).ok_or_else(|| super::host_full(storage))?);
+    let staging = std::sync::Arc::new(
+        HostBuffer::zeroed::<u8>(element_bytes).ok_or_else(|| super::host_full(storage))?,
+    );
     let regions = SmallVec::from_iter([*region]);
     let (stream, position) = {
         let mut state = storage.lock();
@@ -174,24 +213,41 @@ fn peek_on_device(request: &Request<'_>, place: Place, region: &crate::coherence
             depends,
             label: storage.label("get of", request.site),
         };
-        let position = request.submit_read(&mut state, &stream, place, &regions, Work::Copy(Box::new(work)))?;
+        let position = request.submit_read(
+            &mut state,
+            &stream,
+            place,
+            &regions,
+            Work::Copy(Box::new(work)),
+        )?;
         let since = request.since(&state, Place::HOST, &regions);
-        request.count(&mut state, audit::Direction::ToHost, element_bytes as u64, stream.device_ref(), &stream, since);
+        request.count(
+            &mut state,
+            audit::Direction::ToHost,
+            element_bytes as u64,
+            stream.device_ref(),
+            &stream,
+            since,
+        );
         (stream, position)
     };
     after_locks();
     request.wait_for_host(SmallVec::from_iter([(stream.clone(), position)]))?;
     request.outcome_of(&stream, position)?;
     let mut value = Bytes::from_elem(0, element_bytes);
-    // SAFETY: `staging` holds `element_bytes` initialised bytes; the one copy that writes them is complete.
+    // SAFETY: `staging` holds `element_bytes` initialised bytes; the one copy that writes them is
+    // complete.
     unsafe { std::ptr::copy_nonoverlapping(staging.base(), value.as_mut_ptr(), element_bytes) };
     Ok(value)
 }
 
 impl Request<'_> {
-    /// The failure of a copy to memory outside the array: by itself, or because what it was to read is lost.
+    /// The failure of a copy to memory outside the array: by itself, or because what it was to read
+    /// is lost.
     pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
-        let Some(record) = crate::backend::failure::of(stream.id(), position) else { return Ok(()) };
+        let Some(record) = crate::backend::failure::of(stream.id(), position) else {
+            return Ok(());
+        };
         if record.inherited {
             let mut state = self.storage.lock();
             state.reconcile(self.storage.space());

@@ -7,7 +7,9 @@ use smallvec::SmallVec;
 use super::window::{Share, Window, first_share};
 use super::{Marks, Request, acquire_host, after_locks};
 use crate::audit::Flow;
-use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, HostMemory, Position, Work};
+use crate::backend::{
+    Address, Bytes, Dependencies, FailureKind, FillWork, HostMemory, Position, Work,
+};
 use crate::coherence::{Access, Piece, Place, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -38,11 +40,17 @@ impl Drop for Pin<'_> {
 }
 
 impl<'a> Acquired<'a> {
-    const NOWHERE: Self = Self { place: Place::HOST, address: Address(0), copied_bytes: 0, pin: None };
+    const NOWHERE: Self =
+        Self { place: Place::HOST, address: Address(0), copied_bytes: 0, pin: None };
 
     /// At hand, with the lock held.
     #[inline]
-    fn pinned(storage: &'a Storage, state: &mut State, (place, address): (Place, Address), copied_bytes: u64) -> Self {
+    fn pinned(
+        storage: &'a Storage,
+        state: &mut State,
+        (place, address): (Place, Address),
+        copied_bytes: u64,
+    ) -> Self {
         state.pin();
         Self { place, address, copied_bytes, pin: Some(Pin(storage)) }
     }
@@ -57,9 +65,14 @@ impl<'a> Acquired<'a> {
     }
 }
 
-/// Brings a part to `stream`'s device as `access` needs it, and orders `stream` behind what it must come after. What is to be read and may still
-/// fail is added to `depends`.
-pub(crate) fn acquire_on<'a>(request: &Request<'a>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired<'a>> {
+/// Brings a part to `stream`'s device as `access` needs it, and orders `stream` behind what it must
+/// come after. What is to be read and may still fail is added to `depends`.
+pub(crate) fn acquire_on<'a>(
+    request: &Request<'a>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Result<Acquired<'a>> {
     let storage = request.storage;
     if request.is_empty() {
         return Ok(Acquired::NOWHERE);
@@ -72,9 +85,15 @@ pub(crate) fn acquire_on<'a>(request: &Request<'a>, stream: &Stream, access: Acc
     bring(request, stream, access, depends)
 }
 
-/// As `acquire_on` for a whole array, without a request, where everything is at hand; `None` if there is more to do.
+/// As `acquire_on` for a whole array, without a request, where everything is at hand; `None` if
+/// there is more to do.
 #[inline]
-pub(crate) fn acquire_whole<'a>(storage: &'a Storage, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<Acquired<'a>> {
+pub(crate) fn acquire_whole<'a>(
+    storage: &'a Storage,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<Acquired<'a>> {
     if storage.space().is_empty() {
         return None;
     }
@@ -85,15 +104,27 @@ pub(crate) fn acquire_whole<'a>(storage: &'a Storage, stream: &Stream, access: A
 
 /// `at_hand` for a whole array.
 #[inline]
-fn whole_at_hand(state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<(Place, Address)> {
+fn whole_at_hand(
+    state: &State,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<(Place, Address)> {
     let WholeAtHand { place, address, writer, .. } = state.whole_at_hand(stream, access)?;
     writer.into_iter().for_each(|writer| depend(state, depends, stream, writer));
     Some((place, address))
 }
 
-/// What is there already, behind nothing but uses of the stream itself. The common case: nothing to copy, to wait for or to allocate.
+/// What is there already, behind nothing but uses of the stream itself. The common case: nothing to
+/// copy, to wait for or to allocate.
 #[inline]
-fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access, depends: &mut Dependencies) -> Option<(Place, Address)> {
+fn at_hand(
+    request: &Request<'_>,
+    state: &State,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<(Place, Address)> {
     if matches!(request.selection, Selection::Whole) {
         return whole_at_hand(state, stream, access, depends);
     }
@@ -117,8 +148,9 @@ fn at_hand(request: &Request<'_>, state: &State, stream: &Stream, access: Access
     alone.then_some((place, address))
 }
 
-/// Adds a writer on `stream` itself. Whether it is over is asked only where the list would need the heap: the answer lies with the thread that runs
-/// the work, and fetching it costs more than naming work that is over.
+/// Adds a writer on `stream` itself. Whether it is over is asked only where the list would need the
+/// heap: the answer lies with the thread that runs the work, and fetching it costs more than naming
+/// work that is over.
 #[inline]
 fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
     let Some(work) = writer.work() else { return };
@@ -130,13 +162,23 @@ fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Ma
 }
 
 /// Copies, allocates and waits as need be, and tells of the copies.
-fn bring<'a>(request: &Request<'a>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired<'a>> {
+fn bring<'a>(
+    request: &Request<'a>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Result<Acquired<'a>> {
     let outcome = bring_untold(request, stream, access, depends);
     after_locks();
     outcome
 }
 
-fn bring_untold<'a>(request: &Request<'a>, stream: &Stream, access: Access, depends: &mut Dependencies) -> Result<Acquired<'a>> {
+fn bring_untold<'a>(
+    request: &Request<'a>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Result<Acquired<'a>> {
     let mut window = Window::default();
     let brought = bring_pieces(request, stream, access, depends, &mut window);
     let copied_bytes = window.bytes();
@@ -155,7 +197,9 @@ fn bring_pieces<'a>(
     let mut state = storage.lock();
     let (place, address) = loop {
         state.reconcile(storage.space());
-        let place = state.place_of(stream.device_ref()).ok_or_else(|| request.no_place(stream.device_ref()))?;
+        let place = state
+            .place_of(stream.device_ref())
+            .ok_or_else(|| request.no_place(stream.device_ref()))?;
         let needs_copies = access != Access::Overwrite && !request.is_valid(&state, place);
         match state.slot(place).address {
             Some(address) if !needs_copies => break (place, address),
@@ -204,17 +248,22 @@ impl Request<'_> {
     fn first_upload(&self, state: &State, device: &Device, planned: &[Piece]) -> Share {
         let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
         let bytes_max = if is_direct { u64::MAX } else { device.backend().piece_bytes_max() };
-        first_share(self.storage.space(), planned, bytes_max, |source| source == Source::Place(Place::HOST))
+        first_share(self.storage.space(), planned, bytes_max, |source| {
+            source == Source::Place(Place::HOST)
+        })
     }
 
     /// The pieces whose source is a device that the destination does not reach.
     fn out_of_reach(&self, state: &State, place: Place, pieces: &[Piece]) -> Option<Selection> {
         let destination = state.slot(place).device.backend();
         let is_far = |piece: &&Piece| match piece.source {
-            Source::Place(from) if from != Place::HOST => !destination.reaches(&**state.slot(from).device.backend()),
+            Source::Place(from) if from != Place::HOST => {
+                !destination.reaches(&**state.slot(from).device.backend())
+            }
             _ => false,
         };
-        let far: SmallVec<[Region; 1]> = pieces.iter().filter(is_far).map(|piece| piece.region).collect();
+        let far: SmallVec<[Region; 1]> =
+            pieces.iter().filter(is_far).map(|piece| piece.region).collect();
         (!far.is_empty()).then_some(Selection::Boxes(far))
     }
 }
@@ -231,16 +280,34 @@ fn host_pending(request: &Request<'_>, state: &State, pieces: &[Piece]) -> Optio
 
 pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
     let position = |stream: &Stream, at: At| at.queued().unwrap_or_else(|| stream.queue().fence());
-    marks.iter().filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), position(stream, mark.at)))).collect()
+    marks
+        .iter()
+        .filter_map(|mark| {
+            state.stream(mark.stream).map(|stream| (stream.clone(), position(stream, mark.at)))
+        })
+        .collect()
 }
 
-fn order(request: &Request<'_>, state: &State, stream: &Stream, place: Place, access: Access) -> Result<()> {
+fn order(
+    request: &Request<'_>,
+    state: &State,
+    stream: &Stream,
+    place: Place,
+    access: Access,
+) -> Result<()> {
     let marks = request.marks_before(state, place, access.touch(), Some(stream));
-    state.order(stream, &marks).map_err(|refusal| request.refused(stream.device_ref(), "ordering uses of", &refusal))
+    state
+        .order(stream, &marks)
+        .map_err(|refusal| request.refused(stream.device_ref(), "ordering uses of", &refusal))
 }
 
-/// Acquires a part for an access that is handed out as a guard, and marks it as open, in one step where everything is at hand.
-pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -> Result<(Place, Address)> {
+/// Acquires a part for an access that is handed out as a guard, and marks it as open, in one step
+/// where everything is at hand.
+pub(crate) fn hand_out(
+    request: &Request<'_>,
+    stream: &Stream,
+    access: Access,
+) -> Result<(Place, Address)> {
     if request.is_empty() {
         return Ok((Place::HOST, Address(0)));
     }
@@ -269,8 +336,14 @@ pub(crate) fn hand_out(request: &Request<'_>, stream: &Stream, access: Access) -
     Ok(there)
 }
 
-/// As `hand_out` of a whole array for a write, without a request, where everything is at hand; `None` if there is more to do: nothing was done then.
-pub(crate) fn open_whole(storage: &Storage, stream: &Stream, access: Access, site: &'static Location<'static>) -> Option<(Place, Address)> {
+/// As `hand_out` of a whole array for a write, without a request, where everything is at hand;
+/// `None` if there is more to do: nothing was done then.
+pub(crate) fn open_whole(
+    storage: &Storage,
+    stream: &Stream,
+    access: Access,
+    site: &'static Location<'static>,
+) -> Option<(Place, Address)> {
     if storage.space().is_empty() {
         return None;
     }
@@ -285,8 +358,9 @@ pub(crate) fn open_whole(storage: &Storage, stream: &Stream, access: Access, sit
     Some((at_hand.place, at_hand.address))
 }
 
-/// Enters a write of foreign work, which is queued at `at` or still to come. It reads what `depends` may still spoil: nobody can keep foreign work
-/// from running then, but what it made of spoilt bytes is no contents.
+/// Enters a write of foreign work, which is queued at `at` or still to come. It reads what
+/// `depends` may still spoil: nobody can keep foreign work from running then, but what it made of
+/// spoilt bytes is no contents.
 pub(crate) fn mark_foreign(
     request: &Request<'_>,
     stream: &Stream,
@@ -321,7 +395,8 @@ fn enter_foreign(
     acquired.release(state);
 }
 
-/// Work of `stream` that fails if one of `depends` does, where nothing has to be queued to have one; the start if there is none.
+/// Work of `stream` that fails if one of `depends` does, where nothing has to be queued to have
+/// one; the start if there is none.
 #[inline]
 fn inherited_at_hand(stream: &Stream, depends: &Dependencies) -> Option<Position> {
     match depends.as_slice() {
@@ -332,24 +407,44 @@ fn inherited_at_hand(stream: &Stream, depends: &Dependencies) -> Option<Position
 }
 
 /// Queues work of `stream` that does nothing but fail if one of `depends` does.
-fn inherited(request: &Request<'_>, stream: &Stream, address: Address, depends: Dependencies) -> Result<Position> {
+fn inherited(
+    request: &Request<'_>,
+    stream: &Stream,
+    address: Address,
+    depends: Dependencies,
+) -> Result<Position> {
     let label = request.storage.label("access to", request.site);
     let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
-    let work = FillWork { loss: FailureKind::Body, address, parts, pattern, poison: false, depends, label };
+    let work = FillWork {
+        loss: FailureKind::Body,
+        address,
+        parts,
+        pattern,
+        poison: false,
+        depends,
+        label,
+    };
     let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
     submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
 }
 
 /// Remembers an open reader of the whole for the fast path.
 fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquired<'_>) {
-    let all_valid = state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.place));
+    let all_valid =
+        state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.place));
     if all_valid && matches!(request.selection, Selection::Whole) {
         request.storage.know(state, stream.id().0, acquired.address.0);
     }
 }
 
 /// Enters a use that was queued at `at`, and its effect.
-pub(crate) fn mark(request: &Request<'_>, stream: &Stream, mut acquired: Acquired<'_>, access: Access, at: At) {
+pub(crate) fn mark(
+    request: &Request<'_>,
+    stream: &Stream,
+    mut acquired: Acquired<'_>,
+    access: Access,
+    at: At,
+) {
     if request.is_empty() {
         return;
     }
@@ -358,7 +453,8 @@ pub(crate) fn mark(request: &Request<'_>, stream: &Stream, mut acquired: Acquire
     acquired.release(&mut state);
 }
 
-/// As `mark`, for an argument of a launch: counts what was not copied for it, and says whether others may have to wait for the use.
+/// As `mark`, for an argument of a launch: counts what was not copied for it, and says whether
+/// others may have to wait for the use.
 pub(crate) fn mark_launched(
     request: &Request<'_>,
     stream: &Stream,
@@ -377,7 +473,8 @@ pub(crate) fn mark_launched(
     state.is_worth_events()
 }
 
-/// As `mark_launched` for a whole array, without a request, where nothing changes but the mark; `None` if there is more to do: nothing was done then.
+/// As `mark_launched` for a whole array, without a request, where nothing changes but the mark;
+/// `None` if there is more to do: nothing was done then.
 #[inline]
 pub(crate) fn mark_whole_launched(
     storage: &Storage,
@@ -399,7 +496,14 @@ pub(crate) fn mark_whole_launched(
     Some(state.is_worth_events())
 }
 
-pub(super) fn enter(request: &Request<'_>, state: &mut State, stream: &Stream, place: Place, access: Access, at: At) {
+pub(super) fn enter(
+    request: &Request<'_>,
+    state: &mut State,
+    stream: &Stream,
+    place: Place,
+    access: Access,
+    at: At,
+) {
     request.mark_use(state, place, access.touch(), stream, at);
     if access.touch() == Touch::Write {
         written(request, state, place, access);
@@ -421,7 +525,10 @@ impl Request<'_> {
     pub(super) fn become_newest(&self, state: &mut State, place: Place, access: Access) {
         let is_whole = matches!(self.selection, Selection::Whole);
         let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(place));
-        if already || is_whole && state.become_only_holder(place, self.site) || self.is_only_at(state, place) {
+        if already
+            || is_whole && state.become_only_holder(place, self.site)
+            || self.is_only_at(state, place)
+        {
             return;
         }
         let space = self.storage.space();
@@ -436,11 +543,14 @@ impl Request<'_> {
         }
     }
 
-    /// Whether every box of the selection is newest there alone already. Of the whole that is asked elsewhere.
+    /// Whether every box of the selection is newest there alone already. Of the whole that is asked
+    /// elsewhere.
     fn is_only_at(&self, state: &State, place: Place) -> bool {
         match self.selection {
             Selection::Whole => false,
-            Selection::Boxes(boxes) => boxes.iter().all(|region| state.coherence.is_only_at(place, region)),
+            Selection::Boxes(boxes) => {
+                boxes.iter().all(|region| state.coherence.is_only_at(place, region))
+            }
         }
     }
 }
@@ -456,7 +566,8 @@ pub(crate) fn close_whole(storage: &Storage, stream: u64, place: Place) {
     state.uses_mut(place).close(storage.space().extents(), None, key, end);
 }
 
-/// The guard of a write was dropped: foreign work comes no later than what is queued on its stream by now.
+/// The guard of a write was dropped: foreign work comes no later than what is queued on its stream
+/// by now.
 pub(crate) fn close_write(request: &Request<'_>, stream: u64, place: Place) {
     if request.is_empty() {
         return;

@@ -35,14 +35,18 @@ fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
     Error::Lost {
         array: Text::new(storage.named()),
         operation: Text::new(record.operation.as_str()),
-        site: Text::new(record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string)),
+        site: Text::new(
+            record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string),
+        ),
         cause: Text::new(record.cause.as_str()),
     }
 }
 
 /// A region in words: in memory order, which for the usual array is index order.
 fn part(request: &Request<'_>, region: &Region) -> String {
-    if matches!(request.selection, Selection::Whole) && region.len() == request.storage.space().len() {
+    if matches!(request.selection, Selection::Whole)
+        && region.len() == request.storage.space().len()
+    {
         return "all".to_owned();
     }
     let spans: Vec<String> = region
@@ -60,11 +64,18 @@ impl Request<'_> {
     /// A backend call that was refused while serving this request.
     pub(super) fn refused(&self, device: &Device, doing: &str, refusal: &BackendError) -> Error {
         match refusal.kind {
-            BackendErrorKind::InsideKernel => self.inside_kernel(&format!("work queued on {device}")),
+            BackendErrorKind::InsideKernel => {
+                self.inside_kernel(&format!("work queued on {device}"))
+            }
             _ => device::call_error(
                 device,
                 &self.storage.named(),
-                &format!("{doing} {} for {} at {}", self.storage.named(), self.operation, self.site),
+                &format!(
+                    "{doing} {} for {} at {}",
+                    self.storage.named(),
+                    self.operation,
+                    self.site
+                ),
                 refusal,
             ),
         }
@@ -78,7 +89,10 @@ impl Request<'_> {
     }
 
     pub(super) fn no_place(&self, device: &Device) -> Error {
-        Error::TooManyDevices { array: Text::new(self.storage.named()), device: Text::new(device.name()) }
+        Error::TooManyDevices {
+            array: Text::new(self.storage.named()),
+            device: Text::new(device.name()),
+        }
     }
 }
 
@@ -97,5 +111,9 @@ pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
 
 /// One side was declared changed, and others hold newer contents.
 pub(crate) fn lost_update(storage: &Storage, changed: String, newest: String) -> Error {
-    Error::LostUpdate { array: Text::new(storage.named()), changed: Text::new(changed), newest: Text::new(newest) }
+    Error::LostUpdate {
+        array: Text::new(storage.named()),
+        changed: Text::new(changed),
+        newest: Text::new(newest),
+    }
 }

@@ -13,7 +13,8 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::storage::{Line, Selection, State, Storage};
 
-/// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to the host first. The caller has the array for itself.
+/// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to
+/// the host first. The caller has the array for itself.
 pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
     let storage = request.storage;
     if request.is_empty() {
@@ -35,7 +36,8 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
     }
 }
 
-/// Brings down what is newest on the device alone; or, where nothing is, waits for what is on its way to the host already: it may still fail.
+/// Brings down what is newest on the device alone; or, where nothing is, waits for what is on its
+/// way to the host already: it may still fail.
 fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
     match alone {
         Selection::Boxes(_) => acquire_host(request, Access::Read),
@@ -43,7 +45,8 @@ fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
             let storage = request.storage;
             let pending = {
                 let mut state = storage.lock();
-                let marks = request.marks_before(&state, Place::HOST, crate::order::Touch::Write, None);
+                let marks =
+                    request.marks_before(&state, Place::HOST, crate::order::Touch::Write, None);
                 state.settle_host(storage.space(), alone);
                 super::device_side::queued(&state, &marks)
             };
@@ -52,13 +55,19 @@ fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
     }
 }
 
-/// For a request: frees copies of other arrays on a device that the host has as well, until `len_bytes` are freed or there are no more. Says whether there were any.
-/// Nothing moves. Arrays in the midst of a use stay, and such as were handed out to foreign work.
+/// For a request: frees copies of other arrays on a device that the host has as well, until
+/// `len_bytes` are freed or there are no more. Says whether there were any. Nothing moves. Arrays
+/// in the midst of a use stay, and such as were handed out to foreign work.
 pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
     let mut freed_bytes = 0;
     for array in registry::arrays() {
         let array: Arc<dyn Any + Send + Sync> = array.as_any();
-        let Some(storage) = array.downcast_ref::<Storage>().filter(|storage| !std::ptr::eq(*storage, request.storage)) else { continue };
+        let Some(storage) = array
+            .downcast_ref::<Storage>()
+            .filter(|storage| !std::ptr::eq(*storage, request.storage))
+        else {
+            continue;
+        };
         freed_bytes += evict(storage, device, request.site).unwrap_or(0);
         if freed_bytes >= len_bytes {
             break;
@@ -72,7 +81,9 @@ fn evict(storage: &Storage, device: &Device, site: Line) -> Option<u64> {
     let mut state = storage.lock();
     state.reconcile(storage.space());
     let place = state.find_place(device)?;
-    let would_be_missed = state.is_in_use(place) || !state.is_host_idle() || !newest_alone(storage, &state, place).is_empty();
+    let would_be_missed = state.is_in_use(place)
+        || !state.is_host_idle()
+        || !newest_alone(storage, &state, place).is_empty();
     if would_be_missed || state.slot(place).address.is_none() {
         return None;
     }
@@ -84,7 +95,9 @@ fn evict(storage: &Storage, device: &Device, site: Line) -> Option<u64> {
 fn newest_alone(storage: &Storage, state: &State, place: Place) -> SmallVec<[Region; 1]> {
     let mut alone = SmallVec::new();
     state.coherence.newest(&storage.space().whole(), |region, content| match content {
-        Content::Stored(holders) if holders.contains(place) && !holders.contains(Place::HOST) => alone.push(*region),
+        Content::Stored(holders) if holders.contains(place) && !holders.contains(Place::HOST) => {
+            alone.push(*region)
+        }
         _ => {}
     });
     alone

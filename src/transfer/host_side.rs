@@ -8,7 +8,10 @@ use super::fetch::by_source;
 use super::window::{ANNOUNCED_BYTES_MIN, Share, Window, announce, first_share};
 use super::{Marks, Queued, Request, after_locks};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes, failure};
+use crate::backend::{
+    Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes,
+    failure,
+};
 use crate::coherence::{Access, Piece, Place, Region, Source, Span};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
@@ -16,7 +19,8 @@ use crate::order::{At, Mark, Touch};
 use crate::storage::{Selection, State, Storage};
 use smallvec::SmallVec;
 
-/// Brings a part to the host as `access` needs it and waits until it is there and nothing queued touches it in a way that would conflict.
+/// Brings a part to the host as `access` needs it and waits until it is there and nothing queued
+/// touches it in a way that would conflict.
 pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
     if request.is_empty() {
         return Ok(());
@@ -30,7 +34,8 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
                 state.settle_host(request.storage.space(), request.selection);
                 request.storage.publish(&state);
                 let is_there = access == Access::Overwrite || request.is_valid(&state, Place::HOST);
-                // A copy that was queued here may have failed in between: then the elements are stale again.
+                // A copy that was queued here may have failed in between: then the elements are
+                // stale again.
                 if is_there && !state.needs_reconciling() {
                     return Ok(());
                 }
@@ -45,7 +50,8 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
     }
 }
 
-/// Queues what a prefetch to the host needs, and returns at once. Copies go on `stream` if it is of the device that they come from.
+/// Queues what a prefetch to the host needs, and returns at once. Copies go on `stream` if it is of
+/// the device that they come from.
 pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
     bring(request, Access::Read, Manner { may_wait: false, stream }).map(drop)
 }
@@ -60,10 +66,15 @@ struct Manner<'a> {
 }
 
 pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
-    if request.storage.allocate_host(state) { Ok(()) } else { Err(super::host_full(request.storage)) }
+    if request.storage.allocate_host(state) {
+        Ok(())
+    } else {
+        Err(super::host_full(request.storage))
+    }
 }
 
-/// A copy of this very call that failed by itself. What inherits a failure of its source is told by the next plan.
+/// A copy of this very call that failed by itself. What inherits a failure of its source is told by
+/// the next plan.
 fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     own.iter().find_map(|(stream, position)| {
         let record = failure::of(stream.id(), *position).filter(|record| !record.inherited)?;
@@ -72,7 +83,8 @@ fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     })
 }
 
-/// Queues the copies that an access on the host needs, and tells of them. Copies that another thread is queueing are waited for.
+/// Queues the copies that an access on the host needs, and tells of them. Copies that another
+/// thread is queueing are waited for.
 fn bring(request: &Request<'_>, access: Access, manner: Manner<'_>) -> Result<Queued> {
     if request.is_empty() {
         return Ok(Queued::new());
@@ -84,7 +96,12 @@ fn bring(request: &Request<'_>, access: Access, manner: Manner<'_>) -> Result<Qu
     brought.map(|()| queued)
 }
 
-fn bring_pieces(request: &Request<'_>, access: Access, manner: Manner<'_>, window: &mut Window) -> Result<()> {
+fn bring_pieces(
+    request: &Request<'_>,
+    access: Access,
+    manner: Manner<'_>,
+    window: &mut Window,
+) -> Result<()> {
     let storage = request.storage;
     let mut state = storage.lock();
     loop {
@@ -107,7 +124,8 @@ fn bring_pieces(request: &Request<'_>, access: Access, manner: Manner<'_>, windo
             continue;
         }
         // Memory comes after the plan: what cannot be read takes none.
-        let Share { pieces, is_last } = request.first_download(&state, &request.plan(&state, Place::HOST, Access::Read)?);
+        let Share { pieces, is_last } =
+            request.first_download(&state, &request.plan(&state, Place::HOST, Access::Read)?);
         allocate(request, &mut state)?;
         let filled = pieces.iter().any(|piece| matches!(piece.source, Source::Constant(_)));
         if filled {
@@ -128,7 +146,9 @@ fn bring_pieces(request: &Request<'_>, access: Access, manner: Manner<'_>, windo
             state = storage.lock();
             continue;
         }
-        request.claimed(state, Place::HOST, || request.fetch_to_host(&pieces, manner.stream, window))?;
+        request.claimed(state, Place::HOST, || {
+            request.fetch_to_host(&pieces, manner.stream, window)
+        })?;
         if !is_last {
             window.expect_more();
         }
@@ -141,7 +161,8 @@ impl Request<'_> {
     fn first_download(&self, state: &State, planned: &[Piece]) -> Share {
         let of_place = |place: Place| {
             let device = &state.slot(place).device;
-            let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
+            let is_direct =
+                state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
             if is_direct { u64::MAX } else { device.backend().piece_bytes_max() }
         };
         let sources = planned.iter().filter_map(|piece| match piece.source {
@@ -150,11 +171,14 @@ impl Request<'_> {
         });
         let smallest = sources.map(of_place).min();
         let bytes_max = smallest.unwrap_or(u64::MAX);
-        first_share(self.storage.space(), planned, bytes_max, |source| matches!(source, Source::Place(_)))
+        first_share(self.storage.space(), planned, bytes_max, |source| {
+            matches!(source, Source::Place(_))
+        })
     }
 
-    /// What other kinds of device than the pieces come from still do with the host's copy. No driver waits for another's events: the host does, beforehand,
-    /// with no lock and no claim held.
+    /// What other kinds of device than the pieces come from still do with the host's copy. No
+    /// driver waits for another's events: the host does, beforehand, with no lock and no claim
+    /// held.
     fn of_other_kinds(&self, state: &State, pieces: &[Piece]) -> Queued {
         let mut pending = Queued::new();
         for piece in pieces {
@@ -170,7 +194,9 @@ impl Request<'_> {
     fn strangers(&self, state: &State, device: &Device, region: &Region) -> Queued {
         let mut marks = Marks::new();
         state.uses(Place::HOST).before(Some(region), Touch::Write, |mark| {
-            let is_strange = state.stream(mark.stream).is_some_and(|stream| stream.device_ref().kind() != device.kind());
+            let is_strange = state
+                .stream(mark.stream)
+                .is_some_and(|stream| stream.device_ref().kind() != device.kind());
             if is_strange && !state.is_over(mark) && !marks.contains(&mark) {
                 marks.push(mark);
             }
@@ -178,7 +204,12 @@ impl Request<'_> {
         queued(state, &marks)
     }
 
-    fn fetch_to_host(&self, pieces: &[Piece], asked: Option<&Stream>, window: &mut Window) -> Result<()> {
+    fn fetch_to_host(
+        &self,
+        pieces: &[Piece],
+        asked: Option<&Stream>,
+        window: &mut Window,
+    ) -> Result<()> {
         for (source, regions) in by_source(pieces) {
             match source {
                 Source::Constant(value) => self.fill_on_host(value, &regions),
@@ -192,9 +223,13 @@ impl Request<'_> {
         let space = self.storage.space();
         let pattern = self.storage.lock().constant_value(value, space.element_bytes());
         for region in regions {
-            // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes and the footprint lies within. The elements are not valid
-            // on the host, so no view of them exists; `bring` has seen that nothing queued touches them, and holds the claim on them.
-            unsafe { bytes::fill_footprint(self.storage.host_base(), &space.footprint(region), &pattern) };
+            // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes and the
+            // footprint lies within. The elements are not valid on the host, so no view of them
+            // exists; `bring` has seen that nothing queued touches them, and holds the claim on
+            // them.
+            unsafe {
+                bytes::fill_footprint(self.storage.host_base(), &space.footprint(region), &pattern)
+            };
         }
         let mut state = self.storage.lock();
         for region in regions {
@@ -202,7 +237,8 @@ impl Request<'_> {
         }
     }
 
-    /// Announces a large download to ordinary memory, so that no pages have to be locked under the array's lock.
+    /// Announces a large download to ordinary memory, so that no pages have to be locked under the
+    /// array's lock.
     fn announce(&self, from: Place, len_bytes: u64) {
         if len_bytes < ANNOUNCED_BYTES_MIN {
             return;
@@ -210,7 +246,8 @@ impl Request<'_> {
         let device = {
             let state = self.storage.lock();
             let device = &state.slot(from).device;
-            let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
+            let is_direct =
+                state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
             if is_direct { None } else { Some(device.clone()) }
         };
         if let Some(device) = device {
@@ -219,7 +256,13 @@ impl Request<'_> {
     }
 
     /// Queues a copy from a device's memory to the host's. Nobody waits for it here.
-    fn download(&self, from: Place, regions: &SmallVec<[Region; 1]>, asked: Option<&Stream>, window: &mut Window) -> Result<()> {
+    fn download(
+        &self,
+        from: Place,
+        regions: &SmallVec<[Region; 1]>,
+        asked: Option<&Stream>,
+        window: &mut Window,
+    ) -> Result<()> {
         let space = self.storage.space();
         let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
         self.announce(from, bytes);
@@ -230,7 +273,10 @@ impl Request<'_> {
             return Ok(());
         }
         let stream = self.download_stream(&state, from, regions, asked);
-        if regions.iter().any(|region| !self.strangers(&state, stream.device_ref(), region).is_empty()) {
+        if regions
+            .iter()
+            .any(|region| !self.strangers(&state, stream.device_ref(), region).is_empty())
+        {
             // Somebody came in between: the caller finds the elements stale, and waits.
             return Ok(());
         }
@@ -247,7 +293,13 @@ impl Request<'_> {
             depends,
             label: self.storage.label("download of", self.site),
         };
-        let position = self.queue_write(&mut state, &stream, Place::HOST, regions, Work::Copy(Box::new(work)))?;
+        let position = self.queue_write(
+            &mut state,
+            &stream,
+            Place::HOST,
+            regions,
+            Work::Copy(Box::new(work)),
+        )?;
         let since = self.since(&state, Place::HOST, regions);
         window.add(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
         if let Some(between) = between {
@@ -258,23 +310,40 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// The box around all that lies between the first of the regions in memory and the last, if a copy may read that too: it holds contents, nothing queued
-    /// elsewhere writes it, and nobody else is about to. Whoever comes later finds the read entered.
-    fn between(&self, state: &State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>) -> Option<Region> {
+    /// The box around all that lies between the first of the regions in memory and the last, if a
+    /// copy may read that too: it holds contents, nothing queued elsewhere writes it, and nobody
+    /// else is about to. Whoever comes later finds the read entered.
+    fn between(
+        &self,
+        state: &State,
+        stream: &Stream,
+        from: Place,
+        regions: &SmallVec<[Region; 1]>,
+    ) -> Option<Region> {
         let space = self.storage.space();
-        let is_alone = (matches!(self.selection, Selection::Whole) || !state.is_pinned()) && space.whole().axes() > 0;
+        let is_alone = (matches!(self.selection, Selection::Whole) || !state.is_pinned())
+            && space.whole().axes() > 0;
         let spans = || regions.iter().map(|region| region.span(0));
-        let (start, end) = (spans().map(|span| span.start()).min()?, spans().map(|span| span.end()).max()?);
+        let (start, end) =
+            (spans().map(|span| span.start()).min()?, spans().map(|span| span.end()).max()?);
         let between = space.whole().with_span(0, Span::new(start, end, 1));
         let is_quiet = || self.foreign_writers(state, from, &between, stream).is_empty();
         let is_more = regions.as_slice() != [between];
         (is_more && is_alone && state.holds(from, &[between]) && is_quiet()).then_some(between)
     }
 
-    fn note_downloaded(&self, state: &mut State, stream: &Stream, from: Place, regions: &SmallVec<[Region; 1]>, position: Position) {
+    fn note_downloaded(
+        &self,
+        state: &mut State,
+        stream: &Stream,
+        from: Place,
+        regions: &SmallVec<[Region; 1]>,
+        position: Position,
+    ) {
         let space = self.storage.space();
         let key = state.key_of(stream);
-        let (read, written) = (Mark::harmless(key, At::position(position)), Mark::written(key, position));
+        let (read, written) =
+            (Mark::harmless(key, At::position(position)), Mark::written(key, position));
         for region in regions {
             state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, read);
             state.uses_mut(Place::HOST).mark(space.extents(), Some(region), Touch::Write, written);
@@ -286,17 +355,28 @@ impl Request<'_> {
         }
     }
 
-    /// The stream that was asked for, if it is of the device. Else behind the last writer on its own stream, which costs no event; but on the default
-    /// stream where nothing has to be waited for, so that the copy does not queue behind unrelated work.
-    pub(super) fn download_stream(&self, state: &State, from: Place, regions: &SmallVec<[Region; 1]>, asked: Option<&Stream>) -> Stream {
-        if let Some(asked) = asked.filter(|stream| *stream.device_ref() == state.slot(from).device) {
+    /// The stream that was asked for, if it is of the device. Else behind the last writer on its
+    /// own stream, which costs no event; but on the default stream where nothing has to be waited
+    /// for, so that the copy does not queue behind unrelated work.
+    pub(super) fn download_stream(
+        &self,
+        state: &State,
+        from: Place,
+        regions: &SmallVec<[Region; 1]>,
+        asked: Option<&Stream>,
+    ) -> Stream {
+        if let Some(asked) = asked.filter(|stream| *stream.device_ref() == state.slot(from).device)
+        {
             return asked.clone();
         }
         let mut writer = None;
         for region in regions {
             state.uses(from).writers(Some(region), |mark| {
                 if !state.is_over(mark) {
-                    writer = state.stream(mark.stream).filter(|stream| *stream.device_ref() == state.slot(from).device).cloned();
+                    writer = state
+                        .stream(mark.stream)
+                        .filter(|stream| *stream.device_ref() == state.slot(from).device)
+                        .cloned();
                 }
             });
         }
@@ -315,7 +395,8 @@ impl Request<'_> {
     }
 }
 
-/// Acquires a part on the host for a write, and makes it the newest copy: in one step where everything is at hand.
+/// Acquires a part on the host for a write, and makes it the newest copy: in one step where
+/// everything is at hand.
 pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()> {
     if !written_at_hand(request, access) {
         acquire_host(request, access)?;
@@ -324,11 +405,20 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
     Ok(())
 }
 
-/// As `write_on_host` for a whole array, without a request, where everything is at hand; false if there is more to do: nothing was done then.
-pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: &'static Location<'static>) -> bool {
+/// As `write_on_host` for a whole array, without a request, where everything is at hand; false if
+/// there is more to do: nothing was done then.
+pub(crate) fn write_whole_on_host(
+    storage: &Storage,
+    access: Access,
+    site: &'static Location<'static>,
+) -> bool {
     let mut state = storage.lock();
-    let is_valid = || access == Access::Overwrite || state.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST));
-    let is_there = state.host.is_some() && state.is_host_idle() && !state.needs_reconciling() && is_valid();
+    let is_valid = || {
+        access == Access::Overwrite
+            || state.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
+    };
+    let is_there =
+        state.host.is_some() && state.is_host_idle() && !state.needs_reconciling() && is_valid();
     if !is_there || !state.become_only_holder(Place::HOST, site) {
         return false;
     }
@@ -340,8 +430,9 @@ pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: &'sta
 #[inline]
 fn written_at_hand(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
-    let is_there =
-        state.host.is_some() && !state.needs_reconciling() && (access == Access::Overwrite || request.is_valid(&state, Place::HOST));
+    let is_there = state.host.is_some()
+        && !state.needs_reconciling()
+        && (access == Access::Overwrite || request.is_valid(&state, Place::HOST));
     if !is_there || !state.is_host_idle() {
         return false;
     }

@@ -5,8 +5,9 @@ use crate::backend::HostMemory;
 use crate::device::Device;
 use crate::error::Result;
 
-/// Locks the pages of the host's copy for devices of this one's kind, until the memory leaves the library's hands. Makes the copy if there is none; does
-/// nothing if they are locked for that kind already.
+/// Locks the pages of the host's copy for devices of this one's kind, until the memory leaves the
+/// library's hands. Makes the copy if there is none; does nothing if they are locked for that kind
+/// already.
 pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
     if request.is_empty() {
         return Ok(());

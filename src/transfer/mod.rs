@@ -1,11 +1,15 @@
-//! The one module that moves: it asks `coherence` for a plan, turns it into backend calls behind what `order` says, and tells `audit`.
+//! The one module that moves: it asks `coherence` for a plan, turns it into backend calls behind
+//! what `order` says, and tells `audit`.
 //!
-//! Every access has three steps. *Acquire* brings to one place what is needed there and orders a stream (or the host) behind what it must come
-//! after. The caller then *enqueues* its own work. *Mark* enters the use and its effect. Between the steps no lock is held; nobody who could
-//! conflict can come in between, because the caller holds the Rust borrow of the part for as long as all three take.
+//! Every access has three steps. *Acquire* brings to one place what is needed there and orders a
+//! stream (or the host) behind what it must come after. The caller then *enqueues* its own work.
+//! *Mark* enters the use and its effect. Between the steps no lock is held; nobody who could
+//! conflict can come in between, because the caller holds the Rust borrow of the part for as long
+//! as all three take.
 //!
-//! While copies for a part are being prepared, the part is *claimed* at their destination, so that of many threads that need the same bytes one
-//! moves them and the others wait. No claim is held while waiting for a device.
+//! While copies for a part are being prepared, the part is *claimed* at their destination, so that
+//! of many threads that need the same bytes one moves them and the others wait. No claim is held
+//! while waiting for a device.
 
 mod assign;
 mod constant;
@@ -39,12 +43,14 @@ use crate::sync::{self, ShortGuard, Turnstile};
 pub(crate) use assign::{End, Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on, peek, poke};
 pub(crate) use device_side::{
-    Acquired, acquire_on, acquire_whole, close_whole, close_write, hand_out, mark, mark_foreign, mark_launched, mark_whole_launched,
-    open_whole,
+    Acquired, acquire_on, acquire_whole, close_whole, close_write, hand_out, mark, mark_foreign,
+    mark_launched, mark_whole_launched, open_whole,
 };
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use evict::release_on;
-pub(crate) use host_side::{acquire_host, mark_host_written, prefetch_host, write_on_host, write_whole_on_host};
+pub(crate) use host_side::{
+    acquire_host, mark_host_written, prefetch_host, write_on_host, write_whole_on_host,
+};
 pub(crate) use lock::page_lock;
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]
@@ -65,7 +71,8 @@ pub(crate) struct Request<'a> {
 /// Turned whenever a claim on some array is given back.
 static MOVED: Turnstile = Turnstile::new();
 
-/// What had to wait until no lock is held: listeners are told of copies, and streams that nobody needs any more go.
+/// What had to wait until no lock is held: listeners are told of copies, and streams that nobody
+/// needs any more go.
 fn after_locks() {
     audit::tell();
     sync::drop_let_go();
@@ -74,7 +81,8 @@ fn after_locks() {
 /// Marks collected under the lock, few as a rule.
 type Marks = SmallVec<[Mark; 4]>;
 
-/// Nearest first: the host's memory before another device's is left to the device's family; within one process a device's link is all there is.
+/// Nearest first: the host's memory before another device's is left to the device's family; within
+/// one process a device's link is all there is.
 struct Nearness<'a> {
     state: &'a State,
     destination: Option<&'a Device>,
@@ -91,7 +99,8 @@ impl Costs for Nearness<'_> {
     }
 }
 
-/// A claim that is being served. It is given back also where something unwinds: nobody waits for it for ever.
+/// A claim that is being served. It is given back also where something unwinds: nobody waits for it
+/// for ever.
 struct Claim<'a> {
     request: Request<'a>,
     place: Place,
@@ -110,7 +119,12 @@ impl Drop for Claim<'_> {
 
 impl<'a> Request<'a> {
     /// Claims the selection at `place` while `serve` queues copies to it, with no lock held.
-    fn claimed<T>(&self, mut state: ShortGuard<'_, State>, place: Place, serve: impl FnOnce() -> T) -> T {
+    fn claimed<T>(
+        &self,
+        mut state: ShortGuard<'_, State>,
+        place: Place,
+        serve: impl FnOnce() -> T,
+    ) -> T {
         state.claim(place, self.selection);
         drop(state);
         let _claim = Claim { request: *self, place };
@@ -151,7 +165,9 @@ impl Request<'_> {
             (Selection::Whole, Some(content)) => content.is_valid(place),
             _ => {
                 let mut valid = true;
-                self.selection.for_each(self.storage.space(), |region| valid = valid && state.coherence.is_valid(place, region));
+                self.selection.for_each(self.storage.space(), |region| {
+                    valid = valid && state.coherence.is_valid(place, region)
+                });
                 valid
             }
         }
@@ -165,8 +181,15 @@ impl Request<'_> {
         });
     }
 
-    /// What a touch of the selection's bytes at `place` must come after, other than uses of `stream` itself and those that are over.
-    fn marks_before(&self, state: &State, place: Place, touch: Touch, stream: Option<&Stream>) -> Marks {
+    /// What a touch of the selection's bytes at `place` must come after, other than uses of
+    /// `stream` itself and those that are over.
+    fn marks_before(
+        &self,
+        state: &State,
+        place: Place,
+        touch: Touch,
+        stream: Option<&Stream>,
+    ) -> Marks {
         let mut marks = Marks::new();
         self.selection.each(|region| {
             state.uses(place).before(region, touch, |mark| {
@@ -179,7 +202,8 @@ impl Request<'_> {
         marks
     }
 
-    /// Gives the lock back until a claim is, and takes it again. Inside a kernel body nothing is waited for.
+    /// Gives the lock back until a claim is, and takes it again. Inside a kernel body nothing is
+    /// waited for.
     fn wait_for_claim<'s>(&'s self, state: ShortGuard<'s, State>) -> Result<ShortGuard<'s, State>> {
         if scope::in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));
@@ -204,7 +228,8 @@ impl Request<'_> {
     #[inline]
     fn enter_mark(&self, state: &mut State, place: Place, touch: Touch, mark: Mark) {
         let space = self.storage.space();
-        self.selection.each(|region| state.uses_mut(place).mark(space.extents(), region, touch, mark));
+        self.selection
+            .each(|region| state.uses_mut(place).mark(space.extents(), region, touch, mark));
     }
 
     /// Work that wrote what will be read at `place`, and is not known to be over.
@@ -221,14 +246,24 @@ impl Request<'_> {
         });
     }
 
-    /// What made these regions stale at `place`, where they are about to be copied to. Looked up only if somebody listens.
+    /// What made these regions stale at `place`, where they are about to be copied to. Looked up
+    /// only if somebody listens.
     fn since(&self, state: &State, place: Place, regions: &[Region]) -> Since<Line> {
         if audit::is_heard() { state.stale_since(place, regions) } else { Since::Untold }
     }
 
-    /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`], once no lock is held. `device` is the copy's end that
-    /// is not the host, and of two devices the source: the other is the stream's.
-    fn count(&self, state: &mut State, direction: Direction, bytes: u64, device: &Device, stream: &Stream, since: Since<Line>) {
+    /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`],
+    /// once no lock is held. `device` is the copy's end that is not the host, and of two devices
+    /// the source: the other is the stream's.
+    fn count(
+        &self,
+        state: &mut State,
+        direction: Direction,
+        bytes: u64,
+        device: &Device,
+        stream: &Stream,
+        since: Since<Line>,
+    ) {
         let traffic = Traffic::of(direction, bytes);
         *state.traffic_mut() += traffic;
         device.count(&traffic);

@@ -11,7 +11,8 @@ use crate::order::{At, Touch};
 use crate::storage::{Slot, State, Storage};
 use crate::sync;
 
-/// Frees every device's copy of an array that nobody can use any more. Never waits and never fails: what a backend refuses is done later.
+/// Frees every device's copy of an array that nobody can use any more. Never waits and never fails:
+/// what a backend refuses is done later.
 #[inline]
 pub(crate) fn release(storage: &Storage) {
     let mut state = storage.lock();
@@ -30,7 +31,8 @@ pub(crate) fn release(storage: &Storage) {
     sync::drop_let_go();
 }
 
-/// Takes a device's memory out of an array, for somebody else to free. Its last user on that device is a stream behind which all others are ordered.
+/// Takes a device's memory out of an array, for somebody else to free. Its last user on that device
+/// is a stream behind which all others are ordered.
 #[cfg(feature = "cuda")]
 pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
     let mut state = storage.lock();
@@ -47,7 +49,9 @@ pub(super) fn release_slot(state: &State, slot: &Slot, address: Address) {
             marks.push(mark);
         }
     });
-    let uses: Vec<(Stream, At)> =
-        marks.iter().filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.at))).collect();
+    let uses: Vec<(Stream, At)> = marks
+        .iter()
+        .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.at)))
+        .collect();
     slot.device.free_behind(address, uses);
 }

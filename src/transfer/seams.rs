@@ -1,4 +1,5 @@
-//! Copies between a device and an array's own page-locked memory end at its seams, where another locking of pages begins.
+//! Copies between a device and an array's own page-locked memory end at its seams, where another
+//! locking of pages begins.
 
 use smallvec::SmallVec;
 
@@ -11,8 +12,14 @@ use crate::storage::HostBuffer;
 type Parts = SmallVec<[CopyPart; 1]>;
 
 impl Request<'_> {
-    /// The parts of a copy of `regions` between a device and the host's own memory, which is at the same place in both.
-    pub(super) fn parts_by_device(&self, regions: &[Region], host: &HostBuffer, device: &Device) -> Parts {
+    /// The parts of a copy of `regions` between a device and the host's own memory, which is at the
+    /// same place in both.
+    pub(super) fn parts_by_device(
+        &self,
+        regions: &[Region],
+        host: &HostBuffer,
+        device: &Device,
+    ) -> Parts {
         let parts = regions.iter().map(|region| self.storage.space().same_place(region));
         let seams_bytes = host.seams_bytes(device.kind());
         if seams_bytes.is_empty() {
@@ -25,7 +32,8 @@ impl Request<'_> {
     }
 }
 
-/// Cuts a part, which is at the same place in both memories, wherever it goes over one of the seams, which ascend.
+/// Cuts a part, which is at the same place in both memories, wherever it goes over one of the
+/// seams, which ascend.
 fn cut_at_all(part: CopyPart, seams_bytes: &[u64], pieces: &mut Parts) {
     let mut uncut = Parts::from_iter([part]);
     for seam_bytes in seams_bytes {
@@ -52,8 +60,12 @@ fn cut_at(part: CopyPart, seam_bytes: u64, pieces: &mut Parts) {
         pieces.push(extent::section(&part, until_seam, part.run_bytes - until_seam));
         return;
     };
-    // Along the slowest axis: slices that lie before the seam, those that it cuts (one, unless slices are interlocked), those behind it.
-    let slice = |nth: u64| CopyPart { axes: SmallVec::from_slice(inner_axes), ..extent::section(&part, nth, 1) };
+    // Along the slowest axis: slices that lie before the seam, those that it cuts (one, unless
+    // slices are interlocked), those behind it.
+    let slice = |nth: u64| CopyPart {
+        axes: SmallVec::from_slice(inner_axes),
+        ..extent::section(&part, nth, 1)
+    };
     let slice_bytes = end_bytes(&slice(0)) - part.source_offset_bytes;
     let before = until_seam.checked_sub(slice_bytes).map_or(0, |room| room / stride + 1).min(count);
     let behind = until_seam.div_ceil(stride).min(count);
@@ -74,10 +86,15 @@ mod tests {
     /// All bytes of a part, by their offsets at both ends.
     fn bytes(part: &CopyPart) -> Vec<(u64, u64)> {
         let runs = part.axes.iter().fold(vec![0], |starts, (count, stride, _)| {
-            starts.into_iter().flat_map(|start| (0..*count).map(move |nth| start + nth * stride)).collect()
+            starts
+                .into_iter()
+                .flat_map(|start| (0..*count).map(move |nth| start + nth * stride))
+                .collect()
         });
-        let run =
-            |start: u64| (start..start + part.run_bytes).map(|at| (part.source_offset_bytes + at, part.destination_offset_bytes + at));
+        let run = |start: u64| {
+            (start..start + part.run_bytes)
+                .map(|at| (part.source_offset_bytes + at, part.destination_offset_bytes + at))
+        };
         runs.into_iter().flat_map(run).collect()
     }
 
@@ -94,10 +111,16 @@ mod tests {
 
     #[test]
     fn a_box_is_cut_into_few() {
-        assert_eq!(cut(&part(10, 20, &[]), &[10, 14, 30]).as_slice(), [part(10, 4, &[]), part(14, 16, &[])]);
+        assert_eq!(
+            cut(&part(10, 20, &[]), &[10, 14, 30]).as_slice(),
+            [part(10, 4, &[]), part(14, 16, &[])]
+        );
         // Rows of 4 bytes, 10 apart, from 0 on: the seam in a row, and between two.
         let rows = part(0, 4, &[(5, 10)]);
-        assert_eq!(cut(&rows, &[22]).as_slice(), [part(0, 4, &[(2, 10)]), part(20, 2, &[]), part(22, 2, &[]), part(30, 4, &[(2, 10)])]);
+        assert_eq!(
+            cut(&rows, &[22]).as_slice(),
+            [part(0, 4, &[(2, 10)]), part(20, 2, &[]), part(22, 2, &[]), part(30, 4, &[(2, 10)])]
+        );
         assert_eq!(cut(&rows, &[27]).as_slice(), [part(0, 4, &[(3, 10)]), part(30, 4, &[(2, 10)])]);
         assert_eq!(cut(&rows, &[44, 50]).as_slice(), [rows]);
     }

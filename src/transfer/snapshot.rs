@@ -8,7 +8,9 @@ use super::assign::End;
 use super::window::announce;
 use super::{Queued, Request, acquire_host, after_locks};
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent};
+use crate::backend::{
+    Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent,
+};
 use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
@@ -22,8 +24,9 @@ pub(crate) struct Snapshot {
     pub(crate) queued: Queued,
 }
 
-/// Copies a part to `buffer`, where it lies packed, its axes in order and all running upwards in memory. Device copies are queued on `stream` if it
-/// is of the device that holds the part, else on that device's own.
+/// Copies a part to `buffer`, where it lies packed, its axes in order and all running upwards in
+/// memory. Device copies are queued on `stream` if it is of the device that holds the part, else on
+/// that device's own.
 pub(crate) fn snapshot(
     end: End<'_>,
     stream: Option<&Stream>,
@@ -37,7 +40,13 @@ pub(crate) fn snapshot(
         return Ok(snapshot);
     }
     let selection = space.select(end.view.shape, end.view.strides, end.view.offset);
-    let request = Request { storage: end.storage, selection: &selection, cause: Cause::Explicit, operation, site };
+    let request = Request {
+        storage: end.storage,
+        selection: &selection,
+        cause: Cause::Explicit,
+        operation,
+        site,
+    };
     // What one device gives is one planned copy, however many parts it lies in.
     let mut taken: SmallVec<[(Place, Regions, Parts); 1]> = SmallVec::new();
     for (source, region) in sources(&request)? {
@@ -52,7 +61,9 @@ pub(crate) fn snapshot(
             }
         }
     }
-    let outcome = taken.into_iter().try_for_each(|(place, regions, parts)| snapshot.take_device(&request, stream, place, &regions, parts));
+    let outcome = taken.into_iter().try_for_each(|(place, regions, parts)| {
+        snapshot.take_device(&request, stream, place, &regions, parts)
+    });
     after_locks();
     outcome.map(|()| snapshot)
 }
@@ -60,10 +71,16 @@ pub(crate) fn snapshot(
 type Regions = SmallVec<[Region; 1]>;
 type Parts = SmallVec<[CopyPart; 1]>;
 
-fn take_with_others(taken: &mut SmallVec<[(Place, Regions, Parts); 1]>, place: Place, region: Region, parts: Parts) {
+fn take_with_others(
+    taken: &mut SmallVec<[(Place, Regions, Parts); 1]>,
+    place: Place,
+    region: Region,
+    parts: Parts,
+) {
     match taken.iter_mut().find(|(known, ..)| *known == place) {
         Some((_, regions, known)) => {
-            // A region that fits no box of the view comes once for each of the boxes that make it up.
+            // A region that fits no box of the view comes once for each of the boxes that make it
+            // up.
             if regions.last() != Some(&region) {
                 regions.push(region);
             }
@@ -73,7 +90,8 @@ fn take_with_others(taken: &mut SmallVec<[(Place, Regions, Parts); 1]>, place: P
     }
 }
 
-/// Where each part is taken from: the host if it is valid there and nothing is on its way, else the nearest holder.
+/// Where each part is taken from: the host if it is valid there and nothing is on its way, else the
+/// nearest holder.
 fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     let space = request.storage.space();
     let mut state = request.storage.lock();
@@ -88,10 +106,16 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
                 }
             });
         });
-        sources.extend(request.plan(&state, Place::HOST, Access::Read)?.into_iter().map(|piece| (piece.source, piece.region)));
+        sources.extend(
+            request
+                .plan(&state, Place::HOST, Access::Read)?
+                .into_iter()
+                .map(|piece| (piece.source, piece.region)),
+        );
         return Ok(sources);
     }
-    // Something is on its way to the host: what a device holds is taken from there, so as not to wait.
+    // Something is on its way to the host: what a device holds is taken from there, so as not to
+    // wait.
     let mut is_defined = true;
     request.selection.for_each(space, |region| {
         state.coherence.newest(region, |part, content| match content {
@@ -124,20 +148,27 @@ fn packed(view: Strided<'_>, ranges: &Ranges, element_bytes: u64) -> SmallVec<[C
     let (shape, from_strides, from_offset) = view.part(ranges);
     let (_, to_strides, to_offset) = whole.part(ranges);
     let against: SmallVec<[bool; 4]> = SmallVec::from_elem(false, shape.len());
-    copies_between(&shape, (&from_strides, from_offset), (&to_strides, to_offset), &against, element_bytes)
+    copies_between(
+        &shape,
+        (&from_strides, from_offset),
+        (&to_strides, to_offset),
+        &against,
+        element_bytes,
+    )
 }
 
 impl Snapshot {
     fn take_constant(&self, request: &Request<'_>, value: ConstantId, parts: &[CopyPart]) {
-        let pattern: Bytes = request.storage.lock().constant_value(value, request.storage.space().element_bytes());
+        let pattern: Bytes =
+            request.storage.lock().constant_value(value, request.storage.space().element_bytes());
         for part in parts {
             let footprint = crate::backend::Footprint {
                 offset_bytes: part.destination_offset_bytes,
                 run_bytes: part.run_bytes,
                 axes: part.axes.iter().map(|(count, _, stride)| (*count, *stride)).collect(),
             };
-            // SAFETY: the part lies within the buffer by construction of `packed`, and these bytes of it are written by nobody else: the parts of a
-            // snapshot are disjoint.
+            // SAFETY: the part lies within the buffer by construction of `packed`, and these bytes
+            // of it are written by nobody else: the parts of a snapshot are disjoint.
             unsafe { bytes::fill_footprint(self.buffer.base(), &footprint, &pattern) };
         }
     }
@@ -145,20 +176,29 @@ impl Snapshot {
     fn take_host(&self, request: &Request<'_>, parts: &[CopyPart]) -> Result<()> {
         acquire_host(request, Access::Read)?;
         for part in parts {
-            // SAFETY: the part lies within the host memory and within the buffer by construction of `packed`; it is valid on the host and the
-            // caller's borrow keeps writers out; nobody else writes these bytes of the buffer.
+            // SAFETY: the part lies within the host memory and within the buffer by construction of
+            // `packed`; it is valid on the host and the caller's borrow keeps writers out; nobody
+            // else writes these bytes of the buffer.
             unsafe { bytes::copy_part(request.storage.host_base(), self.buffer.base(), part) };
         }
         Ok(())
     }
 
-    fn take_device(&mut self, request: &Request<'_>, stream: Option<&Stream>, place: Place, regions: &Regions, parts: Parts) -> Result<()> {
+    fn take_device(
+        &mut self,
+        request: &Request<'_>,
+        stream: Option<&Stream>,
+        place: Place,
+        regions: &Regions,
+        parts: Parts,
+    ) -> Result<()> {
         let device = request.storage.lock().slot(place).device.clone();
         let lists = extent::lists(parts, device.backend().piece_bytes_max());
         announce(&device, lists.iter().map(|parts| parts.iter().map(extent::part_bytes).sum()));
         let mut state = request.storage.lock();
         if !state.holds(place, regions) {
-            // It gave way to others, or failed to arrive: what another place has comes by way of the host.
+            // It gave way to others, or failed to arrive: what another place has comes by way of
+            // the host.
             request.plan(&state, Place::HOST, Access::Read)?;
             drop(state);
             let selected = crate::storage::Selection::Boxes(regions.clone());
@@ -178,7 +218,13 @@ impl Snapshot {
                 depends: depends.clone(),
                 label: request.storage.label("snapshot of", request.site),
             };
-            let position = request.submit_read(&mut state, &stream, place, regions, Work::Copy(Box::new(work)))?;
+            let position = request.submit_read(
+                &mut state,
+                &stream,
+                place,
+                regions,
+                Work::Copy(Box::new(work)),
+            )?;
             stream.record_in_time();
             self.queued.push((stream.clone(), position));
         }

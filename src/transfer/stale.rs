@@ -13,7 +13,8 @@ use crate::storage::State;
 pub(super) type Spoiled = SmallVec<[(Place, Region); 1]>;
 
 impl Request<'_> {
-    /// The parts of the selection that are valid on other devices than `newest` and are about to be stale there.
+    /// The parts of the selection that are valid on other devices than `newest` and are about to be
+    /// stale there.
     pub(super) fn stale_elsewhere(&self, state: &State, newest: Place) -> Spoiled {
         self.valid_on_poisoned(state, |place| place != newest)
     }
@@ -25,8 +26,11 @@ impl Request<'_> {
 
     fn valid_on_poisoned(&self, state: &State, wanted: impl Fn(Place) -> bool) -> Spoiled {
         let mut spoiled = Spoiled::new();
-        let is_poisoned = |place: Place| state.slot(place).device.poison().is_some() && state.slot(place).address.is_some();
-        for (place, _) in state.devices().filter(|(place, _)| wanted(*place) && is_poisoned(*place)) {
+        let is_poisoned = |place: Place| {
+            state.slot(place).device.poison().is_some() && state.slot(place).address.is_some()
+        };
+        for (place, _) in state.devices().filter(|(place, _)| wanted(*place) && is_poisoned(*place))
+        {
             self.selection.for_each(self.storage.space(), |region| {
                 state.coherence.newest(region, |part, content| {
                     if content.is_valid(place) {
@@ -38,12 +42,14 @@ impl Request<'_> {
         spoiled
     }
 
-    /// Fills stale copies with the device's pattern, behind their pending uses. This is a help for finding bugs: where a call for it is refused,
-    /// the stale bytes stay as they are.
+    /// Fills stale copies with the device's pattern, behind their pending uses. This is a help for
+    /// finding bugs: where a call for it is refused, the stale bytes stay as they are.
     pub(super) fn poison(&self, state: &mut State, spoiled: Spoiled) {
         for (place, region) in spoiled {
             let slot = state.slot(place);
-            let (Some(address), Some(pattern)) = (slot.address, slot.device.poison()) else { continue };
+            let (Some(address), Some(pattern)) = (slot.address, slot.device.poison()) else {
+                continue;
+            };
             let stream = self.last_stream(state, place, &region);
             let mut marks = Marks::new();
             state.uses(place).before(Some(&region), Touch::Write, |mark| {
@@ -65,7 +71,12 @@ impl Request<'_> {
             };
             if let Ok(position) = stream.queue().submit(Work::Fill(Box::new(work))) {
                 let mark = Mark::harmless(state.key_of(&stream), At::position(position));
-                state.uses_mut(place).mark(self.storage.space().extents(), Some(&region), Touch::Write, mark);
+                state.uses_mut(place).mark(
+                    self.storage.space().extents(),
+                    Some(&region),
+                    Touch::Write,
+                    mark,
+                );
             }
         }
     }
@@ -74,7 +85,11 @@ impl Request<'_> {
     fn last_stream(&self, state: &State, place: Place, region: &Region) -> Stream {
         let mut last = None;
         state.uses(place).before(Some(region), Touch::Write, |mark| {
-            last = state.stream(mark.stream).filter(|stream| *stream.device_ref() == state.slot(place).device).cloned().or(last.take());
+            last = state
+                .stream(mark.stream)
+                .filter(|stream| *stream.device_ref() == state.slot(place).device)
+                .cloned()
+                .or(last.take());
         });
         last.unwrap_or_else(|| state.slot(place).device.stream())
     }

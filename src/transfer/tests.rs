@@ -1,4 +1,5 @@
-//! Interleavings of threads that use one array, drawn at random by shuttle, over seeded devices: each run may also order the queued work differently.
+//! Interleavings of threads that use one array, drawn at random by shuttle, over seeded devices:
+//! each run may also order the queued work differently.
 
 use std::sync::Arc;
 
@@ -25,13 +26,18 @@ fn copy() -> Kernel<(In<u32>, Out<u32>)> {
 /// Two devices under one random order, the first with faults.
 fn devices(faults: &[Fault]) -> [Device; 2] {
     let seeded = || Emulation::new().seed(thread_rng().r#gen());
-    [Device::emulated(faults.iter().fold(seeded(), |emulation, fault| emulation.fail(*fault))), Device::emulated(seeded())]
+    [
+        Device::emulated(faults.iter().fold(seeded(), |emulation, fault| emulation.fail(*fault))),
+        Device::emulated(seeded()),
+    ]
 }
 
 /// The upper half is newest on the first device, the rest on the host.
 fn half_and_half(stream: &Stream) -> Numbers {
     let mut array = SmartArray::from((0..LEN as u32).collect::<Vec<_>>());
-    add().launch_on(stream, Grid::cover(1), (&mut array.slice_mut(ndarray::s![LEN / 2..]),)).unwrap();
+    add()
+        .launch_on(stream, Grid::cover(1), (&mut array.slice_mut(ndarray::s![LEN / 2..]),))
+        .unwrap();
     array
 }
 
@@ -88,7 +94,10 @@ fn launch(array: &Numbers, devices: &[Device; 2]) {
 }
 
 fn snapshot(array: &Numbers, devices: &[Device; 2]) {
-    assert_eq!(array.snapshot_on(&devices[0].stream()).unwrap().wait().unwrap().to_vec(), expected());
+    assert_eq!(
+        array.snapshot_on(&devices[0].stream()).unwrap().wait().unwrap().to_vec(),
+        expected()
+    );
 }
 
 #[test]
@@ -106,7 +115,10 @@ fn threads_that_look_at_one_array_move_its_bytes_once() {
         threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
         let traffic = array.traffic();
         assert_eq!(traffic.to_host.bytes, LEN as u64 / 2 * 4);
-        assert!(traffic.to_device.bytes + traffic.between_devices.bytes <= (LEN + LEN / 2) as u64 * 4, "{traffic:?}");
+        assert!(
+            traffic.to_device.bytes + traffic.between_devices.bytes <= (LEN + LEN / 2) as u64 * 4,
+            "{traffic:?}"
+        );
         drop(array);
         in_order(&devices);
     });
@@ -155,7 +167,10 @@ fn a_call_that_fails_at_once_or_late_is_made_good_in_every_interleaving() {
     // Calls 1 to 3 make the array: its memory, its upload, the launch.
     for call in 4..10_u64 {
         for fault in [Fault::nth(call), Fault::nth(call).late()] {
-            readers(Box::leak(Box::new([fault])), &[look_until_right, prefetch_somehow, copy_until_right]);
+            readers(
+                Box::leak(Box::new([fault])),
+                &[look_until_right, prefetch_somehow, copy_until_right],
+            );
         }
     }
 }
@@ -164,14 +179,24 @@ fn a_call_that_fails_at_once_or_late_is_made_good_in_every_interleaving() {
 fn arguments_in_opposite_orders_on_two_threads_do_not_wait_for_each_other() {
     explore::interleavings(INTERLEAVINGS, || {
         let devices = devices(&[]);
-        let arrays = Arc::new([half_and_half(&devices[0].stream()), half_and_half(&devices[1].stream())]);
-        let both = Kernel::<(In<u32>, In<u32>, Out<u32>)>::new("both")
-            .host(|_, (x, y, z): (&[u32], &[u32], &mut [u32])| z.iter_mut().zip(x).zip(y).for_each(|((z, x), y)| *z = x + y));
+        let arrays =
+            Arc::new([half_and_half(&devices[0].stream()), half_and_half(&devices[1].stream())]);
+        let both = Kernel::<(In<u32>, In<u32>, Out<u32>)>::new("both").host(
+            |_, (x, y, z): (&[u32], &[u32], &mut [u32])| {
+                z.iter_mut().zip(x).zip(y).for_each(|((z, x), y)| *z = x + y)
+            },
+        );
         let threads = [(0, 1), (1, 0)].map(|(first, second)| {
-            let (arrays, stream, both) = (Arc::clone(&arrays), devices[first].stream(), both.clone());
+            let (arrays, stream, both) =
+                (Arc::clone(&arrays), devices[first].stream(), both.clone());
             thread::spawn(move || {
                 let mut sum = SmartArray::uninit(LEN);
-                both.launch_on(&stream, Grid::cover(1), (&arrays[first], &arrays[second], &mut sum)).unwrap();
+                both.launch_on(
+                    &stream,
+                    Grid::cover(1),
+                    (&arrays[first], &arrays[second], &mut sum),
+                )
+                .unwrap();
                 sum.assign(&arrays[second]).unwrap();
                 assert_eq!(sum.host().unwrap().to_vec(), expected());
             })

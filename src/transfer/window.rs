@@ -1,5 +1,6 @@
-//! Large copies between the host and a device go piece by piece: staging memory is bounded then, and the host packs one piece while the device moves
-//! another. What one call moves is counted once, however many pieces it took.
+//! Large copies between the host and a device go piece by piece: staging memory is bounded then,
+//! and the host packs one piece while the device moves another. What one call moves is counted
+//! once, however many pieces it took.
 
 use smallvec::SmallVec;
 
@@ -12,15 +13,19 @@ use crate::error::Result;
 use crate::order::At;
 use crate::storage::{Line, Since, Space};
 
-/// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness of both.
+/// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
+/// of both.
 const PIECES_MAX: usize = 4;
 
-/// Downloads of fewer bytes take page-locked memory as they go: the little that they need is there, or soon locked.
+/// Downloads of fewer bytes take page-locked memory as they go: the little that they need is there,
+/// or soon locked.
 pub(super) const ANNOUNCED_BYTES_MIN: u64 = 64 << 10;
 
-/// Announces downloads to ordinary memory, all at once and of so many bytes each, so that no pages have to be locked under the array's lock.
+/// Announces downloads to ordinary memory, all at once and of so many bytes each, so that no pages
+/// have to be locked under the array's lock.
 pub(super) fn announce(device: &Device, lens_bytes: impl Iterator<Item = u64>) {
-    let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.filter(|len_bytes| *len_bytes >= ANNOUNCED_BYTES_MIN).collect();
+    let lens_bytes: SmallVec<[u64; 4]> =
+        lens_bytes.filter(|len_bytes| *len_bytes >= ANNOUNCED_BYTES_MIN).collect();
     device.backend().expect_downloads(&lens_bytes);
 }
 
@@ -52,14 +57,32 @@ struct Moved {
 }
 
 impl Window {
-    /// Enters a copy to the place that the call is about, `since` when what it brings was stale there.
-    pub(super) fn add(&mut self, direction: Direction, device: &Device, stream: &Stream, bytes: u64, since: Since<Line>) {
-        match self.moved.iter_mut().find(|moved| moved.direction == direction && moved.device == *device) {
+    /// Enters a copy to the place that the call is about, `since` when what it brings was stale
+    /// there.
+    pub(super) fn add(
+        &mut self,
+        direction: Direction,
+        device: &Device,
+        stream: &Stream,
+        bytes: u64,
+        since: Since<Line>,
+    ) {
+        match self
+            .moved
+            .iter_mut()
+            .find(|moved| moved.direction == direction && moved.device == *device)
+        {
             Some(moved) => {
                 moved.bytes += bytes;
                 moved.since = moved.since.or_later(since);
             }
-            None => self.moved.push(Moved { direction, device: device.clone(), stream: stream.clone(), bytes, since }),
+            None => self.moved.push(Moved {
+                direction,
+                device: device.clone(),
+                stream: stream.clone(),
+                bytes,
+                since,
+            }),
         }
     }
 
@@ -102,15 +125,28 @@ impl Window {
         if !self.moved.is_empty() {
             let mut state = request.storage.lock();
             for moved in &self.moved {
-                request.count(&mut state, moved.direction, moved.bytes, &moved.device, &moved.stream, moved.since);
+                request.count(
+                    &mut state,
+                    moved.direction,
+                    moved.bytes,
+                    &moved.device,
+                    &moved.stream,
+                    moved.since,
+                );
             }
         }
         self.queued
     }
 }
 
-/// The first of `pieces`, as far as `bytes_max` goes; what is left is planned anew. Constants and copies between devices pass as they are.
-pub(super) fn first_share(space: &Space, pieces: &[Piece], bytes_max: u64, is_bounded: impl Fn(Source) -> bool) -> Share {
+/// The first of `pieces`, as far as `bytes_max` goes; what is left is planned anew. Constants and
+/// copies between devices pass as they are.
+pub(super) fn first_share(
+    space: &Space,
+    pieces: &[Piece],
+    bytes_max: u64,
+    is_bounded: impl Fn(Source) -> bool,
+) -> Share {
     let mut first: SmallVec<[Piece; 4]> = SmallVec::new();
     let mut room = bytes_max;
     for piece in pieces {

@@ -28,11 +28,22 @@ impl Bench {
             SmartArray::zeros((ROWS, COLUMNS)).named("c"),
             adopted(3).named("d"),
         ];
-        Self { devices: devices.clone(), streams, arrays, clone: None, pending: None, seen: Vec::new() }
+        Self {
+            devices: devices.clone(),
+            streams,
+            arrays,
+            clone: None,
+            pending: None,
+            seen: Vec::new(),
+        }
     }
 
     /// The array to be read and another to be written.
-    pub(crate) fn pair(&mut self, read: usize, written: usize) -> (&SmartArray<u32, Ix2>, &mut SmartArray<u32, Ix2>) {
+    pub(crate) fn pair(
+        &mut self,
+        read: usize,
+        written: usize,
+    ) -> (&SmartArray<u32, Ix2>, &mut SmartArray<u32, Ix2>) {
         let [read, written] = self.arrays.get_disjoint_mut([read, written]).expect("two arrays");
         (read, written)
     }

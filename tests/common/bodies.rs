@@ -1,4 +1,5 @@
-//! Kernels over flat `u32` arrays, and a gate that holds a body back until a test has queued what it wants behind it.
+//! Kernels over flat `u32` arrays, and a gate that holds a body back until a test has queued what
+//! it wants behind it.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -31,7 +32,9 @@ pub(crate) fn one() -> Grid {
 
 /// `y = x + k`.
 pub(crate) fn plus() -> Kernel<(u32, In<u32>, Out<u32>)> {
-    Kernel::new("plus").host(|_, (k, x, y): (u32, &[u32], &mut [u32])| y.iter_mut().zip(x).for_each(|(y, x)| *y = x + k))
+    Kernel::new("plus").host(|_, (k, x, y): (u32, &[u32], &mut [u32])| {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x + k)
+    })
 }
 
 /// `x += k`.
@@ -41,7 +44,8 @@ pub(crate) fn add() -> Kernel<(u32, InOut<u32>)> {
 
 /// `y += x`.
 pub(crate) fn accumulate() -> Kernel<(In<u32>, InOut<u32>)> {
-    Kernel::new("accumulate").host(|_, (x, y): (&[u32], &mut [u32])| y.iter_mut().zip(x).for_each(|(y, x)| *y += x))
+    Kernel::new("accumulate")
+        .host(|_, (x, y): (&[u32], &mut [u32])| y.iter_mut().zip(x).for_each(|(y, x)| *y += x))
 }
 
 /// Reads and writes its array, and panics once the gate is open.
@@ -62,7 +66,8 @@ pub(crate) fn broken_output(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     })
 }
 
-/// A device on which nothing runs by itself, and one with worker threads. With checks of its order, both.
+/// A device on which nothing runs by itself, and one with worker threads. With checks of its order,
+/// both.
 pub(crate) fn modes() -> [fn() -> Emulation; 2] {
     [|| Emulation::new().seed(11), Emulation::new]
 }
@@ -70,5 +75,9 @@ pub(crate) fn modes() -> [fn() -> Emulation; 2] {
 /// Nothing was unordered on a device.
 pub(crate) fn assert_ordered(device: &Device) {
     let hazards = device.emulation().expect("an emulated device").hazards();
-    assert!(hazards.is_empty(), "{}", hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+    assert!(
+        hazards.is_empty(),
+        "{}",
+        hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    );
 }

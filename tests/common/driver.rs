@@ -32,12 +32,17 @@ fn parameters(kernel: &str) -> Vec<Parameter> {
 /// A kernel as a module's text: its parameters, and no code.
 pub(crate) fn code(kernel: &str) -> CudaSource {
     let slot = |(index, parameter): (usize, &Parameter)| match parameter {
-        Parameter::View { dimensions, .. } => format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions),
+        Parameter::View { dimensions, .. } => {
+            format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions)
+        }
         _ => format!(".param .u32 p{index}"),
     };
     let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
     let head = ".version 7.0\n.target sm_50\n.address_size 64\n";
-    CudaSource::ptx(format!("{head}.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n", slots.join(",\n")))
+    CudaSource::ptx(format!(
+        "{head}.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n",
+        slots.join(",\n")
+    ))
 }
 
 fn change(view: &View, new: impl Fn(usize, u32) -> u32) {
@@ -61,7 +66,9 @@ pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register_kernels);
-    (0..count).map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}"))).collect()
+    (0..count)
+        .map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}")))
+        .collect()
 }
 
 fn register_kernels() {
@@ -90,7 +97,9 @@ fn register_kernels() {
         note(launch.scalar(0));
         let x = launch.view(1);
         let columns = x.shape[1] as usize;
-        change(&launch.view(2), |index, _| x.get(index / columns * columns + columns - 1 - index % columns));
+        change(&launch.view(2), |index, _| {
+            x.get(index / columns * columns + columns - 1 - index % columns)
+        });
         Ok(())
     });
     register("relax", &parameters("relax"), |launch| {
@@ -102,7 +111,10 @@ fn register_kernels() {
             if !(1..rows - 1).contains(&(index / columns)) {
                 return own;
             }
-            x.get::<u32>(index - columns).wrapping_add(own.wrapping_mul(3)).wrapping_add(x.get(index + columns)).wrapping_add(1)
+            x.get::<u32>(index - columns)
+                .wrapping_add(own.wrapping_mul(3))
+                .wrapping_add(x.get(index + columns))
+                .wrapping_add(1)
         });
         Ok(())
     });
@@ -112,11 +124,14 @@ fn register_kernels() {
 /// As long as a test may take in a process of its own, before it counts as one that waits for ever.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Runs one test of this program in a process of its own, with something to tell it. One that hangs is ended.
+/// Runs one test of this program in a process of its own, with something to tell it. One that hangs
+/// is ended.
 pub(crate) fn in_a_process(test: &str, variables: &[(&str, &str)]) -> Output {
     let program = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(program);
-    command.args(["--exact", test, "--nocapture", "--include-ignored"]).envs(variables.iter().copied());
+    command
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
+        .envs(variables.iter().copied());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let (stdout, stderr) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
     // What it writes ends when it does.
@@ -143,6 +158,12 @@ fn all_of(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
 /// What a process has said, if it did not end well.
 pub(crate) fn assert_success(output: &Output, what: &str) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{what}: {}\n{}\n{}", output.status, text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{what}: {}\n{}\n{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
     assert!(text(&output.stdout).contains("1 passed"), "{what}: one test was run");
 }

@@ -1,4 +1,5 @@
-//! Kernels that leave word outside their arrays, for tests of what runs before what; and an end to waiting for ever.
+//! Kernels that leave word outside their arrays, for tests of what runs before what; and an end to
+//! waiting for ever.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -70,7 +71,9 @@ pub(crate) fn without_deadlock(test: impl FnOnce() + Send + 'static) {
         done.send(()).ok();
     });
     match finished.recv_timeout(Duration::from_secs(30)) {
-        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("it waits for what it must not wait for"),
     }
 }

@@ -18,14 +18,19 @@ pub(crate) struct Model {
     unwritten: Vec<Row>,
     /// Rows that may be lost.
     tainted: Vec<Row>,
-    /// Arrays of which a copy may fail to arrive: they are not lost, but what is computed from that copy may be.
+    /// Arrays of which a copy may fail to arrive: they are not lost, but what is computed from that
+    /// copy may be.
     doubtful: Vec<usize>,
 }
 
 #[allow(dead_code, reason = "not every test fails work late")]
 impl Model {
     pub(crate) fn new() -> Self {
-        let counting = |start: u32| Array2::from_shape_fn((ROWS, COLUMNS), |(row, column)| start + (row * COLUMNS + column) as u32);
+        let counting = |start: u32| {
+            Array2::from_shape_fn((ROWS, COLUMNS), |(row, column)| {
+                start + (row * COLUMNS + column) as u32
+            })
+        };
         let zeros = || Array2::zeros((ROWS, COLUMNS));
         Self {
             values: [counting(100), zeros(), zeros(), counting(400)],
@@ -49,7 +54,8 @@ impl Model {
         step.reads.iter().any(|row| self.tainted.contains(row) || self.doubtful.contains(&row.0))
     }
 
-    /// A step queued work that will fail: what it writes may be lost, and copies of what it reads may not arrive.
+    /// A step queued work that will fail: what it writes may be lost, and copies of what it reads
+    /// may not arrive.
     pub(crate) fn doubt_late_calls(&mut self, step: &Step, has_late_call: bool) {
         if has_late_call {
             self.doubtful.extend(step.reads.iter().chain(step.writes).map(|row| row.0));

@@ -1,5 +1,5 @@
-//! A scenario of two parts, to be run in many orders: a pipeline of pictures, and a plate that is cut in two; the parts that all devices share, and what
-//! plain ndarray makes of them.
+//! A scenario of two parts, to be run in many orders: a pipeline of pictures, and a plate that is
+//! cut in two; the parts that all devices share, and what plain ndarray makes of them.
 
 use resident::ndarray::{Array2, ArrayView2, Axis, Ix2, concatenate, s};
 use resident::{Grid, In, Kernel, Out, Result, SmartArray, Stream};
@@ -13,12 +13,15 @@ const STEPS: u32 = 3;
 pub(crate) type Picture = SmartArray<u32, Ix2>;
 pub(crate) type Transform = (u32, In<u32, Ix2>, Out<u32, Ix2>);
 
-/// Each inner cell becomes a mix of itself and its neighbours above and below; the first and the last row are kept.
+/// Each inner cell becomes a mix of itself and its neighbours above and below; the first and the
+/// last row are kept.
 pub(crate) fn relaxed(from: ArrayView2<'_, u32>) -> Array2<u32> {
     let mut to = from.to_owned();
     for row in 1..from.nrows() - 1 {
         for column in 0..from.ncols() {
-            let sum = from[[row - 1, column]].wrapping_add(from[[row, column]].wrapping_mul(3)).wrapping_add(from[[row + 1, column]]);
+            let sum = from[[row - 1, column]]
+                .wrapping_add(from[[row, column]].wrapping_mul(3))
+                .wrapping_add(from[[row + 1, column]]);
             to[[row, column]] = sum.wrapping_add(1);
         }
     }
@@ -34,7 +37,9 @@ pub(crate) fn processed(number: u32) -> Array2<u32> {
     let scaled = picture(number).mapv(|x| x.wrapping_mul(3).wrapping_add(number));
     let mut mirrored = scaled.slice(s![.., ..;-1]).to_owned();
     mirrored.slice_mut(s![..;2, 1..4]).mapv_inplace(|x| x.wrapping_add(7));
-    mirrored.slice_mut(s![1..;2, ..]).mapv_inplace(|x| x.wrapping_mul(3).wrapping_add(100 + number));
+    mirrored
+        .slice_mut(s![1..;2, ..])
+        .mapv_inplace(|x| x.wrapping_mul(3).wrapping_add(100 + number));
     mirrored
 }
 
@@ -52,10 +57,15 @@ pub(crate) fn heat(relax: &Kernel<Transform>, streams: [&Stream; 2]) -> Result<[
     let whole = plate();
     let half = |rows: std::ops::Range<usize>| Picture::from(whole.slice(s![rows, ..]).to_owned());
     let mut now = [half(0..7).named("upper"), half(5..12).named("lower")];
-    let mut next = [Picture::uninit((7, 4)).named("upper next"), Picture::uninit((7, 4)).named("lower next")];
+    let mut next =
+        [Picture::uninit((7, 4)).named("upper next"), Picture::uninit((7, 4)).named("lower next")];
     for step in 0..STEPS {
         for side in 0..2 {
-            relax.launch_on(streams[side], Grid::cover(1), (1000 * (step + 1) + side as u32, &now[side], &mut next[side]))?;
+            relax.launch_on(
+                streams[side],
+                Grid::cover(1),
+                (1000 * (step + 1) + side as u32, &now[side], &mut next[side]),
+            )?;
         }
         std::mem::swap(&mut now, &mut next);
         let [upper, lower] = &mut now;

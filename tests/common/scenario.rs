@@ -1,4 +1,5 @@
-//! A program of every kind of call, over four arrays, two devices and three streams, and how it is run and checked where calls fail.
+//! A program of every kind of call, over four arrays, two devices and three streams, and how it is
+//! run and checked where calls fail.
 
 use resident::emulation::{Call, CallKind, Outcome as CallOutcome};
 use resident::ndarray::s;
@@ -66,7 +67,9 @@ fn retry<T>(outcome: &mut Outcome, mut call: impl FnMut() -> Result<T>) -> T {
 
 impl Outcome {
     fn note(&mut self, error: &Error) {
-        let Error::Backend { cause, .. } = error else { panic!("an unexpected kind of error: {error:?}") };
+        let Error::Backend { cause, .. } = error else {
+            panic!("an unexpected kind of error: {error:?}")
+        };
         if cause.contains("nothing was queued") {
             self.refused += 1;
         } else {
@@ -91,7 +94,11 @@ impl Run<'_> {
                     return;
                 }
                 Err(error @ Error::Lost { .. }) => {
-                    assert!(self.model.may_lose(step), "step \"{}\" found lost what is not: {error}", step.name);
+                    assert!(
+                        self.model.may_lose(step),
+                        "step \"{}\" found lost what is not: {error}",
+                        step.name
+                    );
                     self.assert_names_a_failure(&error);
                     return;
                 }
@@ -109,7 +116,8 @@ impl Run<'_> {
 
     /// Whether work that will fail when it runs was queued since then. Poison is no contents.
     fn has_late_call_since(&self, before: &[u64; 2]) -> bool {
-        self.late_calls().any(|(device, number, kind)| number > before[device] && kind != CallKind::Poison)
+        self.late_calls()
+            .any(|(device, number, kind)| number > before[device] && kind != CallKind::Poison)
     }
 
     fn late_calls(&self) -> impl Iterator<Item = (usize, u64, CallKind)> {
@@ -121,13 +129,21 @@ impl Run<'_> {
     }
 
     fn assert_names_a_failure(&self, error: &Error) {
-        let Error::Lost { operation, site, cause, .. } = error else { unreachable!("it was matched") };
+        let Error::Lost { operation, site, cause, .. } = error else {
+            unreachable!("it was matched")
+        };
         assert!(cause.contains("at call"), "{error}");
         assert!(site.contains("steps.rs") || site.contains("scenario.rs"), "{error}");
         let logs = self.bench.devices.each_ref().map(|device| device.emulation().unwrap().calls());
-        let named = self.faults.iter().filter_map(|fault| logs[fault.device].iter().find(|call| call.number == fault.call));
+        let named = self
+            .faults
+            .iter()
+            .filter_map(|fault| logs[fault.device].iter().find(|call| call.number == fault.call));
         let labels: Vec<_> = named.map(|call| call.label.to_string()).collect();
-        assert!(labels.iter().any(|label| operation.contains(label.as_str())), "{error}, not of {labels:?}");
+        assert!(
+            labels.iter().any(|label| operation.contains(label.as_str())),
+            "{error}, not of {labels:?}"
+        );
     }
 
     /// Everything has run, and everything has been told.
@@ -148,8 +164,12 @@ impl Run<'_> {
     fn verify_row(&mut self, row: Row, when: &str) {
         for _ in 0..6 {
             match self.bench.arrays[row.0].slice(s![row.1, ..]).host().map(|host| host.to_vec()) {
-                Ok(seen) => return assert_eq!(Some(seen), self.model.row(row), "row {row:?} {when}"),
-                Err(Error::Uninitialised { .. }) => return assert_eq!(None, self.model.row(row), "row {row:?} {when}"),
+                Ok(seen) => {
+                    return assert_eq!(Some(seen), self.model.row(row), "row {row:?} {when}");
+                }
+                Err(Error::Uninitialised { .. }) => {
+                    return assert_eq!(None, self.model.row(row), "row {row:?} {when}");
+                }
                 Err(error @ Error::Lost { .. }) => {
                     assert!(self.model.may_be_lost(row), "row {row:?} {when}: {error}");
                     return self.assert_names_a_failure(&error);
@@ -176,13 +196,18 @@ impl Run<'_> {
         let failed = |fault: &&Failing| {
             let calls = devices[fault.device].emulation().unwrap().calls();
             // Poison is no contents, and its failure is told to nobody.
-            let is_told = |call: &Call| call.outcome == CallOutcome::Failed && call.kind != CallKind::Poison;
+            let is_told =
+                |call: &Call| call.outcome == CallOutcome::Failed && call.kind != CallKind::Poison;
             fault.late && calls.iter().any(|call| call.number == fault.call && is_told(call))
         };
         let roots = self.faults.iter().filter(failed).count();
         // Of two failures the later may have inherited the earlier.
         let fewest = roots.min(1);
-        assert!((fewest..=roots).contains(&self.outcome.told), "{} of {roots} failures told", self.outcome.told);
+        assert!(
+            (fewest..=roots).contains(&self.outcome.told),
+            "{} of {roots} failures told",
+            self.outcome.told
+        );
         self.outcome
     }
 }

@@ -1,5 +1,5 @@
-//! An allocator that lays out memory side by side where a test asks for that, with the gaps of an ordinary one, and says what of it was given back. Such
-//! memory is never handed out twice.
+//! An allocator that lays out memory side by side where a test asks for that, with the gaps of an
+//! ordinary one, and says what of it was given back. Such memory is never handed out twice.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,7 +14,8 @@ const ROOM_BYTES: usize = 8 << 20;
 const ALIGNMENT_BYTES: usize = 16;
 
 #[global_allocator]
-static ALLOCATOR: SideBySide = SideBySide { room: AtomicUsize::new(0), used_bytes: AtomicUsize::new(0) };
+static ALLOCATOR: SideBySide =
+    SideBySide { room: AtomicUsize::new(0), used_bytes: AtomicUsize::new(0) };
 
 struct SideBySide {
     /// Where the room for it starts; 0 until it is needed.
@@ -23,7 +24,8 @@ struct SideBySide {
 }
 
 /// One for each place where a piece may start.
-static GIVEN_BACK: [AtomicBool; ROOM_BYTES / ALIGNMENT_BYTES] = [const { AtomicBool::new(false) }; ROOM_BYTES / ALIGNMENT_BYTES];
+static GIVEN_BACK: [AtomicBool; ROOM_BYTES / ALIGNMENT_BYTES] =
+    [const { AtomicBool::new(false) }; ROOM_BYTES / ALIGNMENT_BYTES];
 
 thread_local! {
     static IS_ASKED_FOR: Cell<bool> = const { Cell::new(false) };
@@ -32,7 +34,8 @@ thread_local! {
 /// Lays out what `make` allocates side by side, from the start of a page on.
 pub(crate) fn side_by_side<T>(make: impl FnOnce() -> T) -> T {
     let whole_pages = |used_bytes: usize| Some(used_bytes.next_multiple_of(PAGE_BYTES));
-    let _started = ALLOCATOR.used_bytes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, whole_pages);
+    let _started =
+        ALLOCATOR.used_bytes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, whole_pages);
     IS_ASKED_FOR.set(true);
     let made = make();
     IS_ASKED_FOR.set(false);
@@ -47,7 +50,10 @@ pub(crate) fn is_given_back(start: usize) -> bool {
 impl SideBySide {
     fn place(&self, start: usize) -> Option<usize> {
         let room = self.room.load(Ordering::SeqCst);
-        start.checked_sub(room).filter(|offset| room != 0 && *offset < ROOM_BYTES).map(|offset| offset / ALIGNMENT_BYTES)
+        start
+            .checked_sub(room)
+            .filter(|offset| room != 0 && *offset < ROOM_BYTES)
+            .map(|offset| offset / ALIGNMENT_BYTES)
     }
 
     fn next(&self, len_bytes: usize) -> *mut u8 {
@@ -55,7 +61,12 @@ impl SideBySide {
             let layout = Layout::from_size_align(ROOM_BYTES, PAGE_BYTES).expect("a layout");
             // SAFETY: the layout's size is above zero.
             let room = unsafe { System.alloc_zeroed(layout) };
-            let _others = self.room.compare_exchange(0, room.expose_provenance(), Ordering::SeqCst, Ordering::SeqCst);
+            let _others = self.room.compare_exchange(
+                0,
+                room.expose_provenance(),
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            );
         }
         let taken_bytes = (len_bytes + ALIGNMENT_BYTES).next_multiple_of(ALIGNMENT_BYTES);
         let offset = self.used_bytes.fetch_add(taken_bytes, Ordering::SeqCst) + ALIGNMENT_BYTES;
@@ -66,10 +77,14 @@ impl SideBySide {
     }
 }
 
-// SAFETY: pieces of the room are handed out once, aligned as most things are and zeroed; all else is the system's.
+// SAFETY: pieces of the room are handed out once, aligned as most things are and zeroed; all else
+// is the system's.
 unsafe impl GlobalAlloc for SideBySide {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() >= LEN_BYTES_MIN && layout.align() <= ALIGNMENT_BYTES && IS_ASKED_FOR.try_with(Cell::get).unwrap_or(false) {
+        if layout.size() >= LEN_BYTES_MIN
+            && layout.align() <= ALIGNMENT_BYTES
+            && IS_ASKED_FOR.try_with(Cell::get).unwrap_or(false)
+        {
             return self.next(layout.size());
         }
         // SAFETY: as the caller promises.

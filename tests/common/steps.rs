@@ -1,4 +1,5 @@
-//! The steps of the scenario: each one call of the library, what it reads and writes, and what it does to plain arrays.
+//! The steps of the scenario: each one call of the library, what it reads and writes, and what it
+//! does to plain arrays.
 
 use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
 use resident::{Grid, In, InOut, Kernel, Out, Result};
@@ -32,8 +33,10 @@ const B_AND_D: &[Row] = &[(B, 0), (B, 1), (B, 2), (B, 3), (D, 0), (D, 1), (D, 2)
 const A_AND_C: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (C, 0), (C, 1), (C, 2), (C, 3)];
 
 fn plus() -> Kernel<(u32, Read, Write)> {
-    let kernel = Kernel::new("plus").host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)));
-    // SAFETY: what stands for it on a driver is a host function that touches the views' elements alone.
+    let kernel = Kernel::new("plus")
+        .host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)));
+    // SAFETY: what stands for it on a driver is a host function that touches the views' elements
+    // alone.
     unsafe { kernel.cuda(scenario::code("plus")) }
 }
 
@@ -44,7 +47,8 @@ fn add() -> Kernel<(u32, Change)> {
 }
 
 fn mix() -> Kernel<(Read, Change)> {
-    let kernel = Kernel::new("mix").host(|_, (x, mut y): (ArrayView2<u32>, ArrayViewMut2<u32>)| y += &x);
+    let kernel =
+        Kernel::new("mix").host(|_, (x, mut y): (ArrayView2<u32>, ArrayViewMut2<u32>)| y += &x);
     // SAFETY: as for `plus`.
     unsafe { kernel.cuda(scenario::code("mix")) }
 }
@@ -58,15 +62,30 @@ type Read = In<u32, Ix2>;
 type Change = InOut<u32, Ix2>;
 type Write = Out<u32, Ix2>;
 
-const NOTHING: Step = Step { name: "", reads: &[], writes: &[], settles: false, run: |_| Ok(()), model: |_| Vec::new() };
+const NOTHING: Step = Step {
+    name: "",
+    reads: &[],
+    writes: &[],
+    settles: false,
+    run: |_| Ok(()),
+    model: |_| Vec::new(),
+};
 
 pub(crate) fn steps() -> Vec<Step> {
-    [launches(), parts(), elements(), looks(), writes(), guards(), overwrites()].into_iter().flatten().collect()
+    [launches(), parts(), elements(), looks(), writes(), guards(), overwrites()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn launches() -> Vec<Step> {
     vec![
-        Step { name: "prefetch a", reads: ALL_A, run: |bench| bench.arrays[A].prefetch(&bench.streams[0]), ..NOTHING },
+        Step {
+            name: "prefetch a",
+            reads: ALL_A,
+            run: |bench| bench.arrays[A].prefetch(&bench.streams[0]),
+            ..NOTHING
+        },
         Step {
             name: "b = a + 1",
             reads: ALL_A,
@@ -117,7 +136,13 @@ fn parts() -> Vec<Step> {
             name: "c[1..3] += 5",
             reads: &[(C, 1), (C, 2)],
             writes: &[(C, 1), (C, 2)],
-            run: |bench| add().launch_on(&bench.streams[1], grid(), (5, &mut bench.arrays[C].slice_mut(s![1..3, ..]))),
+            run: |bench| {
+                add().launch_on(
+                    &bench.streams[1],
+                    grid(),
+                    (5, &mut bench.arrays[C].slice_mut(s![1..3, ..])),
+                )
+            },
             model: |values| {
                 values[C].slice_mut(s![1..3, ..]).map_inplace(|value| *value += 5);
                 Vec::new()
@@ -207,7 +232,11 @@ fn looks() -> Vec<Step> {
         Step {
             name: "take a snapshot of b",
             reads: ALL_B,
-            run: |bench| bench.arrays[B].snapshot_on(&bench.streams[0]).map(|pending| bench.pending = Some(pending)),
+            run: |bench| {
+                bench.arrays[B]
+                    .snapshot_on(&bench.streams[0])
+                    .map(|pending| bench.pending = Some(pending))
+            },
             ..NOTHING
         },
         Step {
@@ -223,7 +252,12 @@ fn looks() -> Vec<Step> {
             model: |values| values[B].iter().copied().collect(),
             ..NOTHING
         },
-        Step { name: "prefetch d to the host", reads: ALL_D, run: |bench| bench.arrays[D].prefetch_host(), ..NOTHING },
+        Step {
+            name: "prefetch d to the host",
+            reads: ALL_D,
+            run: |bench| bench.arrays[D].prefetch_host(),
+            ..NOTHING
+        },
         Step {
             name: "look at d",
             reads: ALL_D,
@@ -231,7 +265,12 @@ fn looks() -> Vec<Step> {
             model: |values| values[D].iter().copied().collect(),
             ..NOTHING
         },
-        Step { name: "clone c", reads: ALL_C, run: |bench| bench.arrays[C].try_clone().map(|clone| bench.clone = Some(clone)), ..NOTHING },
+        Step {
+            name: "clone c",
+            reads: ALL_C,
+            run: |bench| bench.arrays[C].try_clone().map(|clone| bench.clone = Some(clone)),
+            ..NOTHING
+        },
         Step {
             name: "look at the clone, or at one more",
             reads: ALL_C,
@@ -257,7 +296,12 @@ fn writes() -> Vec<Step> {
             name: "a[1] *= 2 on the host",
             reads: &[(A, 1)],
             writes: &[(A, 1)],
-            run: |bench| bench.arrays[A].slice_mut(s![1, ..]).host_mut().map(|mut host| host.map_inplace(|value| *value *= 2)),
+            run: |bench| {
+                bench.arrays[A]
+                    .slice_mut(s![1, ..])
+                    .host_mut()
+                    .map(|mut host| host.map_inplace(|value| *value *= 2))
+            },
             model: |values| {
                 values[A].row_mut(1).map_inplace(|value| *value *= 2);
                 Vec::new()
@@ -298,7 +342,12 @@ fn guards() -> Vec<Step> {
             run: |bench| bench.arrays[B].gpu_mut_on(&bench.streams[2]).map(std::mem::forget),
             ..NOTHING
         },
-        Step { name: "a read guard of c", reads: ALL_C, run: |bench| bench.arrays[C].gpu_on(&bench.streams[0]).map(drop), ..NOTHING },
+        Step {
+            name: "a read guard of c",
+            reads: ALL_C,
+            run: |bench| bench.arrays[C].gpu_on(&bench.streams[0]).map(drop),
+            ..NOTHING
+        },
         Step {
             name: "d += 3 behind the guard",
             reads: ALL_D,
@@ -318,7 +367,9 @@ fn overwrites() -> Vec<Step> {
         Step {
             name: "a[2] rewritten on the host",
             writes: &[(A, 2)],
-            run: |bench| bench.arrays[A].slice_mut(s![2, ..]).host_overwrite().map(|mut host| host.fill(5)),
+            run: |bench| {
+                bench.arrays[A].slice_mut(s![2, ..]).host_overwrite().map(|mut host| host.fill(5))
+            },
             model: |values| {
                 values[A].row_mut(2).fill(5);
                 Vec::new()

@@ -2,11 +2,16 @@
 
 use resident::Device;
 
-/// No work on any of these devices was unordered, out of range, or of memory that was freed or never written.
+/// No work on any of these devices was unordered, out of range, or of memory that was freed or
+/// never written.
 pub(crate) fn assert_no_hazard(devices: &[Device]) {
     for device in devices {
         let hazards = device.emulation().expect("an emulated device").hazards();
-        assert!(hazards.is_empty(), "{}", hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+        assert!(
+            hazards.is_empty(),
+            "{}",
+            hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        );
     }
 }
 

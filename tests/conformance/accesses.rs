@@ -7,7 +7,10 @@ use super::lab::Lab;
 use super::values::{Sample, bytes, copies, make_newest, numbered, value};
 
 /// Up, and down again.
-fn goes_up_and_comes_back<T: Sample, D: Dimension>(lab: &Lab<'_>, contents: Array<T, D>) -> Result<()> {
+fn goes_up_and_comes_back<T: Sample, D: Dimension>(
+    lab: &Lab<'_>,
+    contents: Array<T, D>,
+) -> Result<()> {
     let len_bytes = (contents.len() * size_of::<T>()) as u64;
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array, &lab.stream())?;
@@ -18,8 +21,16 @@ fn goes_up_and_comes_back<T: Sample, D: Dimension>(lab: &Lab<'_>, contents: Arra
     Ok(())
 }
 
-const SHAPES: [&[usize]; 8] =
-    [&[7], &[3, 5], &[3, 4, 5], &[2, 3, 4, 3], &[2, 3, 1, 2, 3], &[2, 1, 3, 2, 2, 2], &[2, 2, 1, 3, 2, 2, 2], &[1, 1, 1]];
+const SHAPES: [&[usize]; 8] = [
+    &[7],
+    &[3, 5],
+    &[3, 4, 5],
+    &[2, 3, 4, 3],
+    &[2, 3, 1, 2, 3],
+    &[2, 1, 3, 2, 2, 2],
+    &[2, 2, 1, 3, 2, 2, 2],
+    &[1, 1, 1],
+];
 
 pub(crate) fn arrays_of_one_to_seven_dimensions_go_up_and_come_back(lab: &Lab<'_>) -> Result<()> {
     for shape in SHAPES {
@@ -90,7 +101,10 @@ pub(crate) fn a_guard_says_what_it_guards(lab: &Lab<'_>) -> Result<()> {
     drop(guard);
     let part = array.slice(resident::ndarray::s![2..;2, 1..3]);
     let part = part.gpu_on(&stream)?;
-    assert_eq!((part.shape(), part.strides(), part.address()), (&[2, 2][..], &[10, 1][..], whole + 8 * 11));
+    assert_eq!(
+        (part.shape(), part.strides(), part.address()),
+        (&[2, 2][..], &[10, 1][..], whole + 8 * 11)
+    );
     assert_eq!(whole % 256, 0, "memory of a device is aligned");
     Ok(())
 }
@@ -107,7 +121,9 @@ pub(crate) fn an_address_stays_for_the_life_of_the_array(lab: &Lab<'_>) -> Resul
     Ok(())
 }
 
-pub(crate) fn single_elements_are_read_and_written_where_they_are_newest(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn single_elements_are_read_and_written_where_they_are_newest(
+    lab: &Lab<'_>,
+) -> Result<()> {
     fn each<T: Sample>(lab: &Lab<'_>) -> Result<()> {
         let mut contents = numbered::<T, _>((5, 4, 3), 0);
         let mut array = SmartArray::from(contents.clone());
@@ -140,7 +156,10 @@ pub(crate) fn what_was_never_written_cannot_be_read(lab: &Lab<'_>) -> Result<()>
 pub(crate) fn an_overwrite_moves_nothing(lab: &Lab<'_>) -> Result<()> {
     let mut array = SmartArray::from(numbered::<u32, _>(1000, 0));
     drop(array.gpu_overwrite_on(&lab.stream())?);
-    assert_eq!((array.residency().host(), array.residency().on(&lab.device())), (Validity::Stale, Validity::Valid));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&lab.device())),
+        (Validity::Stale, Validity::Valid)
+    );
     assert_eq!(bytes(array.traffic()), [0; 3]);
     array.host_overwrite()?.fill(3);
     assert_eq!((array.host()?.sum(), bytes(array.traffic())), (3000, [0; 3]));

@@ -16,7 +16,10 @@ pub(crate) fn whole_arrays_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<(
     let source = on_device(lab, 0)?;
     let mut target = SmartArray::<u32, _>::uninit((24, 20));
     target.assign(&source)?;
-    assert_eq!((target.residency().on(&lab.device()), bytes(target.traffic())), (Validity::Valid, [0; 3]));
+    assert_eq!(
+        (target.residency().on(&lab.device()), bytes(target.traffic())),
+        (Validity::Valid, [0; 3])
+    );
     make_newest(&mut target, &lab.stream())?;
     assert_eq!(*target.host()?, numbered::<u32, _>((24, 20), 0));
     assert_eq!(bytes(source.traffic()), [1920, 0, 0]);
@@ -36,7 +39,9 @@ pub(crate) fn parts_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn transposed_and_reversed_parts_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn transposed_and_reversed_parts_are_assigned_on_the_device(
+    lab: &Lab<'_>,
+) -> Result<()> {
     let (from, mut to) = (numbered::<u32, _>((20, 24), 0), numbered::<u32, _>((24, 20), 5000));
     let mut source = SmartArray::from(from.clone().reversed_axes());
     let mut target = on_device(lab, 5000)?;
@@ -88,8 +93,14 @@ pub(crate) fn volumes_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
     let (mut source, mut target) = (SmartArray::from(from.clone()), SmartArray::from(to.clone()));
     make_newest(&mut source, &lab.stream())?;
     make_newest(&mut target, &lab.stream())?;
-    target.slice_mut(s![1..5, ..;3, 2..8]).assign_on(&lab.stream(), &source.slice(s![..;-2, 4..7, ..6]).slice(s![1.., .., ..]))?;
-    to.slice_mut(s![1..5, ..;3, 2..8]).assign(&from.slice(s![..;-2, 4..7, ..6]).slice(s![1.., .., ..]));
+    target
+        .slice_mut(s![1..5, ..;3, 2..8])
+        .assign_on(&lab.stream(), &source.slice(s![..;-2, 4..7, ..6]).slice(s![1.., .., ..]))?;
+    to.slice_mut(s![1..5, ..;3, 2..8]).assign(&from.slice(s![..;-2, 4..7, ..6]).slice(s![
+        1..,
+        ..,
+        ..
+    ]));
     make_newest(&mut target, &lab.stream())?;
     assert_eq!(*target.host()?, to);
     Ok(())
@@ -99,7 +110,10 @@ pub(crate) fn an_assignment_from_the_host_to_a_stream(lab: &Lab<'_>) -> Result<(
     let source = SmartArray::from(numbered::<u32, _>((24, 20), 0));
     let mut target = SmartArray::<u32, _>::uninit((24, 20));
     target.assign_on(&lab.new_stream()?, &source)?;
-    assert_eq!((target.residency().host(), target.residency().on(&lab.device())), (Validity::Absent, Validity::Valid));
+    assert_eq!(
+        (target.residency().host(), target.residency().on(&lab.device())),
+        (Validity::Absent, Validity::Valid)
+    );
     assert_eq!(*target.host()?, numbered::<u32, _>((24, 20), 0));
     let constant = SmartArray::<u32, _>::full((24, 20), 4);
     target.slice_mut(s![..;2, ..]).assign_on(&lab.stream(), &constant.slice(s![..12, ..]))?;

@@ -21,13 +21,19 @@ fn goes_up_and_comes_back(lab: &Lab<'_>, len: usize) -> Result<()> {
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array, &lab.stream())?;
     assert!(*array.host()? == contents, "{len} bytes");
-    assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([len as u64, len as u64, 0], [1, 1, 0]), "{len} bytes");
+    assert_eq!(
+        (bytes(array.traffic()), copies(array.traffic())),
+        ([len as u64, len as u64, 0], [1, 1, 0]),
+        "{len} bytes"
+    );
     Ok(())
 }
 
 pub(crate) fn sizes_around_those_at_which_the_way_changes(lab: &Lab<'_>) -> Result<()> {
     for size in [4 * KIB, 64 * KIB, MIB, 4 * MIB] {
-        [size - 1, size, size + 1].into_iter().try_for_each(|len| goes_up_and_comes_back(lab, len))?;
+        [size - 1, size, size + 1]
+            .into_iter()
+            .try_for_each(|len| goes_up_and_comes_back(lab, len))?;
     }
     Ok(())
 }
@@ -84,7 +90,10 @@ pub(crate) fn page_locked_memory_comes_down_and_goes_up(lab: &Lab<'_>) -> Result
             }
             assert!(*array.host()? == contents, "{len} bytes");
         }
-        assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([len as u64, 3 * len as u64, 0], [1, 3, 0]));
+        assert_eq!(
+            (bytes(array.traffic()), copies(array.traffic())),
+            ([len as u64, 3 * len as u64, 0], [1, 3, 0])
+        );
     }
     Ok(())
 }
@@ -129,7 +138,8 @@ pub(crate) fn an_array_is_page_locked_after_it_was_used(lab: &Lab<'_>) -> Result
 /// Arrays of a few pages each, one made after the other: most share a page with the next.
 pub(crate) fn page_locked_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
-    let mut arrays: Vec<_> = (0..24).map(|number| Some(SmartArray::from(noise(10_000, number)))).collect();
+    let mut arrays: Vec<_> =
+        (0..24).map(|number| Some(SmartArray::from(noise(10_000, number)))).collect();
     arrays.iter().flatten().try_for_each(SmartArray::page_lock)?;
     for modulus in [3, 2, 1] {
         for (number, array) in arrays.iter_mut().enumerate() {
@@ -178,11 +188,15 @@ pub(crate) fn rows_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<(
     expected.slice_mut(part).mapv_inplace(|x| !x);
     make_newest(&mut array, &lab.stream())?;
     assert!(*array.host()? == expected);
-    assert_eq!(bytes(array.traffic()), [4 * (3000 * 1000 + 2980 * 900), 4 * (3000 * 1000 + 2980 * 900), 0]);
+    assert_eq!(
+        bytes(array.traffic()),
+        [4 * (3000 * 1000 + 2980 * 900), 4 * (3000 * 1000 + 2980 * 900), 0]
+    );
     Ok(())
 }
 
-/// Taken while the array is written on: each piece is as it was when the snapshot was asked for, and they count as one copy.
+/// Taken while the array is written on: each piece is as it was when the snapshot was asked for,
+/// and they count as one copy.
 pub(crate) fn a_snapshot_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<()> {
     let contents = large(3000, 1500);
     let mut array = SmartArray::from(contents.clone());
@@ -194,7 +208,10 @@ pub(crate) fn a_snapshot_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Re
     assert!(part.wait()? == contents.slice(s![..;-1, 200..1400]));
     assert!(whole.wait()? == contents);
     let moved = array.traffic().to_host;
-    assert_eq!((moved.count - before.count, moved.bytes - before.bytes), (2, 4 * 3000 * (1500 + 1200)));
+    assert_eq!(
+        (moved.count - before.count, moved.bytes - before.bytes),
+        (2, 4 * 3000 * (1500 + 1200))
+    );
     assert_eq!(array.get((0, 0))?, 5);
     Ok(())
 }
@@ -223,11 +240,13 @@ pub(crate) fn a_large_array_in_column_order(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A kernel is held up on the default stream; what comes down on another stream is there before it is over.
+/// A kernel is held up on the default stream; what comes down on another stream is there before it
+/// is over.
 pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>) -> Result<()> {
     for len in [100, 3 * MIB] {
         let (work, aside) = (lab.stream(), lab.new_stream()?);
-        let (gate, mut array, mut other) = (Gate::new(), SmartArray::from(counting(len)), SmartArray::from(counting(100)));
+        let (gate, mut array, mut other) =
+            (Gate::new(), SmartArray::from(counting(len)), SmartArray::from(counting(100)));
         make_newest(&mut array, &work)?;
         work.synchronize()?;
         gated(lab).launch_on(&work, over(100), (gate.number(), &mut other, 100))?;
@@ -243,7 +262,8 @@ pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>
     Ok(())
 }
 
-/// On whatever stream a download goes, it comes behind what wrote the part, and before what writes it next.
+/// On whatever stream a download goes, it comes behind what wrote the part, and before what writes
+/// it next.
 pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Result<()> {
     const LEN: usize = 5000;
     let (work, aside, gate) = (lab.stream(), lab.new_stream()?, Gate::new());
@@ -263,16 +283,23 @@ pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Re
     Ok(())
 }
 
-/// Lengths and distances beyond 32 bits. It takes twelve gigabytes, so that it is done where they are there and asked for.
+/// Lengths and distances beyond 32 bits. It takes twelve gigabytes, so that it is done where they
+/// are there and asked for.
 pub(crate) fn an_array_of_more_than_four_gigabytes(lab: &Lab<'_>) -> Result<()> {
     const LEN: usize = (4 << 30) + 4096;
     let has_room = lab.device().capacity()?.free > 2 * LEN as u64;
     if std::env::var_os("RESIDENT_LARGE").is_none() || !has_room {
-        println!("not done: RESIDENT_LARGE=1 asks for it, where the device has room for two arrays of four gigabytes");
+        println!(
+            "not done: RESIDENT_LARGE=1 asks for it, where the device has room for two arrays of four gigabytes"
+        );
         return Ok(());
     }
     let mut contents = Array1::<u8>::zeros(LEN);
-    contents.iter_mut().enumerate().step_by(4093).for_each(|(index, byte)| *byte = (index >> 12) as u8);
+    contents
+        .iter_mut()
+        .enumerate()
+        .step_by(4093)
+        .for_each(|(index, byte)| *byte = (index >> 12) as u8);
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array, &lab.stream())?;
     let mut copy = SmartArray::<u8, _>::uninit(LEN);

@@ -37,7 +37,8 @@ pub(crate) fn parts_move_between_devices(lab: &Lab<'_>) -> Result<()> {
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array, &one.stream())?;
     let mut moved = 0;
-    let parts: [Part<Ix2, 2>; 4] = [s![3..9, ..], s![10..15, 2..;3], s![..3, 7..8], s![15..;2, ..;-2]];
+    let parts: [Part<Ix2, 2>; 4] =
+        [s![3..9, ..], s![10..15, 2..;3], s![..3, 7..8], s![15..;2, ..;-2]];
     for part in parts {
         make_newest(&mut array.slice_mut(part), &other.new_stream()?)?;
         moved += 4 * contents.slice(part).len() as u64;
@@ -110,7 +111,8 @@ pub(crate) fn streams_of_two_devices_wait_for_each_other(lab: &Lab<'_>) -> Resul
 pub(crate) fn an_array_dropped_while_another_device_reads_it(lab: &Lab<'_>) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let gate = Gate::new();
-    let (mut array, mut target) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    let (mut array, mut target) =
+        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
     gated(lab).launch_on(&one.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
     target.assign_on(&other.stream(), &array)?;
     drop(array);
@@ -129,9 +131,13 @@ pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Res
     array.prefetch(&visitor)?;
     let (tell, told) = mpsc::channel();
     let waiting = std::thread::spawn(move || tell.send(one.synchronize()));
-    // While the visitor is held up nothing can be told; if the thread is late, the test only shows less.
+    // While the visitor is held up nothing can be told; if the thread is late, the test only shows
+    // less.
     let early = told.recv_timeout(Duration::from_millis(50));
-    assert!(early.is_err(), "the visitor has yet to read the memory of the device that is synchronised");
+    assert!(
+        early.is_err(),
+        "the visitor has yet to read the memory of the device that is synchronised"
+    );
     gate.open();
     told.recv().expect("told once the visitor has read")?;
     waiting.join().expect("no panic").expect("somebody listens");
@@ -144,11 +150,16 @@ pub(crate) fn launches_on_two_devices_take_turns(lab: &Lab<'_>) -> Result<()> {
     let (add, copy) = (add(lab), gated_copy(lab));
     let open = Gate::new();
     open.open();
-    let (mut array, mut seen) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    let (mut array, mut seen) =
+        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
     for turn in 0..20 {
         add.launch_on(&devices[turn % 2].stream(), over(LEN), (1, &mut array, LEN as u64))?;
         if lab.has_gates() {
-            copy.launch_on(&devices[(turn + 1) % 2].stream(), over(LEN), (open.number(), &array, &mut seen, LEN as u64))?;
+            copy.launch_on(
+                &devices[(turn + 1) % 2].stream(),
+                over(LEN),
+                (open.number(), &array, &mut seen, LEN as u64),
+            )?;
         }
     }
     assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 20));

@@ -45,7 +45,8 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
     Ok(())
 }
 
-/// What was on its way down when another stream wrote the array anew arrives before what that stream has made, also where nobody waited for it.
+/// What was on its way down when another stream wrote the array anew arrives before what that
+/// stream has made, also where nobody waited for it.
 pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let add = add(lab);
@@ -193,7 +194,8 @@ pub(crate) fn a_waker_is_woken_once_the_work_is_done(lab: &Lab<'_>) -> Result<()
     }
     gate.open();
     ringing.recv().expect("it is woken");
-    // The wake may have been for an earlier part of the work, never for nothing: in the end it is ready.
+    // The wake may have been for an earlier part of the work, never for nothing: in the end it is
+    // ready.
     assert_eq!(block_on(pending)?, counting(LEN).mapv(|x| x + 1));
     Ok(())
 }
@@ -206,7 +208,11 @@ pub(crate) fn an_array_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
     last.assign_on(&other, &array)?;
     array.prefetch_host()?;
     drop(array);
-    assert_eq!(lab.device().memory().in_use, before + 256, "its memory is given back while it is used");
+    assert_eq!(
+        lab.device().memory().in_use,
+        before + 256,
+        "its memory is given back while it is used"
+    );
     gate.open();
     assert_eq!(*last.host()?, counting(LEN).mapv(|x| x + 1));
     Ok(())

@@ -7,14 +7,25 @@ use super::lab::Lab;
 use super::values::{Sample, bytes, make_newest, numbered, value};
 
 /// Fills a part on the device, and looks at all of what the device has then.
-fn fills<T: Sample, D: Dimension, I: SliceArg<D> + Clone>(lab: &Lab<'_>, contents: Array<T, D>, part: I, with: T) -> Result<()> {
+fn fills<T: Sample, D: Dimension, I: SliceArg<D> + Clone>(
+    lab: &Lab<'_>,
+    contents: Array<T, D>,
+    part: I,
+    with: T,
+) -> Result<()> {
     let mut expected = contents.clone();
     expected.slice_mut(part.clone()).fill(with);
     let mut array = SmartArray::from(contents);
     make_newest(&mut array, &lab.stream())?;
     array.slice_mut(part).fill_on(&lab.stream(), with)?;
     make_newest(&mut array, &lab.stream())?;
-    assert_eq!(array.host()?.view(), expected.view(), "elements of {} bytes, {:?}", size_of::<T>(), expected.shape());
+    assert_eq!(
+        array.host()?.view(),
+        expected.view(),
+        "elements of {} bytes, {:?}",
+        size_of::<T>(),
+        expected.shape()
+    );
     Ok(())
 }
 
@@ -24,7 +35,11 @@ fn fills_whole<T: Sample>(lab: &Lab<'_>, len: usize, with: T) -> Result<()> {
     make_newest(&mut array, &lab.stream())?;
     assert_eq!(bytes(array.traffic()), [0; 3], "a fill is no transfer");
     let host = array.host()?;
-    assert!(host.iter().all(|element| *element == with), "{len} elements of {} bytes", size_of::<T>());
+    assert!(
+        host.iter().all(|element| *element == with),
+        "{len} elements of {} bytes",
+        size_of::<T>()
+    );
     Ok(())
 }
 
@@ -144,7 +159,10 @@ pub(crate) fn a_fill_behind_a_write_and_a_write_behind_a_fill(lab: &Lab<'_>) -> 
         array.slice_mut(s![49, ..]).host_mut()?.fill(1000 + turn);
     }
     let host = array.host()?;
-    assert_eq!([[0, 0], [19, 49], [20, 9], [20, 10], [48, 49], [49, 49]].map(|at| host[at]), [19, 19, 19, 119, 119, 1019]);
+    assert_eq!(
+        [[0, 0], [19, 49], [20, 9], [20, 10], [48, 49], [49, 49]].map(|at| host[at]),
+        [19, 19, 19, 119, 119, 1019]
+    );
     Ok(())
 }
 

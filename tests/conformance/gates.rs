@@ -1,4 +1,5 @@
-//! Gates that hold a kernel back until a test has queued what it wants behind it. Kernels get a gate's number, so that any kind of body can find it.
+//! Gates that hold a kernel back until a test has queued what it wants behind it. Kernels get a
+//! gate's number, so that any kind of body can find it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,9 @@
 //! Guards of the device side, through which foreign code would work.
 
-#![allow(clippy::forget_non_drop, reason = "that host guards drop nothing today is their own affair")]
+#![allow(
+    clippy::forget_non_drop,
+    reason = "that host guards drop nothing today is their own affair"
+)]
 
 use std::mem::forget;
 
@@ -14,7 +17,8 @@ use super::values::{bytes, counting, make_newest};
 
 const LEN: usize = 64;
 
-/// Foreign work on the guard's stream comes before whoever uses the array next. The work is a launch here, on another array.
+/// Foreign work on the guard's stream comes before whoever uses the array next. The work is a
+/// launch here, on another array.
 pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let (mut array, mut aside) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
@@ -30,7 +34,10 @@ pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Resu
     Ok(())
 }
 
-#[expect(clippy::forget_non_drop, reason = "that some guards drop nothing today is their own affair")]
+#[expect(
+    clippy::forget_non_drop,
+    reason = "that some guards drop nothing today is their own affair"
+)]
 pub(crate) fn forgotten_guards_lose_nothing(lab: &Lab<'_>) -> Result<()> {
     let (one, other) = (lab.new_stream()?, lab.new_stream()?);
     let add = add(lab);
@@ -79,7 +86,10 @@ pub(crate) fn a_declared_change_that_would_lose_an_update_is_refused(lab: &Lab<'
     let mut array = SmartArray::from(counting(LEN));
     make_newest(&mut array, &lab.stream())?;
     let refused = array.host_changed();
-    assert!(matches!(&refused, Err(error @ Error::LostUpdate { .. }) if error.to_string().contains(&lab.device().name())), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(error @ Error::LostUpdate { .. }) if error.to_string().contains(&lab.device().name())),
+        "{refused:?}"
+    );
     array.host_mut()?.fill(1);
     assert!(matches!(array.gpu_changed_on(&lab.stream()), Err(Error::LostUpdate { .. })));
     assert_eq!(array.host()?.sum(), LEN as u32);

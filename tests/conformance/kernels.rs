@@ -29,14 +29,17 @@ pub(crate) fn add(lab: &Lab<'_>) -> Kernel<Add> {
     let kernel = Kernel::<Add>::new("add")
         .require("the length is the array's", |_grid, (_, x, len)| x.len() as u64 == len)
         .host(|_grid, (k, x, _)| x.iter_mut().for_each(|x| *x = x.wrapping_add(k)));
-    // SAFETY: the code reads and writes elements below the length alone, which is that of the array by the requirement.
+    // SAFETY: the code reads and writes elements below the length alone, which is that of the array
+    // by the requirement.
     unsafe { kernel.cuda(lab.code("add")) }
 }
 
 /// `y = x + k`.
 pub(crate) fn plus(lab: &Lab<'_>) -> Kernel<Plus> {
     let kernel = Kernel::<Plus>::new("plus")
-        .require("both have the length", |_grid, (_, x, y, len)| x.len() as u64 == len && y.len() as u64 == len)
+        .require("both have the length", |_grid, (_, x, y, len)| {
+            x.len() as u64 == len && y.len() as u64 == len
+        })
         .host(|_grid, (k, x, y, _)| y.iter_mut().zip(x).for_each(|(y, x)| *y = x.wrapping_add(k)));
     // SAFETY: as for `add`.
     unsafe { kernel.cuda(lab.code("plus")) }
@@ -45,7 +48,9 @@ pub(crate) fn plus(lab: &Lab<'_>) -> Kernel<Plus> {
 /// `y += x`.
 pub(crate) fn accumulate(lab: &Lab<'_>) -> Kernel<Accumulate> {
     let kernel = Kernel::<Accumulate>::new("accumulate")
-        .require("both have the length", |_grid, (x, y, len)| x.len() as u64 == len && y.len() as u64 == len)
+        .require("both have the length", |_grid, (x, y, len)| {
+            x.len() as u64 == len && y.len() as u64 == len
+        })
         .host(|_grid, (x, y, _)| y.iter_mut().zip(x).for_each(|(y, x)| *y = y.wrapping_add(*x)));
     // SAFETY: as for `add`.
     unsafe { kernel.cuda(lab.code("accumulate")) }
@@ -53,12 +58,12 @@ pub(crate) fn accumulate(lab: &Lab<'_>) -> Kernel<Accumulate> {
 
 /// `x += 1`, once the gate is open.
 pub(crate) fn gated(lab: &Lab<'_>) -> Kernel<Gated> {
-    let kernel = Kernel::<Gated>::new("gated").require("the length is the array's", |_grid, (_, x, len)| x.len() as u64 == len).host(
-        |_grid, (gate, x, _)| {
+    let kernel = Kernel::<Gated>::new("gated")
+        .require("the length is the array's", |_grid, (_, x, len)| x.len() as u64 == len)
+        .host(|_grid, (gate, x, _)| {
             gates::pass(gate);
             x.iter_mut().for_each(|x| *x = x.wrapping_add(1));
-        },
-    );
+        });
     // SAFETY: as for `add`.
     unsafe { kernel.cuda(lab.code("gated")) }
 }
@@ -66,7 +71,9 @@ pub(crate) fn gated(lab: &Lab<'_>) -> Kernel<Gated> {
 /// `y = x`, once the gate is open.
 pub(crate) fn gated_copy(lab: &Lab<'_>) -> Kernel<GatedPlus> {
     let kernel = Kernel::<GatedPlus>::new("gated_copy")
-        .require("both have the length", |_grid, (_, x, y, len)| x.len() as u64 == len && y.len() as u64 == len)
+        .require("both have the length", |_grid, (_, x, y, len)| {
+            x.len() as u64 == len && y.len() as u64 == len
+        })
         .host(|_grid, (gate, x, y, _)| {
             gates::pass(gate);
             y.copy_from_slice(x);
@@ -77,7 +84,8 @@ pub(crate) fn gated_copy(lab: &Lab<'_>) -> Kernel<GatedPlus> {
 
 /// `x += k`, of any layout.
 pub(crate) fn add_sized(lab: &Lab<'_>) -> Kernel<AddSized> {
-    let kernel = Kernel::<AddSized>::new("add_sized").host(|_grid, (k, mut x)| x.mapv_inplace(|x| x.wrapping_add(k)));
+    let kernel = Kernel::<AddSized>::new("add_sized")
+        .host(|_grid, (k, mut x)| x.mapv_inplace(|x| x.wrapping_add(k)));
     // SAFETY: the code touches elements that the view says it contains alone.
     unsafe { kernel.cuda(lab.code("add_sized")) }
 }

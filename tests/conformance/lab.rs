@@ -10,7 +10,8 @@ pub(crate) trait Rig: Sync {
     fn code(&self, kernel: &str) -> CudaSource;
     /// Whether a gate holds a kernel back until it is opened, rather than for a while.
     fn has_gates(&self) -> bool;
-    /// Nothing was unordered and nothing is left, with all that the test made dropped and everything waited for.
+    /// Nothing was unordered and nothing is left, with all that the test made dropped and
+    /// everything waited for.
     fn assert_clean(&self, devices: &[Device]);
 }
 

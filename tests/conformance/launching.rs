@@ -11,8 +11,11 @@ const LEN: usize = 1000;
 
 pub(crate) fn a_chain_of_launches(lab: &Lab<'_>) -> Result<()> {
     let (add, plus, accumulate) = (add(lab), plus(lab), accumulate(lab));
-    let (source, mut middle, mut last) =
-        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::zeros(LEN));
+    let (source, mut middle, mut last) = (
+        SmartArray::from(counting(LEN)),
+        SmartArray::<u32, _>::uninit(LEN),
+        SmartArray::<u32, _>::zeros(LEN),
+    );
     for _ in 0..50 {
         plus.launch_on(&lab.stream(), over(LEN), (1, &source, &mut middle, LEN as u64))?;
         add.launch_on(&lab.stream(), over(LEN), (2, &mut middle, LEN as u64))?;
@@ -27,7 +30,8 @@ pub(crate) fn a_chain_of_launches(lab: &Lab<'_>) -> Result<()> {
 pub(crate) fn a_chain_across_streams(lab: &Lab<'_>) -> Result<()> {
     let (add, plus) = (add(lab), plus(lab));
     let streams = [lab.new_stream()?, lab.new_stream()?, lab.stream()];
-    let (mut here, mut there) = (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    let (mut here, mut there) =
+        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
     for turn in 0..60 {
         plus.launch_on(&streams[turn % 3], over(LEN), (1, &here, &mut there, LEN as u64))?;
         add.launch_on(&streams[(turn + 1) % 3], over(LEN), (1, &mut there, LEN as u64))?;
@@ -69,7 +73,11 @@ pub(crate) fn sized_arguments_take_any_layout(lab: &Lab<'_>) -> Result<()> {
     expected.slice_mut(part).assign(&from);
     assert_eq!(*target.host()?, expected);
     let mut small = SmartArray::<u32, _>::uninit((5, 6));
-    copy.launch_on(&lab.stream(), over_2d(5, 6), (&columns.slice(s![..;-6, 10..40;5]), &mut small))?;
+    copy.launch_on(
+        &lab.stream(),
+        over_2d(5, 6),
+        (&columns.slice(s![..;-6, 10..40;5]), &mut small),
+    )?;
     assert_eq!(*small.host()?, from.slice(s![..;-6, 10..40;5]));
     Ok(())
 }
@@ -81,7 +89,11 @@ pub(crate) fn sized_parts_are_changed_in_place(lab: &Lab<'_>) -> Result<()> {
     let (one, other) = (lab.new_stream()?, lab.new_stream()?);
     for turn in 0..10 {
         let part = s![turn..turn + 8, ..;3];
-        add.launch_on(if turn % 2 == 0 { &one } else { &other }, over_2d(8, 10), (5, &mut array.slice_mut(part)))?;
+        add.launch_on(
+            if turn % 2 == 0 { &one } else { &other },
+            over_2d(8, 10),
+            (5, &mut array.slice_mut(part)),
+        )?;
         expected.slice_mut(part).mapv_inplace(|x| x.wrapping_add(5));
     }
     assert_eq!(*array.host()?, expected);
@@ -100,7 +112,8 @@ pub(crate) fn a_launch_of_nothing(lab: &Lab<'_>) -> Result<()> {
 
 pub(crate) fn a_launch_reads_what_the_host_has_just_written(lab: &Lab<'_>) -> Result<()> {
     let plus = plus(lab);
-    let (mut source, mut target) = (SmartArray::<u32, _>::zeros(LEN), SmartArray::<u32, _>::uninit(LEN));
+    let (mut source, mut target) =
+        (SmartArray::<u32, _>::zeros(LEN), SmartArray::<u32, _>::uninit(LEN));
     for turn in 0..30 {
         source.host_mut()?[turn] = 7;
         plus.launch_on(&lab.stream(), over(LEN), (turn as u32, &source, &mut target, LEN as u64))?;
@@ -130,16 +143,30 @@ pub(crate) fn a_kernel_without_a_body_for_this_device(lab: &Lab<'_>) -> Result<(
     let bare = Kernel::<(InOut<u32>,)>::new("bare");
     let mut array = SmartArray::from(counting(10));
     let refused = bare.launch_on(&lab.stream(), over(10), (&mut array,));
-    assert!(matches!(&refused, Err(error @ Error::NoKernelBody { .. }) if error.to_string().contains(&lab.device().name())), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(error @ Error::NoKernelBody { .. }) if error.to_string().contains(&lab.device().name())),
+        "{refused:?}"
+    );
     assert_eq!(bytes(array.traffic()), [0; 3]);
     Ok(())
 }
 
 pub(crate) fn a_kernel_does_what_its_host_body_does(lab: &Lab<'_>) -> Result<()> {
     let (x, mut y) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
-    assert_eq!(accumulate(lab).compare(&lab.device(), over(LEN), (&x, &mut y, LEN as u64), 0.0)?, None);
+    assert_eq!(
+        accumulate(lab).compare(&lab.device(), over(LEN), (&x, &mut y, LEN as u64), 0.0)?,
+        None
+    );
     assert_eq!(*y.host()?, counting(LEN), "the arguments stay as they are");
     let mut matrix = SmartArray::from(numbered::<u32, _>((12, 34), 0));
-    assert_eq!(add_sized(lab).compare(&lab.device(), over_2d(6, 34), (3, &mut matrix.slice_mut(s![..;2, ..])), 0.0)?, None);
+    assert_eq!(
+        add_sized(lab).compare(
+            &lab.device(),
+            over_2d(6, 34),
+            (3, &mut matrix.slice_mut(s![..;2, ..])),
+            0.0
+        )?,
+        None
+    );
     Ok(())
 }

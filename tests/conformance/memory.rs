@@ -47,7 +47,8 @@ pub(crate) fn what_is_kept_is_given_back(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Room for two arrays, and three that are read in turn: copies that the host has too give way. What is newest on the device does not.
+/// Room for two arrays, and three that are read in turn: copies that the host has too give way.
+/// What is newest on the device does not.
 pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     device.synchronize()?;
@@ -77,7 +78,12 @@ fn use_in_turn(lab: &Lab<'_>) -> Result<()> {
             assert_eq!(array.residency().on(&lab.device()), Validity::Valid);
         }
     }
-    assert!(arrays.iter().zip([0_u8, 1, 2]).all(|(array, value)| array.host().is_ok_and(|host| host.iter().all(|x| *x == value))));
+    assert!(
+        arrays
+            .iter()
+            .zip([0_u8, 1, 2])
+            .all(|(array, value)| array.host().is_ok_and(|host| host.iter().all(|x| *x == value)))
+    );
     Ok(())
 }
 
@@ -104,7 +110,12 @@ pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
     assert_eq!(shortage.requested, total + 1);
     assert!(shortage.free <= total && shortage.in_use >= MIB as u64, "{shortage:?}");
     let text = refused.unwrap_err().to_string();
-    assert!(text.contains("\"huge\"") && text.contains(&device.name()) && text.contains(&(total + 1).to_string()), "{text}");
+    assert!(
+        text.contains("\"huge\"")
+            && text.contains(&device.name())
+            && text.contains(&(total + 1).to_string()),
+        "{text}"
+    );
     assert_eq!(array.residency().on(&device), Validity::Absent);
     assert_eq!(array.get(len - 1)?, 3, "it is as good as before");
     array.fill(4)?;
@@ -112,7 +123,8 @@ pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Two thirds of the memory twice: the second finds room once the first is free, which it is behind work in flight.
+/// Two thirds of the memory twice: the second finds room once the first is free, which it is behind
+/// work in flight.
 pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_>) -> Result<()> {
     let device = lab.device();
     device.trim()?;

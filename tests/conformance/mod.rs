@@ -1,4 +1,5 @@
-//! What every backend must do, written once: each function here is a test of the public interface that `conformance_*.rs` generates for each backend.
+//! What every backend must do, written once: each function here is a test of the public interface
+//! that `conformance_*.rs` generates for each backend.
 //!
 //! | file | what it asks |
 //! |---|---|

@@ -1,12 +1,15 @@
 //! Parts: only their bytes move, whatever their shape.
 
-use resident::ndarray::{Array, Array3, Axis, Dimension, IxDyn, SliceArg, SliceInfo, SliceInfoElem, s};
+use resident::ndarray::{
+    Array, Array3, Axis, Dimension, IxDyn, SliceArg, SliceInfo, SliceInfoElem, s,
+};
 use resident::{Result, SmartArray, Validity};
 
 use super::lab::Lab;
 use super::values::{bytes, copies, make_newest, numbered};
 
-/// The part comes down alone, then goes up alone after the host has changed it; the rest is as it was.
+/// The part comes down alone, then goes up alone after the host has changed it; the rest is as it
+/// was.
 fn moves_alone<D: Dimension, I>(lab: &Lab<'_>, contents: Array<u32, D>, part: I) -> Result<()>
 where
     I: SliceArg<D> + Clone,
@@ -42,7 +45,10 @@ pub(crate) fn a_part_goes_up_alone(lab: &Lab<'_>) -> Result<()> {
     assert_eq!(bytes(array.traffic()), [4 * 4 * 7, 0, 0]);
     assert_eq!(array.residency().on(&lab.device()), Validity::Partial { valid_bytes: 4 * 4 * 7 });
     assert_eq!(*array.host()?, contents);
-    assert_eq!(bytes(array.traffic()), [4 * 4 * 7; 2].into_iter().chain([0]).collect::<Vec<_>>()[..]);
+    assert_eq!(
+        bytes(array.traffic()),
+        [4 * 4 * 7; 2].into_iter().chain([0]).collect::<Vec<_>>()[..]
+    );
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! The kernels of the suite as host functions of the stand-in driver, and the driver as a backend under test.
+//! The kernels of the suite as host functions of the stand-in driver, and the driver as a backend
+//! under test.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,22 +42,32 @@ pub(crate) fn ptx(kernel: &str) -> String {
     let slot = |(index, parameter): (usize, &Parameter)| match parameter {
         Parameter::Scalar { len_bytes: 4 } => format!(".param .u32 p{index}"),
         Parameter::Scalar { .. } | Parameter::Pointer { .. } => format!(".param .u64 p{index}"),
-        Parameter::View { dimensions, .. } => format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions),
+        Parameter::View { dimensions, .. } => {
+            format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions)
+        }
     };
     let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
-    format!(".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n", slots.join(",\n"))
+    format!(
+        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n",
+        slots.join(",\n")
+    )
 }
 
 /// A parameter that a kernel reads.
 fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
-    // SAFETY: any bits are a number; the registration says that the kernel reads the memory, and the driver's check of order that nobody writes it.
+    // SAFETY: any bits are a number; the registration says that the kernel reads the memory, and
+    // the driver's check of order that nobody writes it.
     unsafe { launch.slice(index) }
 }
 
 /// A parameter that a kernel writes.
-#[expect(clippy::mut_from_ref, reason = "it is the memory of the launch, which each function takes once")]
+#[expect(
+    clippy::mut_from_ref,
+    reason = "it is the memory of the launch, which each function takes once"
+)]
 fn written<'a>(launch: &'a Launch<'_>, index: usize) -> &'a mut [u32] {
-    // SAFETY: as for `read`; each function takes each of its parameters once, and they are different memory.
+    // SAFETY: as for `read`; each function takes each of its parameters once, and they are
+    // different memory.
     unsafe { launch.slice_mut(index) }
 }
 
@@ -119,9 +130,13 @@ pub(crate) struct StandIn;
 pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
     register_kernels();
-    let devices: Vec<Device> = (0..count).map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}"))).collect();
+    let devices: Vec<Device> = (0..count)
+        .map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}")))
+        .collect();
     // What a test that failed has left is no fault of the next.
-    devices.iter().for_each(|device| device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}")));
+    devices.iter().for_each(|device| {
+        device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}"))
+    });
     driver::take_calls();
     driver::take_hazards();
     driver::take_notes();
@@ -144,7 +159,10 @@ fn assert_streams_end(made: usize, ended: usize) {
     // A test that took calls itself may have taken those that made them.
     let more = made.saturating_sub(ended);
     let kept = KEPT_STREAMS.fetch_add(more, Ordering::Relaxed) + more;
-    assert!(kept < Device::all().len(), "{made} streams were made and {ended} ended; {kept} are left in all");
+    assert!(
+        kept < Device::all().len(),
+        "{made} streams were made and {ended} ended; {kept} are left in all"
+    );
 }
 
 impl Rig for StandIn {
@@ -163,12 +181,19 @@ impl Rig for StandIn {
     fn assert_clean(&self, devices: &[Device]) {
         assert_eq!(driver::take_hazards(), Vec::<String>::new(), "hazards");
         assert_eq!(driver::take_notes(), Vec::<String>::new(), "notes");
-        devices.iter().for_each(|device| device.trim().unwrap_or_else(|error| panic!("{device}: {error}")));
+        devices
+            .iter()
+            .for_each(|device| device.trim().unwrap_or_else(|error| panic!("{device}: {error}")));
         for device in devices {
-            assert_eq!(driver::memory_in_use(device.ordinal() as u32), 0, "bytes in use on {device}");
+            assert_eq!(
+                driver::memory_in_use(device.ordinal() as u32),
+                0,
+                "bytes in use on {device}"
+            );
         }
         let calls = driver::take_calls();
-        let count = |name: &str| calls.iter().filter(|call| call.name == name && call.code == 0).count();
+        let count =
+            |name: &str| calls.iter().filter(|call| call.name == name && call.code == 0).count();
         for (made, ended) in PAIRS {
             assert_eq!(count(made), count(ended), "calls of {made} and of {ended}");
         }

@@ -34,8 +34,9 @@ pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Pictures go up, are computed and come down, each while another is computed.
-/// Each picture's arrays go as soon as everything is queued. Their memory is given back behind their last use, which no other use of these streams waits for.
+/// Pictures go up, are computed and come down, each while another is computed. Each picture's
+/// arrays go as soon as everything is queued. Their memory is given back behind their last use,
+/// which no other use of these streams waits for.
 pub(crate) fn arrays_that_are_dropped_hold_up_no_stream(lab: &Lab<'_>) -> Result<()> {
     let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
     let copy = gated_copy(lab);
@@ -59,7 +60,9 @@ pub(crate) fn arrays_that_are_dropped_hold_up_no_stream(lab: &Lab<'_>) -> Result
 }
 
 /// Two readers on streams of their own: neither is held up by the other when the array goes.
-pub(crate) fn readers_are_not_held_up_by_each_other_when_the_array_goes(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn readers_are_not_held_up_by_each_other_when_the_array_goes(
+    lab: &Lab<'_>,
+) -> Result<()> {
     let [one, other] = [lab.new_stream()?, lab.new_stream()?];
     let copy = gated_copy(lab);
     let (held, open) = (Gate::new(), Gate::new());
@@ -91,7 +94,11 @@ pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
         images[image].prefetch(&up)?;
         // Would not return if the upload waited for the picture before, which is held back.
         up.synchronize()?;
-        copy.launch_on(&compute, over(LEN), (gates[image].number(), &images[image], &mut soft[image], LEN as u64))?;
+        copy.launch_on(
+            &compute,
+            over(LEN),
+            (gates[image].number(), &images[image], &mut soft[image], LEN as u64),
+        )?;
         if image > 0 {
             let before = soft[image - 1].snapshot_on(&down)?;
             gates[image - 1].open();
@@ -161,7 +168,10 @@ pub(crate) fn the_time_between_two_events(lab: &Lab<'_>) -> Result<()> {
     let array = held_up(lab, &stream, &gate)?;
     let end = stream.record()?;
     if lab.has_gates() {
-        assert!(matches!(end.elapsed_since(&start), Err(Error::Backend { .. })), "it is not complete");
+        assert!(
+            matches!(end.elapsed_since(&start), Err(Error::Backend { .. })),
+            "it is not complete"
+        );
     }
     gate.open();
     end.synchronize()?;
@@ -272,14 +282,22 @@ pub(crate) fn many_streams_come_and_go(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// What a body of the embedded device is refused, whatever device it would wait for.
-pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(lab: &Lab<'_>) -> Result<()> {
-    let (gate, stream, embedded) = (Gate::new(), lab.new_stream()?, Device::emulated(Emulation::new()));
+pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(
+    lab: &Lab<'_>,
+) -> Result<()> {
+    let (gate, stream, embedded) =
+        (Gate::new(), lab.new_stream()?, Device::emulated(Emulation::new()));
     let array = Arc::new(held_up(lab, &stream, &gate)?);
     let refused: Arc<Mutex<Vec<Result<()>>>> = Arc::default();
     let (seen, inner, waited) = (Arc::clone(&refused), Arc::clone(&array), stream.clone());
     let body = Kernel::<(InOut<u32>,)>::new("waits").host(move |_grid, (_,)| {
         let event = waited.record().map(|event| event.synchronize());
-        let outcomes = [inner.host().map(drop), waited.synchronize(), waited.device().synchronize(), event.and_then(|outcome| outcome)];
+        let outcomes = [
+            inner.host().map(drop),
+            waited.synchronize(),
+            waited.device().synchronize(),
+            event.and_then(|outcome| outcome),
+        ];
         *seen.lock().unwrap() = outcomes.to_vec();
     });
     body.launch_on(&embedded.stream(), Grid::cover(1), (&mut SmartArray::<u32, _>::zeros(4),))?;

@@ -17,8 +17,11 @@ const THREADS: usize = 6;
 fn on_threads(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || work(number))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let threads: Vec<_> =
+            (0..THREADS).map(|number| scope.spawn(move || work(number))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     })
 }
 
@@ -41,7 +44,11 @@ pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab<'_>) -> Re
             assert!(*array.host()? == counting(len));
             Ok(())
         })?;
-        assert_eq!(bytes(array.traffic()), [4 * len as u64, 4 * len as u64, 0], "each element comes down once");
+        assert_eq!(
+            bytes(array.traffic()),
+            [4 * len as u64, 4 * len as u64, 0],
+            "each element comes down once"
+        );
     }
     Ok(())
 }

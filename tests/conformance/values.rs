@@ -14,12 +14,18 @@ impl<T: Element + PartialEq + Debug> Sample for T {}
 pub(crate) fn value<T: Element>(number: usize) -> T {
     let mut bytes = vec![0_u8; size_of::<T>()];
     let mixed = (number as u64).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes();
-    bytes.iter_mut().enumerate().for_each(|(index, byte)| *byte = mixed[(index + 3) % 8].wrapping_add(index as u8));
+    bytes
+        .iter_mut()
+        .enumerate()
+        .for_each(|(index, byte)| *byte = mixed[(index + 3) % 8].wrapping_add(index as u8));
     bytemuck::pod_read_unaligned(&bytes)
 }
 
 /// An array of values from `first` on.
-pub(crate) fn numbered<T: Element, D: Dimension>(shape: impl ShapeBuilder<Dim = D>, first: usize) -> Array<T, D> {
+pub(crate) fn numbered<T: Element, D: Dimension>(
+    shape: impl ShapeBuilder<Dim = D>,
+    first: usize,
+) -> Array<T, D> {
     let mut number = first;
     Array::from_shape_simple_fn(shape, || {
         number += 1;
@@ -32,8 +38,12 @@ pub(crate) fn counting(len: usize) -> Array1<u32> {
     Array1::from_iter(0..len as u32)
 }
 
-/// The device's copy becomes the newest, by work that changes nothing: what is read on the host afterwards was on the device.
-pub(crate) fn make_newest<T: Element, D: Dimension>(array: &mut impl AsViewMut<T, D>, stream: &Stream) -> Result<()> {
+/// The device's copy becomes the newest, by work that changes nothing: what is read on the host
+/// afterwards was on the device.
+pub(crate) fn make_newest<T: Element, D: Dimension>(
+    array: &mut impl AsViewMut<T, D>,
+    stream: &Stream,
+) -> Result<()> {
     array.as_view_mut().gpu_mut_on(stream).map(drop)
 }
 

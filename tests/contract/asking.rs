@@ -42,7 +42,14 @@ fn no_question_moves_data_or_calls_a_device() -> Result<()> {
     drop(array.gpu_mut_on(&device.stream())?);
     device.synchronize()?;
     let calls = device.emulation().expect("emulated").calls().len();
-    let answers = (array.shape().len(), array.len(), array.is_empty(), array.raw_dim(), array.name(), array.residency());
+    let answers = (
+        array.shape().len(),
+        array.len(),
+        array.is_empty(),
+        array.raw_dim(),
+        array.name(),
+        array.residency(),
+    );
     let exclusive = format!("{:?}", array.slice_mut(s![..2]));
     let words = format!("{answers:?} {array:?} {:?} {exclusive}", array.slice(s![2..]));
     assert!(words.contains("asked"));
@@ -51,7 +58,11 @@ fn no_question_moves_data_or_calls_a_device() -> Result<()> {
     assert_eq!(array.residency().host(), Validity::Stale);
     let listed = resident::audit::inventory();
     assert!(listed.iter().any(|entry| entry.name() == "asked" && entry.bytes() == 40));
-    assert_eq!(device.emulation().expect("emulated").calls().len(), calls, "nothing was asked of the device");
+    assert_eq!(
+        device.emulation().expect("emulated").calls().len(),
+        calls,
+        "nothing was asked of the device"
+    );
     Ok(())
 }
 
@@ -73,7 +84,12 @@ fn a_name_is_what_was_given_or_type_shape_and_line() {
     let array = SmartArray::<f32, _>::zeros((3, 4));
     let line = line!() - 1;
     let name = array.name();
-    assert!(name.contains("f32") && name.contains("[3, 4]") && name.contains(&format!("asking.rs:{line}")), "{name}");
+    assert!(
+        name.contains("f32")
+            && name.contains("[3, 4]")
+            && name.contains(&format!("asking.rs:{line}")),
+        "{name}"
+    );
     let from = SmartArray::from(Array2::<u8>::zeros((1, 2)));
     assert!(from.name().contains(&format!("asking.rs:{}", line!() - 1)), "{}", from.name());
     assert_eq!(&*from.named("photo").name(), "photo");
@@ -84,7 +100,10 @@ fn a_name_is_what_was_given_or_type_shape_and_line() {
 fn residency_is_absent_stale_partial_or_valid() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::<f32, _>::uninit(10);
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Absent, Validity::Absent));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Absent, Validity::Absent)
+    );
     array.slice_mut(s![..3]).host_overwrite()?.fill(1.0);
     assert_eq!(array.residency().host(), Validity::Partial { valid_bytes: 12 });
     assert_eq!(array.slice(s![..3]).residency().host(), Validity::Valid);
@@ -101,7 +120,10 @@ fn residency_is_absent_stale_partial_or_valid() -> Result<()> {
 fn contiguity_ignores_lone_axes() {
     let array = SmartArray::<f32, _>::zeros((4, 1, 5));
     assert!(array.is_c_contiguous() && !array.is_f_contiguous());
-    assert!(array.slice(s![.., .., 0]).is_f_contiguous() == array.host().is_ok_and(|host| host.slice(s![.., .., 0]).is_standard_layout()));
+    assert!(
+        array.slice(s![.., .., 0]).is_f_contiguous()
+            == array.host().is_ok_and(|host| host.slice(s![.., .., 0]).is_standard_layout())
+    );
     assert!(SmartArray::<f32, _>::zeros((1, 5)).is_f_contiguous());
     assert_eq!(moves(array.traffic()), NOTHING);
 }
@@ -127,7 +149,10 @@ fn host_guards_are_ndarrays_arrays() -> Result<()> {
     }
     let host = array.host()?;
     let reference: &ndarray::ArrayRef<f64, Ix2> = &host;
-    assert_eq!((reference.sum(), host.dim(), host.view().nrows(), host[(1, 2)]), (18.0, (2, 3), 2, 10.0));
+    assert_eq!(
+        (reference.sum(), host.dim(), host.view().nrows(), host[(1, 2)]),
+        (18.0, (2, 3), 2, 10.0)
+    );
     assert_eq!(*host, array.host()?.to_owned());
     assert_eq!(host.to_owned() + &*host, &*host * 2.0);
     Ok(())

@@ -19,8 +19,12 @@ fn a_capture_tells_what_moved_and_because_of_which_line() -> Result<()> {
     assert_eq!((sum, moves(report.traffic())), (10.0, [(1, 40), (1, 40), (0, 0)]));
     let sites = report.sites();
     assert_eq!(sites.len(), 2);
-    let download = sites.iter().find(|site| site.direction == Direction::ToHost).expect("one download");
-    assert_eq!((download.location.line(), download.cause, &*download.array), (line, Cause::Host, "xs"));
+    let download =
+        sites.iter().find(|site| site.direction == Direction::ToHost).expect("one download");
+    assert_eq!(
+        (download.location.line(), download.cause, &*download.array),
+        (line, Cause::Host, "xs")
+    );
     assert!(download.location.file().ends_with("audit.rs"));
     assert_eq!(download.stale_since.map(|site| site.line()), Some(line - 1));
     assert_eq!((download.flow.count, download.flow.bytes), (1, 40));
@@ -32,10 +36,20 @@ fn a_report_prints_a_table_with_sites_and_totals() -> Result<()> {
     let device = lab();
     let add = Kernel::<(InOut<f32>,)>::new("add").host(|_grid, (_,)| {});
     let mut array = SmartArray::from(vec![1.0_f32; 1000]).named("xs");
-    let (outcome, report) = audit::capture(|| add.launch_on(&device.stream(), Grid::cover(1), (&mut array,)));
+    let (outcome, report) =
+        audit::capture(|| add.launch_on(&device.stream(), Grid::cover(1), (&mut array,)));
     outcome?;
     let table = report.to_string();
-    for word in ["audit.rs:", "xs", "to_device", "launch", "4_000", "never there", "avoided", "every argument in and out"] {
+    for word in [
+        "audit.rs:",
+        "xs",
+        "to_device",
+        "launch",
+        "4_000",
+        "never there",
+        "avoided",
+        "every argument in and out",
+    ] {
         assert!(table.contains(word), "{word} is not in\n{table}");
     }
     assert_eq!((report.traffic().avoided.bytes, report.conservative().bytes), (4000, 8000));
@@ -50,7 +64,9 @@ fn captures_nest_and_see_only_their_own_thread() -> Result<()> {
         arrays[0].prefetch(&device.stream()).expect("room");
         audit::capture(|| {
             std::thread::scope(|scope| {
-                scope.spawn(|| SmartArray::from(vec![1_u8; 40]).prefetch(&device.stream()).expect("room"));
+                scope.spawn(|| {
+                    SmartArray::from(vec![1_u8; 40]).prefetch(&device.stream()).expect("room")
+                });
             });
             arrays[1].prefetch(&device.stream()).expect("room");
         })
@@ -73,7 +89,10 @@ fn every_way_to_ask_has_its_cause() -> Result<()> {
         outcome.expect("queued");
         report.sites().iter().map(|site| site.cause).collect()
     };
-    assert_eq!(causes(&|| touch.launch_on(&stream, Grid::cover(1), (&mut fresh(),))), [Cause::Launch]);
+    assert_eq!(
+        causes(&|| touch.launch_on(&stream, Grid::cover(1), (&mut fresh(),))),
+        [Cause::Launch]
+    );
     assert_eq!(causes(&|| fresh().gpu_on(&stream).map(drop)), [Cause::Gpu]);
     assert_eq!(causes(&|| fresh().prefetch(&stream)), [Cause::Prefetch]);
     let there = fresh();
@@ -105,15 +124,30 @@ fn the_inventory_lists_live_arrays_and_forgets_dropped_ones() -> Result<()> {
     let device = lab();
     let array = SmartArray::from(vec![1.0_f64; 10]).named("listed here");
     array.prefetch(&device.stream())?;
-    let entry = audit::inventory().into_iter().find(|entry| entry.name() == "listed here").expect("it lives");
+    let entry = audit::inventory()
+        .into_iter()
+        .find(|entry| entry.name() == "listed here")
+        .expect("it lives");
     assert_eq!((entry.shape(), entry.element(), entry.bytes()), (&[10][..], "f64", 80));
-    let places: Vec<String> = entry.places().map(|(place, validity)| format!("{place} {validity}")).collect();
+    let places: Vec<String> =
+        entry.places().map(|(place, validity)| format!("{place} {validity}")).collect();
     assert_eq!(places, ["host valid".to_owned(), format!("{} valid", device.name())]);
-    assert_eq!(entry.to_string(), format!("\"listed here\" f64[10], 80 bytes: host valid, {} valid", device.name()));
+    assert_eq!(
+        entry.to_string(),
+        format!("\"listed here\" f64[10], 80 bytes: host valid, {} valid", device.name())
+    );
     let unnamed = SmartArray::from(vec![1.0_f64; 7531]);
-    let lines: Vec<String> = audit::inventory().iter().map(ToString::to_string).filter(|line| line.contains("7531")).collect();
+    let lines: Vec<String> = audit::inventory()
+        .iter()
+        .map(ToString::to_string)
+        .filter(|line| line.contains("7531"))
+        .collect();
     assert_eq!(lines.len(), 1);
-    assert!(lines[0].starts_with("f64[7531] made at ") && lines[0].ends_with(", 60248 bytes: host valid"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("f64[7531] made at ")
+            && lines[0].ends_with(", 60248 bytes: host valid"),
+        "{lines:?}"
+    );
     drop(unnamed);
     drop(array);
     assert!(audit::inventory().iter().all(|entry| entry.name() != "listed here"));
@@ -168,7 +202,11 @@ fn the_host_and_each_device_know_of_their_own() -> Result<()> {
     drop(array.slice_mut(s![..10, ..]).gpu_mut_on(&device.stream())?);
     drop(array.slice_mut(s![10.., ..]).gpu_mut_on(&other.stream())?);
     let (_, report) = audit::capture(|| array.slice(s![5..15, ..]).host().map(drop));
-    let lines: Vec<Option<u32>> = report.sites().iter().map(|site| site.stale_since.map(|location| location.line())).collect();
+    let lines: Vec<Option<u32>> = report
+        .sites()
+        .iter()
+        .map(|site| site.stale_since.map(|location| location.line()))
+        .collect();
     assert_eq!(report.sites().len(), 2, "from two devices\n{report}");
     assert!(lines.contains(&Some(first)) && lines.contains(&Some(first + 1)), "{report}");
     assert_eq!(stale_since(&array, 10..20, &device), Some(first + 1));
@@ -189,7 +227,11 @@ fn a_constant_was_on_the_host_and_not_on_a_device() -> Result<()> {
     assert_eq!(stale_since(&array, 10..30, &device), None);
     array.fill(3.0)?;
     drop(array.host_mut()?);
-    assert_eq!(stale_since(&array, 0..5, &device), Some(line + 3), "the device's copy was stale since then already");
+    assert_eq!(
+        stale_since(&array, 0..5, &device),
+        Some(line + 3),
+        "the device's copy was stale since then already"
+    );
     Ok(())
 }
 
@@ -217,7 +259,10 @@ fn what_was_stale_for_different_reasons_is_told_apart() -> Result<()> {
     });
     let sites = report.sites();
     assert_eq!(sites.len(), 3, "{report}");
-    assert!(sites.iter().all(|site| site.location == sites[0].location && site.flow == Flow { count: 1, bytes: 1200 }));
+    assert!(
+        sites.iter().all(|site| site.location == sites[0].location
+            && site.flow == Flow { count: 1, bytes: 1200 })
+    );
     assert_eq!(sites.iter().filter(|site| site.never_there).count(), 1);
     Ok(())
 }
@@ -231,11 +276,17 @@ fn an_assignment_between_devices_names_both_and_no_line() -> Result<()> {
     let (outcome, report) = audit::capture(|| target.assign_on(&devices[1].stream(), &source));
     outcome?;
     let site = only(&report);
-    assert_eq!((&*site.array, site.direction, site.cause), ("target", Direction::BetweenDevices, Cause::Explicit));
+    assert_eq!(
+        (&*site.array, site.direction, site.cause),
+        ("target", Direction::BetweenDevices, Cause::Explicit)
+    );
     assert_eq!((site.device, site.source), (devices[1].name(), Some(devices[0].name())));
     assert!(site.stale_since.is_none() && !site.never_there);
     let row = report.to_string().lines().nth(2).expect("a row").to_owned();
-    assert!(row.contains(&format!("{} -> {}", devices[0], devices[1])) && row.ends_with("  -"), "{row}");
+    assert!(
+        row.contains(&format!("{} -> {}", devices[0], devices[1])) && row.ends_with("  -"),
+        "{row}"
+    );
     Ok(())
 }
 
@@ -246,7 +297,10 @@ fn a_site_says_on_which_device() -> Result<()> {
     let ((), report) = audit::capture(|| array.prefetch(&device.stream()).expect("room"));
     let site = only(&report);
     assert_eq!((&site.device, &site.source), (&device.name(), &None));
-    let line = format!("{}: \"xs\", 1_200 bytes in 1 copy to_device for prefetch, {device}, never there", site.location);
+    let line = format!(
+        "{}: \"xs\", 1_200 bytes in 1 copy to_device for prefetch, {device}, never there",
+        site.location
+    );
     assert_eq!(site.to_string(), line);
     drop(array.gpu_mut_on(&device.stream())?);
     let (_, report) = audit::capture(|| array.host().map(drop));
@@ -263,7 +317,10 @@ fn traffic_adds_up_and_tells_what_is_new() -> Result<()> {
     drop(array.gpu_mut_on(&device.stream())?);
     drop(array.host()?);
     let since = array.traffic() - before;
-    assert_eq!((since.to_device.count, since.to_host.bytes, since.moved()), (0, 1200, Flow { count: 1, bytes: 1200 }));
+    assert_eq!(
+        (since.to_device.count, since.to_host.bytes, since.moved()),
+        (0, 1200, Flow { count: 1, bytes: 1200 })
+    );
     assert_eq!(since.to_string(), "1_200 bytes in 1 copy to the host");
     assert_eq!([before, since].into_iter().sum::<Traffic>(), array.traffic());
     assert_eq!((before - array.traffic()).to_string(), "nothing moved", "never below 0");

@@ -2,7 +2,9 @@
 
 use resident::bytemuck::{Pod, Zeroable};
 use resident::ndarray::{Array0, Array1, Array2, ArrayD, Ix0, Ix1, Ix2, Ix3, IxDyn, s};
-use resident::{Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartView, SmartViewMut, Stream};
+use resident::{
+    Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartView, SmartViewMut, Stream,
+};
 
 use crate::lab::lab;
 
@@ -29,8 +31,10 @@ fn scalars_come_by_value_and_by_reference_and_literals_infer() -> Result<()> {
     axpy().launch_on(&stream, Grid::cover(4), (factor * 2.0 - 1.0, &x, &mut y))?;
     axpy().launch_on(&stream, Grid::cover(4), (f32::from(1_i16), &x, &mut y))?;
     assert_eq!(y.host()?.to_vec(), [2.0 + 3.0 + 3.0 + 1.0 + 2.0 - 1.0 + 5.0 + 1.0; 4]);
-    let count = Kernel::<(u32, usize, i8, u8, Out<u64>)>::new("count")
-        .host(|_grid, (a, b, c, d, out)| out[0] = u64::from(a) + b as u64 + c as u64 + u64::from(d));
+    let count =
+        Kernel::<(u32, usize, i8, u8, Out<u64>)>::new("count").host(|_grid, (a, b, c, d, out)| {
+            out[0] = u64::from(a) + b as u64 + c as u64 + u64::from(d)
+        });
     let mut out = SmartArray::<u64, _>::uninit(1);
     count.launch_on(&stream, Grid::cover(1), (1, x.len(), 3, b'a', &mut out))?;
     assert_eq!(out.host()?[0], 1 + 4 + 3 + 97);
@@ -41,10 +45,18 @@ fn scalars_come_by_value_and_by_reference_and_literals_infer() -> Result<()> {
 fn arguments_may_be_temporaries_and_views() -> Result<()> {
     let device = lab();
     let mut y = SmartArray::<f32, _>::zeros((4, 5));
-    axpy().launch_on(&device.stream(), Grid::cover(5), (1.0, &SmartArray::from(vec![1.0; 5]), &mut y.slice_mut(s![0, ..])))?;
+    axpy().launch_on(
+        &device.stream(),
+        Grid::cover(5),
+        (1.0, &SmartArray::from(vec![1.0; 5]), &mut y.slice_mut(s![0, ..])),
+    )?;
     let (upper, mut lower) = y.split_at_mut(ndarray::Axis(0), 2);
     axpy().launch_on(&device.new_stream()?, Grid::cover(10), (1.0, &upper.view(), &mut lower))?;
-    axpy().launch_on(&device.stream(), Grid::cover(5), (1.0, &upper.slice(s![0, ..]), &mut lower.reborrow()))?;
+    axpy().launch_on(
+        &device.stream(),
+        Grid::cover(5),
+        (1.0, &upper.slice(s![0, ..]), &mut lower.reborrow()),
+    )?;
     axpy().launch_on(&device.stream(), Grid::cover(5), (1.0, &upper, &mut lower))?;
     assert_eq!(y.host()?.row(2).to_vec(), [3.0; 5]);
     Ok(())
@@ -73,7 +85,10 @@ fn arguments_pass_through_functions() -> Result<()> {
     let (mut y, mut both) = (SmartArray::<f32, _>::zeros(4), SmartArray::<f32, _>::zeros(8));
     let (part, mut exclusive) = both.split_at_mut(ndarray::Axis(0), 4);
     through_references(&stream, &x, x.view(), &mut y, part, &mut exclusive)?;
-    assert_eq!((y.host()?[0], both.host()?.to_vec()), (3.0, vec![1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0]));
+    assert_eq!(
+        (y.host()?[0], both.host()?.to_vec()),
+        (3.0, vec![1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0])
+    );
     Ok(())
 }
 
@@ -98,11 +113,17 @@ fn a_kernel_has_up_to_sixteen_parameters() -> Result<()> {
         .require("all are as long", |_grid, (a, .., out)| a.len() == out.len())
         .host(|_grid, (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, out)| {
             let all = [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o];
-            out.iter_mut().enumerate().for_each(|(index, out)| *out = all.iter().map(|xs| xs[index]).sum());
+            out.iter_mut()
+                .enumerate()
+                .for_each(|(index, out)| *out = all.iter().map(|xs| xs[index]).sum());
         });
     let x = SmartArray::from(vec![1_u32, 2]);
     let mut out = SmartArray::<u32, _>::uninit(2);
-    sum.launch_on(&lab().stream(), Grid::cover(2), (&x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &mut out))?;
+    sum.launch_on(
+        &lab().stream(),
+        Grid::cover(2),
+        (&x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &x, &mut out),
+    )?;
     assert_eq!(out.host()?.to_vec(), [15, 30]);
     let one = Kernel::<(Out<u32>,)>::new("one").host(|_grid, (out,)| out.fill(1));
     one.launch_on(&lab().stream(), Grid::cover(2), (&mut out,))?;
@@ -113,7 +134,8 @@ fn a_kernel_has_up_to_sixteen_parameters() -> Result<()> {
 #[test]
 fn scalars_alone_are_a_signature_too() -> Result<()> {
     let (send, receive) = std::sync::mpsc::channel();
-    let tell = Kernel::<(u32, f64)>::new("tell").host(move |_grid, (count, value)| send.send((count, value)).expect("the test listens"));
+    let tell = Kernel::<(u32, f64)>::new("tell")
+        .host(move |_grid, (count, value)| send.send((count, value)).expect("the test listens"));
     tell.launch_on(&lab().stream(), Grid::cover(1), (3, 0.5))?;
     assert_eq!(receive.recv(), Ok((3, 0.5)));
     Ok(())
@@ -128,18 +150,24 @@ fn dimensions_may_be_dynamic_or_none() -> Result<()> {
     assert_eq!(dynamic.host()?[[1, 2, 3].as_slice()], 2.0);
     assert_eq!((dynamic.get(IxDyn(&[0, 1, 2]))?, dynamic.get(vec![0, 1, 2])?), (2.0, 2.0));
     let mut one: SmartArray<f32, Ix0> = SmartArray::from(Array0::from_elem((), 3.0));
-    let square = Kernel::<(InOut<f32, Ix0>, InOut<f32>)>::new("square").host(|_grid, (mut x, xs)| {
-        x[()] *= 3.0;
-        xs[0] += 1.0;
-    });
+    let square =
+        Kernel::<(InOut<f32, Ix0>, InOut<f32>)>::new("square").host(|_grid, (mut x, xs)| {
+            x[()] *= 3.0;
+            xs[0] += 1.0;
+        });
     let mut flat = SmartArray::<f32, _>::zeros(());
     square.launch_on(&stream, Grid::cover(1), (&mut one, &mut flat))?;
     assert_eq!((one.host()?[()], flat.host()?[()]), (9.0, 1.0));
-    let three = Kernel::<(In<f32, Ix3>, Out<f32, Ix2>)>::new("three").host(|_grid, (from, mut to)| {
-        to.assign(&from.sum_axis(ndarray::Axis(0)));
-    });
+    let three =
+        Kernel::<(In<f32, Ix3>, Out<f32, Ix2>)>::new("three").host(|_grid, (from, mut to)| {
+            to.assign(&from.sum_axis(ndarray::Axis(0)));
+        });
     let mut flat = SmartArray::<f32, _>::uninit((3, 4));
-    three.launch_on(&stream, Grid::cover(12), (&SmartArray::<f32, _>::ones((2, 3, 4)), &mut flat))?;
+    three.launch_on(
+        &stream,
+        Grid::cover(12),
+        (&SmartArray::<f32, _>::ones((2, 3, 4)), &mut flat),
+    )?;
     assert_eq!(flat.host()?.sum(), 24.0);
     Ok(())
 }
@@ -175,7 +203,10 @@ fn indices_and_values_come_in_ndarrays_shapes() -> Result<()> {
     line.set(1, 2.0)?;
     line.set([2], 3.0)?;
     line.set((3,), 4.0)?;
-    assert_eq!((line.get(1)?, line.get([2])?, line.get((3,))?, line.get(Ix1(0))?), (2.0, 3.0, 4.0, 0.0));
+    assert_eq!(
+        (line.get(1)?, line.get([2])?, line.get((3,))?, line.get(Ix1(0))?),
+        (2.0, 3.0, 4.0, 0.0)
+    );
     let mut grid = SmartArray::from(Array2::<f32>::zeros([2, 2]));
     grid.set([1, 0], 1.0)?;
     assert_eq!(grid.get((1, 0))? + grid.get(Ix2(1, 0))?, 2.0);
@@ -216,5 +247,7 @@ fn names_are_any_string() {
     assert_eq!(Kernel::<(f32,)>::new(owned.clone()).name(), "owned");
     assert_eq!(Kernel::<(f32,)>::new(owned.as_str()).name(), "owned");
     let text = format!("at most {}", 3);
-    let _ = Kernel::<(f32,)>::new("limits").require(text, |_grid, (x,)| x < 3.0).require("static", |_, _| true);
+    let _ = Kernel::<(f32,)>::new("limits")
+        .require(text, |_grid, (x,)| x < 3.0)
+        .require("static", |_, _| true);
 }

@@ -1,4 +1,5 @@
-//! Section 4: `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as they can be seen without a GPU.
+//! Section 4: `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as they can be
+//! seen without a GPU.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +12,11 @@ use crate::lab::lab;
 fn every_form_of_source_is_taken() {
     let sources = [
         CudaSource::from("C"),
-        CudaSource::c("C").entry("scale<float>").define("N", 3).option("--use_fast_math").include("headers"),
+        CudaSource::c("C")
+            .entry("scale<float>")
+            .define("N", 3)
+            .option("--use_fast_math")
+            .include("headers"),
         CudaSource::file("kernels.cu"),
         CudaSource::ptx(".version 8.0"),
         CudaSource::cubin([0x7F, 0x45]),
@@ -19,7 +24,10 @@ fn every_form_of_source_is_taken() {
     for source in sources {
         // SAFETY: it is never launched on a GPU.
         let kernel = unsafe { Kernel::<(f32, InOut<f32>)>::new("scale").cuda(source) };
-        assert!(matches!(kernel.prepare(&lab()), Err(Error::NoKernelBody { .. })), "the embedded device runs host bodies");
+        assert!(
+            matches!(kernel.prepare(&lab()), Err(Error::NoKernelBody { .. })),
+            "the embedded device runs host bodies"
+        );
         assert!(kernel.host(|_grid, _| ()).prepare(&lab()).is_ok());
     }
 }
@@ -46,13 +54,16 @@ fn a_host_body_needs_nothing_of_a_device() -> Result<()> {
     Ok(())
 }
 
-/// Adds how often it ran before: the device's run, which is the second, differs in the elements that are marked.
+/// Adds how often it ran before: the device's run, which is the second, differs in the elements
+/// that are marked.
 fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
     let runs = AtomicU32::new(0);
-    Kernel::<(In<u8, Ix2>, InOut<f32, Ix2>)>::new("drifting").host(move |_grid, (marks, mut values)| {
-        let run = runs.fetch_add(1, Ordering::Relaxed) as f32;
-        values.zip_mut_with(&marks, |value, mark| *value += 1.0 + run * f32::from(*mark));
-    })
+    Kernel::<(In<u8, Ix2>, InOut<f32, Ix2>)>::new("drifting").host(
+        move |_grid, (marks, mut values)| {
+            let run = runs.fetch_add(1, Ordering::Relaxed) as f32;
+            values.zip_mut_with(&marks, |value, mark| *value += 1.0 + run * f32::from(*mark));
+        },
+    )
 }
 
 #[test]
@@ -67,24 +78,46 @@ fn compare_tells_the_first_difference_in_index_order_and_leaves_the_arguments() 
     let mut part = values.slice_mut(s![.., ..;2]);
     let found = drifting().compare(&device, Grid::cover(12), (&marks, &mut part), 0.4)?;
     let difference = found.expect("they differ");
-    assert_eq!((difference.parameter, &*difference.index, difference.count, difference.len), (1, &[1, 2][..], 2, 12));
-    assert_eq!((&*difference.array, &*difference.host, &*difference.device), ("\"values\"", "1", "2"));
-    assert_eq!(drifting().compare(&device, Grid::cover(12), (&marks, &mut part), 0.5)?, None, "within the tolerance");
+    assert_eq!(
+        (difference.parameter, &*difference.index, difference.count, difference.len),
+        (1, &[1, 2][..], 2, 12)
+    );
+    assert_eq!(
+        (&*difference.array, &*difference.host, &*difference.device),
+        ("\"values\"", "1", "2")
+    );
+    assert_eq!(
+        drifting().compare(&device, Grid::cover(12), (&marks, &mut part), 0.5)?,
+        None,
+        "within the tolerance"
+    );
     assert_eq!(values.host()?.sum(), 0.0);
-    assert_eq!(values.traffic(), resident::Traffic::default(), "copies moved, and not the arguments");
+    assert_eq!(
+        values.traffic(),
+        resident::Traffic::default(),
+        "copies moved, and not the arguments"
+    );
     Ok(())
 }
 
 #[test]
 fn compare_refuses_what_a_launch_refuses() {
     let (x, mut y) = (SmartArray::<f32, _>::uninit(3), SmartArray::<f32, _>::uninit(4));
-    let kernel = Kernel::<(In<f32>, Out<f32>)>::new("copy").require("one length", |_grid, (x, y)| x.len() == y.len());
+    let kernel = Kernel::<(In<f32>, Out<f32>)>::new("copy")
+        .require("one length", |_grid, (x, y)| x.len() == y.len());
     let kernel = kernel.host(|_grid, (x, y)| y.copy_from_slice(x));
-    let compare = |y: &mut SmartArray<f32, Ix1>| kernel.compare(&lab(), Grid::cover(3), (&x, y), 0.0);
+    let compare =
+        |y: &mut SmartArray<f32, Ix1>| kernel.compare(&lab(), Grid::cover(3), (&x, y), 0.0);
     assert!(matches!(compare(&mut y), Err(Error::Requirement { .. })));
     assert!(matches!(compare(&mut SmartArray::uninit(3)), Err(Error::Uninitialised { .. })));
-    assert!(matches!(kernel.compare(&lab(), Grid::new(0, 1), (&x, &mut y), 0.0), Err(Error::Grid { .. })));
+    assert!(matches!(
+        kernel.compare(&lab(), Grid::new(0, 1), (&x, &mut y), 0.0),
+        Err(Error::Grid { .. })
+    ));
     // SAFETY: it is never launched.
     let no_host = unsafe { Kernel::<(Out<f32>,)>::new("no host body").cuda("") };
-    assert!(matches!(no_host.compare(&lab(), Grid::cover(4), (&mut y,), 0.0), Err(Error::NoKernelBody { .. })));
+    assert!(matches!(
+        no_host.compare(&lab(), Grid::cover(4), (&mut y,), 0.0),
+        Err(Error::NoKernelBody { .. })
+    ));
 }

@@ -8,13 +8,19 @@ use resident::{Device, Emulation, Error, Result, SmartArray, Traffic};
 use crate::lab::lab;
 use crate::moves::moves;
 
-fn is_a_handle<T: Clone + Send + Sync + Eq + Hash + std::fmt::Debug + std::fmt::Display + 'static>() {}
+fn is_a_handle<
+    T: Clone + Send + Sync + Eq + Hash + std::fmt::Debug + std::fmt::Display + 'static,
+>() {
+}
 
 #[test]
 fn devices_streams_and_events_are_handles() {
     is_a_handle::<Device>();
     is_a_handle::<resident::Stream>();
-    fn compared<T: Clone + Send + Sync + PartialEq + std::fmt::Debug + std::fmt::Display + 'static>() {}
+    fn compared<
+        T: Clone + Send + Sync + PartialEq + std::fmt::Debug + std::fmt::Display + 'static,
+    >() {
+    }
     compared::<resident::Event>();
 }
 
@@ -49,7 +55,11 @@ fn entered_devices_nest_and_end_with_their_guards() -> Result<()> {
     assert_eq!(Device::current()?, outer);
     let inside = inner.enter();
     drop(outside);
-    assert_eq!(Device::current()?, inner, "an outer guard that drops first leaves the inner setting");
+    assert_eq!(
+        Device::current()?,
+        inner,
+        "an outer guard that drops first leaves the inner setting"
+    );
     drop(inside);
     assert_ne!(Device::current()?, outer);
     Ok(())
@@ -59,7 +69,9 @@ fn entered_devices_nest_and_end_with_their_guards() -> Result<()> {
 fn a_thread_does_not_inherit_the_entered_device() -> Result<()> {
     let device = lab();
     let _here = device.enter();
-    let theirs = std::thread::spawn(|| Device::current().map(|device| device.name())).join().expect("no panic")?;
+    let theirs = std::thread::spawn(|| Device::current().map(|device| device.name()))
+        .join()
+        .expect("no panic")?;
     assert_ne!(theirs, device.name());
     Ok(())
 }
@@ -128,7 +140,8 @@ fn a_copy_between_devices_counts_for_both() -> Result<()> {
 
 #[test]
 fn a_device_waits_also_for_streams_of_other_devices_that_touch_its_memory() -> Result<()> {
-    let (one, other) = (Device::emulated(Emulation::new().seed(1)), Device::emulated(Emulation::new().seed(2)));
+    let (one, other) =
+        (Device::emulated(Emulation::new().seed(1)), Device::emulated(Emulation::new().seed(2)));
     let mut array = SmartArray::from(vec![1_u8; 10]);
     drop(array.gpu_mut_on(&one.stream())?);
     one.synchronize()?;
@@ -142,7 +155,9 @@ fn a_device_waits_also_for_streams_of_other_devices_that_touch_its_memory() -> R
 fn a_device_without_room_is_out_of_memory_and_says_so() -> Result<()> {
     let device = Device::emulated(Emulation::new().memory(100));
     let array = SmartArray::<u8, _>::ones(101).named("large");
-    let Err(Error::OutOfMemory { shortage, .. }) = array.gpu_on(&device.stream()).map(drop) else { panic!("100 bytes do not hold 101") };
+    let Err(Error::OutOfMemory { shortage, .. }) = array.gpu_on(&device.stream()).map(drop) else {
+        panic!("100 bytes do not hold 101")
+    };
     assert_eq!((shortage.requested, shortage.free), (101, 100));
     drop(SmartArray::<u8, _>::ones(100).gpu_on(&device.stream())?);
     Ok(())

@@ -43,7 +43,8 @@ fn a_prefetch_to_the_host_takes_a_stream_of_any_device() -> Result<()> {
 
 #[test]
 fn under_any_order_a_prefetch_to_the_host_is_of_its_moment() -> Result<()> {
-    let add = Kernel::<(i32, InOut<i32>)>::new("add").host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x += k));
+    let add = Kernel::<(i32, InOut<i32>)>::new("add")
+        .host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x += k));
     for seed in 0..60 {
         let device = Device::emulated(Emulation::new().seed(seed));
         let (work, copies) = (device.stream(), device.new_stream()?);
@@ -101,10 +102,16 @@ fn a_snapshot_can_be_awaited_and_outlives_its_array() -> Result<()> {
 fn a_snapshot_of_host_contents_moves_nothing() -> Result<()> {
     let array = SmartArray::from(vec![1_u8; 10]);
     assert_eq!(array.snapshot_on(&lab().stream())?.wait()?.to_vec(), [1; 10]);
-    assert_eq!(SmartArray::<u8, _>::full(10, 3).snapshot_on(&lab().stream())?.wait()?.to_vec(), [3; 10]);
+    assert_eq!(
+        SmartArray::<u8, _>::full(10, 3).snapshot_on(&lab().stream())?.wait()?.to_vec(),
+        [3; 10]
+    );
     assert_eq!(moves(array.traffic()), NOTHING);
     let never = SmartArray::<u8, _>::uninit(10);
-    assert!(matches!(never.snapshot_on(&lab().stream()).map(drop), Err(Error::Uninitialised { .. })));
+    assert!(matches!(
+        never.snapshot_on(&lab().stream()).map(drop),
+        Err(Error::Uninitialised { .. })
+    ));
     Ok(())
 }
 
@@ -134,7 +141,8 @@ fn a_clone_of_a_constant_is_a_constant_and_of_nothing_is_nothing() -> Result<()>
 
 #[test]
 fn clones_keep_shape_and_axis_order() -> Result<()> {
-    let columns = SmartArray::from(Array2::from_shape_fn((3, 4), |(i, j)| i * 4 + j).reversed_axes());
+    let columns =
+        SmartArray::from(Array2::from_shape_fn((3, 4), |(i, j)| i * 4 + j).reversed_axes());
     let clone = columns.try_clone()?;
     assert_eq!((clone.shape(), clone.strides()), (columns.shape(), columns.strides()));
     assert_eq!(*clone.host()?, *columns.host()?);

@@ -11,7 +11,8 @@ fn with_a_seed_nothing_runs_by_itself() -> Result<()> {
     let device = Device::emulated(Emulation::new().seed(7));
     let ran = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&ran);
-    let kernel = Kernel::<(InOut<u8>,)>::new("mark").host(move |_grid, (_,)| seen.store(true, Ordering::SeqCst));
+    let kernel = Kernel::<(InOut<u8>,)>::new("mark")
+        .host(move |_grid, (_,)| seen.store(true, Ordering::SeqCst));
     kernel.launch_on(&device.stream(), Grid::cover(1), (&mut SmartArray::<u8, _>::zeros(1),))?;
     assert!(!ran.load(Ordering::SeqCst));
     device.synchronize()?;
@@ -24,9 +25,14 @@ fn order_under(seed: u64) -> Result<Vec<u32>> {
     let device = Device::emulated(Emulation::new().seed(seed));
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
-    let kernel = Kernel::<(u32, InOut<u8>)>::new("note").host(move |_grid, (name, _)| seen.lock().expect("no panic").push(name));
+    let kernel = Kernel::<(u32, InOut<u8>)>::new("note")
+        .host(move |_grid, (name, _)| seen.lock().expect("no panic").push(name));
     for name in 0..4_u32 {
-        kernel.launch_on(&device.new_stream()?, Grid::cover(1), (name, &mut SmartArray::<u8, _>::zeros(1)))?;
+        kernel.launch_on(
+            &device.new_stream()?,
+            Grid::cover(1),
+            (name, &mut SmartArray::<u8, _>::zeros(1)),
+        )?;
     }
     device.synchronize()?;
     let order = order.lock().expect("no panic").clone();
@@ -74,10 +80,14 @@ fn a_late_fault_lets_the_call_succeed_and_the_work_fail() -> Result<()> {
     let device = Device::emulated(Emulation::new().fail(Fault::nth(2).late()));
     let array = SmartArray::from(vec![1.0_f32; 10]);
     array.prefetch(&device.stream())?;
-    assert!(device.synchronize().is_err(), "the first synchronize that covers the failure returns it");
+    assert!(
+        device.synchronize().is_err(),
+        "the first synchronize that covers the failure returns it"
+    );
     device.synchronize()?;
     let mut sum = SmartArray::<f32, _>::uninit(1);
-    let total = Kernel::<(In<f32>, Out<f32>)>::new("total").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+    let total = Kernel::<(In<f32>, Out<f32>)>::new("total")
+        .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
     total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
     assert_eq!(sum.host()?[0], 10.0, "a copy that failed loses nothing");
     Ok(())
@@ -89,7 +99,8 @@ fn a_launch_behind_a_late_failing_upload_tells_the_truth() -> Result<()> {
     let device = Device::emulated(Emulation::new().seed(1).fail(Fault::nth(2).late()));
     let array = SmartArray::from(vec![1.0_f32; 10]).named("xs");
     let mut sum = SmartArray::<f32, _>::uninit(1).named("sum");
-    let total = Kernel::<(In<f32>, Out<f32>)>::new("total").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+    let total = Kernel::<(In<f32>, Out<f32>)>::new("total")
+        .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
     total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
     let lost = sum.host().map(drop).expect_err("what the kernel was to read never came");
     assert!(matches!(lost, Error::Lost { .. }), "{lost:?}");
@@ -114,7 +125,8 @@ fn poison_shows_where_a_promise_was_not_kept() -> Result<()> {
 fn work_that_the_library_orders_is_no_hazard() -> Result<()> {
     let device = Device::emulated(Emulation::new());
     let mut array = SmartArray::from(vec![0_u32; 8]);
-    let add = Kernel::<(InOut<u32>,)>::new("add").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 1));
+    let add = Kernel::<(InOut<u32>,)>::new("add")
+        .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 1));
     for _ in 0..10 {
         add.launch_on(&device.new_stream()?, Grid::cover(8), (&mut array,))?;
     }

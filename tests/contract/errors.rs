@@ -29,7 +29,11 @@ fn an_error_prints_its_fields_and_outlives_what_it_is_about() {
 #[test]
 fn errors_go_through_the_question_mark_of_others() {
     fn boxed() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        Kernel::<(InOut<f32>,)>::new("bare").launch_on(&lab().stream(), Grid::cover(1), (&mut SmartArray::<f32, _>::zeros(1),))?;
+        Kernel::<(InOut<f32>,)>::new("bare").launch_on(
+            &lab().stream(),
+            Grid::cover(1),
+            (&mut SmartArray::<f32, _>::zeros(1),),
+        )?;
         Ok(())
     }
     assert!(boxed().expect_err("no body").to_string().contains("bare"));
@@ -69,7 +73,11 @@ fn out_of_memory_tells_that_a_part_takes_room_for_its_whole_array() {
     let device = Device::emulated(Emulation::new().memory(1 << 10));
     let array = SmartArray::from(vec![1.0_f64; 1000]);
     let part = array.slice(resident::ndarray::s![..10]);
-    let refused = part.gpu_on(&device.stream()).map(drop).expect_err("the whole array does not fit").to_string();
+    let refused = part
+        .gpu_on(&device.stream())
+        .map(drop)
+        .expect_err("the whole array does not fit")
+        .to_string();
     assert!(refused.contains("a part takes room for its whole array, so copy it to an array of its own (`part.try_clone()`"), "{refused}");
     let own = part.try_clone().expect("room on the host");
     assert_eq!(own.gpu_on(&device.stream()).map(drop), Ok(()), "as the message advises");
@@ -91,29 +99,51 @@ fn a_lost_update_of_a_constant_is_told_in_plain_words() {
 
 #[test]
 fn what_a_kernel_did_not_write_because_a_copy_failed_is_no_fault_of_the_copy() -> Result<()> {
-    let copy = Kernel::<(In<u32>, InOut<u32>)>::new("copy").host(|_grid, (from, to)| to.copy_from_slice(from));
+    let copy = Kernel::<(In<u32>, InOut<u32>)>::new("copy")
+        .host(|_grid, (from, to)| to.copy_from_slice(from));
     for call in 1..20 {
-        let device = Device::emulated(Emulation::new().seed(1).poison(false).fail(Fault::nth(call).late()));
-        let (from, mut to) = (SmartArray::from(vec![1_u32; 4]).named("from"), SmartArray::<u32, _>::zeros(4).named("to"));
+        let device =
+            Device::emulated(Emulation::new().seed(1).poison(false).fail(Fault::nth(call).late()));
+        let (from, mut to) = (
+            SmartArray::from(vec![1_u32; 4]).named("from"),
+            SmartArray::<u32, _>::zeros(4).named("to"),
+        );
         copy.launch_on(&device.stream(), Grid::cover(4), (&from, &mut to))?;
         let Err(refused @ Error::Lost { .. }) = to.host().map(drop) else { continue };
         let Error::Lost { operation, .. } = &refused else { unreachable!("it was matched") };
         if &**operation == "upload of \"from\"" {
             let text = refused.to_string();
-            assert!(text.starts_with("lost: \"to\" has no newest contents, since upload of \"from\" at "), "{text}");
-            assert!(text.contains(" failed, which was to write them or something that they are made from: "), "{text}");
+            assert!(
+                text.starts_with(
+                    "lost: \"to\" has no newest contents, since upload of \"from\" at "
+                ),
+                "{text}"
+            );
+            assert!(
+                text.contains(
+                    " failed, which was to write them or something that they are made from: "
+                ),
+                "{text}"
+            );
             return Ok(());
         }
     }
     panic!("no call was the upload");
 }
 
-/// Errors of `synchronize` after `work` on a device whose call of that number fails late; none if there is no such call.
+/// Errors of `synchronize` after `work` on a device whose call of that number fails late; none if
+/// there is no such call.
 fn told_late(call: u64, work: impl Fn(&Device) -> Result<()>) -> Option<(String, Vec<Error>)> {
-    let device = Device::emulated(Emulation::new().seed(1).poison(true).fail(Fault::nth(call).late()));
+    let device =
+        Device::emulated(Emulation::new().seed(1).poison(true).fail(Fault::nth(call).late()));
     let outcome = work(&device);
-    let label = device.emulation()?.calls().iter().find(|made| made.number == call)?.label.to_string();
-    let told = outcome.err().into_iter().chain(std::iter::from_fn(|| device.synchronize().err())).collect();
+    let label =
+        device.emulation()?.calls().iter().find(|made| made.number == call)?.label.to_string();
+    let told = outcome
+        .err()
+        .into_iter()
+        .chain(std::iter::from_fn(|| device.synchronize().err()))
+        .collect();
     Some((label, told))
 }
 
@@ -145,8 +175,14 @@ fn a_fill_that_fails_has_words_of_its_own() {
         assert_eq!(array.host()?.to_vec(), [7; 4]);
         outcome
     };
-    let outcomes: Vec<_> = (1..20).map_while(|call| told_late(call, work)).filter(|(label, _)| label.starts_with("fill of")).collect();
+    let outcomes: Vec<_> = (1..20)
+        .map_while(|call| told_late(call, work))
+        .filter(|(label, _)| label.starts_with("fill of"))
+        .collect();
     let Some((_, told)) = outcomes.first() else { panic!("no call was the fill") };
     let text = told.first().expect("it is told").to_string();
-    assert!(text.ends_with("the elements are that constant all the same, the next use fills again"), "{text}");
+    assert!(
+        text.ends_with("the elements are that constant all the same, the next use fills again"),
+        "{text}"
+    );
 }

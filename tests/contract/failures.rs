@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use resident::ndarray::s;
-use resident::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
+use resident::{
+    Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity,
+};
 
 use crate::lab::lab;
 use crate::moves::moves;
@@ -24,8 +26,15 @@ fn a_refused_launch_changes_nothing_and_keeps_the_copies_it_made() -> Result<()>
     let mut target = SmartArray::<u32, _>::uninit(4);
     let refused = copy().launch_on(&device.stream(), Grid::cover(4), (&source, &mut target));
     assert!(matches!(refused, Err(Error::Backend { .. })), "{refused:?}");
-    assert!(matches!(target.host().map(drop), Err(Error::Uninitialised { .. })), "not marked written");
-    assert_eq!(moves(source.traffic()), [(1, 16), (0, 0), (0, 0)], "copies already made stay, and are counted");
+    assert!(
+        matches!(target.host().map(drop), Err(Error::Uninitialised { .. })),
+        "not marked written"
+    );
+    assert_eq!(
+        moves(source.traffic()),
+        [(1, 16), (0, 0), (0, 0)],
+        "copies already made stay, and are counted"
+    );
     copy().launch_on(&device.stream(), Grid::cover(4), (&source, &mut target))?;
     assert_eq!(target.host()?.to_vec(), [3; 4]);
     assert_eq!(moves(source.traffic()), [(1, 16), (0, 0), (0, 0)]);
@@ -39,9 +48,14 @@ fn a_body_that_panics_loses_what_it_was_to_write() -> Result<()> {
     panicking().launch_on(&device.stream(), Grid::cover(4), (&mut array,))?;
     let line = line!() - 1;
     for _ in 0..2 {
-        let Err(Error::Lost { array, operation, site, cause }) = array.host().map(drop) else { panic!("each time") };
+        let Err(Error::Lost { array, operation, site, cause }) = array.host().map(drop) else {
+            panic!("each time")
+        };
         assert_eq!((&*array, &*operation), ("\"victim\"", "kernel \"panicking\""));
-        assert!(site.contains(&format!("failures.rs:{line}")) && cause.contains("as it was asked to"), "{site} {cause}");
+        assert!(
+            site.contains(&format!("failures.rs:{line}")) && cause.contains("as it was asked to"),
+            "{site} {cause}"
+        );
     }
     assert!(matches!(array.get(0), Err(Error::Lost { .. })));
     assert!(matches!(array.gpu_on(&device.stream()).map(drop), Err(Error::Lost { .. })));
@@ -60,10 +74,12 @@ fn loss_follows_the_data_and_nothing_else() -> Result<()> {
         to.copy_from_slice(from);
     });
     let mut lost = SmartArray::from(vec![1_u32; 4]).named("first");
-    let (mut follows, mut apart) = (SmartArray::<u32, _>::uninit(4).named("follows"), SmartArray::<u32, _>::uninit(4));
+    let (mut follows, mut apart) =
+        (SmartArray::<u32, _>::uninit(4).named("follows"), SmartArray::<u32, _>::uninit(4));
     let healthy = SmartArray::from(vec![5_u32; 4]);
     panicking().launch_on(&device.stream(), Grid::cover(4), (&mut lost,))?;
-    // Queued behind the failure, though it may have been found already: then the launch itself is refused.
+    // Queued behind the failure, though it may have been found already: then the launch itself is
+    // refused.
     let queued = counting.launch_on(&device.stream(), Grid::cover(4), (&lost, &mut follows));
     counting.launch_on(&device.stream(), Grid::cover(4), (&healthy, &mut apart))?;
     assert_eq!(apart.host()?.to_vec(), [5; 4]);
@@ -80,12 +96,19 @@ fn with_a_seed_the_loss_travels_through_queued_launches() -> Result<()> {
     for seed in 0..20 {
         let device = Device::emulated(Emulation::new().seed(seed));
         let mut lost = SmartArray::from(vec![1_u32; 4]);
-        let (mut second, mut third) = (SmartArray::<u32, _>::uninit(4), SmartArray::<u32, _>::uninit(4).named("third"));
+        let (mut second, mut third) =
+            (SmartArray::<u32, _>::uninit(4), SmartArray::<u32, _>::uninit(4).named("third"));
         panicking().launch_on(&device.new_stream()?, Grid::cover(4), (&mut lost,))?;
         copy().launch_on(&device.new_stream()?, Grid::cover(4), (&lost, &mut second))?;
         copy().launch_on(&device.new_stream()?, Grid::cover(4), (&second, &mut third))?;
-        let Err(Error::Lost { array, operation, .. }) = third.host().map(drop) else { panic!("seed {seed}") };
-        assert_eq!((&*array, &*operation), ("\"third\"", "kernel \"panicking\""), "the root is named");
+        let Err(Error::Lost { array, operation, .. }) = third.host().map(drop) else {
+            panic!("seed {seed}")
+        };
+        assert_eq!(
+            (&*array, &*operation),
+            ("\"third\"", "kernel \"panicking\""),
+            "the root is named"
+        );
     }
     Ok(())
 }
@@ -114,7 +137,11 @@ fn a_failure_is_returned_once_by_the_first_synchronize_that_covers_it() -> Resul
     before.synchronize()?;
     bystander.synchronize()?;
     let mut unrelated = SmartArray::<u32, _>::uninit(4);
-    copy().launch_on(&bystander, Grid::cover(4), (&SmartArray::<u32, _>::ones(4), &mut unrelated))?;
+    copy().launch_on(
+        &bystander,
+        Grid::cover(4),
+        (&SmartArray::<u32, _>::ones(4), &mut unrelated),
+    )?;
     assert_eq!(unrelated.host()?.to_vec(), [1; 4], "an unrelated call never returns it");
     let told = stream.synchronize().expect_err("once");
     assert!(told.to_string().contains("panicking"), "{told}");
@@ -151,7 +178,11 @@ fn a_library_call_that_would_wait_inside_a_body_is_an_error() -> Result<()> {
             there.gpu_mut_on(&inside.stream()).map(drop).and_then(|()| there.host().map(drop)),
         ];
         seen.lock().expect("no panic").extend(attempts.into_iter().filter_map(Result::err));
-        assert_eq!(SmartArray::<u32, _>::ones(4).host().map(|host| host.sum()), Ok(4), "what need not wait is allowed");
+        assert_eq!(
+            SmartArray::<u32, _>::ones(4).host().map(|host| host.sum()),
+            Ok(4),
+            "what need not wait is allowed"
+        );
     });
     nosy.launch_on(&device.stream(), Grid::cover(4), (&mut SmartArray::<u32, _>::zeros(4),))?;
     device.synchronize()?;
@@ -164,9 +195,17 @@ fn a_library_call_that_would_wait_inside_a_body_is_an_error() -> Result<()> {
 #[test]
 fn a_panic_in_one_body_leaves_the_stream_usable() -> Result<()> {
     let device = lab();
-    panicking().launch_on(&device.stream(), Grid::cover(4), (&mut SmartArray::<u32, _>::zeros(4),))?;
+    panicking().launch_on(
+        &device.stream(),
+        Grid::cover(4),
+        (&mut SmartArray::<u32, _>::zeros(4),),
+    )?;
     let mut target = SmartArray::<u32, _>::uninit(4);
-    copy().launch_on(&device.stream(), Grid::cover(4), (&SmartArray::<u32, _>::ones(4), &mut target))?;
+    copy().launch_on(
+        &device.stream(),
+        Grid::cover(4),
+        (&SmartArray::<u32, _>::ones(4), &mut target),
+    )?;
     assert_eq!(target.host()?.to_vec(), [1; 4]);
     assert!(device.synchronize().is_err());
     device.synchronize()

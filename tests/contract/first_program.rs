@@ -18,7 +18,8 @@ fn the_first_program_moves_what_its_comments_say() -> Result<()> {
             let (src, dst): (ArrayView2<'_, f32>, &mut ArrayViewMut2<'_, f32>) = (src, &mut dst);
             dst.assign(&src);
         });
-    let scale = Kernel::<(f32, InOut<f32>)>::new("scale").host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x *= k));
+    let scale = Kernel::<(f32, InOut<f32>)>::new("scale")
+        .host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x *= k));
 
     let pixels = Array2::<f32>::ones((1024, 768));
     let address = pixels.as_ptr();
@@ -27,7 +28,10 @@ fn the_first_program_moves_what_its_comments_say() -> Result<()> {
     let mut soft = SmartArray::<f32, _>::uninit((1024, 768));
     assert_eq!(soft.residency().host(), Validity::Absent, "no memory anywhere yet");
     blur.launch(Grid::cover(photo.len()), (&photo, &mut soft))?;
-    assert_eq!((moves(photo.traffic()), moves(soft.traffic())), ([(1, BYTES), (0, 0), (0, 0)], NOTHING));
+    assert_eq!(
+        (moves(photo.traffic()), moves(soft.traffic())),
+        ([(1, BYTES), (0, 0), (0, 0)], NOTHING)
+    );
     scale.launch(Grid::cover(soft.len()), (0.5, &mut soft))?;
     assert_eq!(moves(soft.traffic()), NOTHING, "moves nothing");
     assert_eq!(soft.host()?.sum(), 1024.0 * 768.0 * 0.5);
@@ -35,7 +39,11 @@ fn the_first_program_moves_what_its_comments_say() -> Result<()> {
     assert_eq!(moves(soft.traffic()), [(0, 0), (1, BYTES), (0, 0)], "downloads `soft`, once");
     assert_eq!(moves(photo.traffic()), [(1, BYTES), (0, 0), (0, 0)]);
     let avoided = photo.traffic().avoided.bytes + soft.traffic().avoided.bytes;
-    assert_eq!(avoided, 5 * BYTES, "two arguments in and out, one in and out, but for the one upload");
+    assert_eq!(
+        avoided,
+        5 * BYTES,
+        "two arguments in and out, one in and out, but for the one upload"
+    );
     Ok(())
 }
 

@@ -30,11 +30,19 @@ fn covering_nothing_queues_nothing_and_marks_nothing_written() -> Result<()> {
     let device = lab();
     let fill = Kernel::<(Out<f32>,)>::new("fill").host(|_grid, (xs,)| xs.fill(1.0));
     let mut array = SmartArray::<f32, _>::uninit(10);
-    for empty in [Grid::cover(0), Grid::cover_2d((0, 5), (8, 8)), Grid::cover_3d((4, 0, 5), (1, 8, 8)), Grid::cover(0).auto()] {
+    for empty in [
+        Grid::cover(0),
+        Grid::cover_2d((0, 5), (8, 8)),
+        Grid::cover_3d((4, 0, 5), (1, 8, 8)),
+        Grid::cover(0).auto(),
+    ] {
         fill.launch_on(&device.stream(), empty, (&mut array,))?;
     }
     assert!(device.emulation().is_some_and(|log| log.calls().is_empty()), "nothing queued");
-    assert!(matches!(array.host().map(drop), Err(Error::Uninitialised { .. })), "nothing marked written");
+    assert!(
+        matches!(array.host().map(drop), Err(Error::Uninitialised { .. })),
+        "nothing marked written"
+    );
     fill.call(Grid::cover(0), (&mut array,))?;
     assert!(matches!(array.host().map(drop), Err(Error::Uninitialised { .. })));
     Ok(())
@@ -44,8 +52,13 @@ fn covering_nothing_queues_nothing_and_marks_nothing_written() -> Result<()> {
 fn a_zero_in_a_grid_is_an_error() {
     let add = Kernel::<(InOut<f32>,)>::new("add").host(|_grid, (_,)| {});
     let mut array = SmartArray::<f32, _>::zeros(10);
-    let impossible =
-        [Grid::new(0, 1), Grid::new(1, 0), Grid::new((1, 0), (1, 1)), Grid::new((1, 1, 1), (1, 1, 0)), Grid::cover_2d((4, 4), (0, 8))];
+    let impossible = [
+        Grid::new(0, 1),
+        Grid::new(1, 0),
+        Grid::new((1, 0), (1, 1)),
+        Grid::new((1, 1, 1), (1, 1, 0)),
+        Grid::cover_2d((4, 4), (0, 8)),
+    ];
     for grid in impossible {
         let refused = add.launch_on(&lab().stream(), grid, (&mut array,)).expect_err("a zero");
         assert!(matches!(refused, Error::Grid { .. }), "{refused:?}");

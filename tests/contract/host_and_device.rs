@@ -11,9 +11,15 @@ fn reading_brings_stale_parts_once_and_leaves_both_sides_valid() -> Result<()> {
     let _here = device.enter();
     let mut array = SmartArray::from(vec![1.0_f32; 100]);
     drop(array.gpu_mut()?);
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Stale, Validity::Valid));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Stale, Validity::Valid)
+    );
     assert_eq!(array.host()?.sum(), 100.0);
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Valid, Validity::Valid));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Valid, Validity::Valid)
+    );
     drop((array.host()?, array.gpu()?, array.host()?, array.gpu()?));
     assert_eq!(moves(array.traffic()), [(1, 400), (1, 400), (0, 0)]);
     Ok(())
@@ -25,7 +31,10 @@ fn writing_on_the_host_makes_it_the_newest_side() -> Result<()> {
     let mut array = SmartArray::from(vec![1.0_f32; 100]);
     drop(array.gpu_mut_on(&device.stream())?);
     array.host_mut()?[3] = 5.0;
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Valid, Validity::Stale));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Valid, Validity::Stale)
+    );
     assert_eq!(moves(array.traffic()), [(1, 400), (1, 400), (0, 0)], "the rest came down first");
     drop(array.gpu_on(&device.stream())?);
     assert_eq!(moves(array.traffic()), [(2, 800), (1, 400), (0, 0)]);
@@ -39,9 +48,15 @@ fn overwriting_moves_nothing_in_either_direction() -> Result<()> {
     let _here = device.enter();
     let mut array = SmartArray::from(vec![1.0_f32; 100]);
     drop(array.gpu_overwrite()?);
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Stale, Validity::Valid));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Stale, Validity::Valid)
+    );
     array.host_overwrite()?.fill(2.0);
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Valid, Validity::Stale));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Valid, Validity::Stale)
+    );
     drop(array.gpu_overwrite_on(&device.stream())?);
     assert_eq!(moves(array.traffic()), NOTHING);
     Ok(())
@@ -51,7 +66,10 @@ fn overwriting_moves_nothing_in_either_direction() -> Result<()> {
 fn an_overwritten_array_counts_as_written() -> Result<()> {
     let mut array = SmartArray::<f32, _>::uninit(3);
     assert!(matches!(array.host_mut().map(drop), Err(Error::Uninitialised { .. })));
-    assert!(matches!(array.gpu_mut_on(&lab().stream()).map(drop), Err(Error::Uninitialised { .. })));
+    assert!(matches!(
+        array.gpu_mut_on(&lab().stream()).map(drop),
+        Err(Error::Uninitialised { .. })
+    ));
     drop(array.host_overwrite()?);
     assert_eq!(array.host()?.len(), 3, "a promise not kept shows something, and is no error");
     let mut there = SmartArray::<f32, _>::uninit(3);
@@ -67,12 +85,18 @@ fn device_guards_say_what_where_and_on_which_stream() -> Result<()> {
     let mut array = SmartArray::from(vec![1.0_f32; 12]);
     let first = {
         let guard = array.gpu_on(&stream)?;
-        assert_eq!((guard.len(), guard.shape(), guard.device(), guard.stream()), (12, &[12][..], device.clone(), stream.clone()));
+        assert_eq!(
+            (guard.len(), guard.shape(), guard.device(), guard.stream()),
+            (12, &[12][..], device.clone(), stream.clone())
+        );
         assert!(format!("{guard:?}").contains("DeviceRef"));
         guard.address()
     };
     let guard = array.gpu_mut_on(&stream)?;
-    assert_eq!((guard.len(), guard.shape(), guard.device(), guard.stream()), (12, &[12][..], device.clone(), stream.clone()));
+    assert_eq!(
+        (guard.len(), guard.shape(), guard.device(), guard.stream()),
+        (12, &[12][..], device.clone(), stream.clone())
+    );
     let address: u64 = guard.address();
     assert_eq!(address, first, "constant from first use until drop");
     assert!(!guard.is_empty() && format!("{guard:?}").contains("DeviceMut"));
@@ -111,11 +135,17 @@ fn what_happened_on_the_newest_side_is_taken_at_its_word() -> Result<()> {
     let mut array = SmartArray::from(vec![1.0_f32; 10]);
     drop(array.gpu()?);
     array.host_changed()?;
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Valid, Validity::Stale));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Valid, Validity::Stale)
+    );
     drop(array.gpu()?);
     assert_eq!(moves(array.traffic()), [(2, 80), (0, 0), (0, 0)]);
     array.gpu_changed()?;
-    assert_eq!((array.residency().host(), array.residency().on(&device)), (Validity::Stale, Validity::Valid));
+    assert_eq!(
+        (array.residency().host(), array.residency().on(&device)),
+        (Validity::Stale, Validity::Valid)
+    );
     array.gpu_changed_on(&device.new_stream()?)?;
     assert_eq!(array.host()?.sum(), 10.0);
     Ok(())
@@ -126,7 +156,10 @@ fn what_happened_on_an_older_side_is_a_lost_update() -> Result<()> {
     let device = lab();
     let _here = device.enter();
     let mut array = SmartArray::from(vec![1.0_f32; 10]);
-    assert!(matches!(array.gpu_changed(), Err(Error::LostUpdate { .. })), "the device never held it");
+    assert!(
+        matches!(array.gpu_changed(), Err(Error::LostUpdate { .. })),
+        "the device never held it"
+    );
     drop(array.gpu_mut()?);
     assert!(matches!(array.host_changed(), Err(Error::LostUpdate { .. })));
     array.host_mut()?.fill(3.0);
@@ -141,7 +174,10 @@ fn a_part_can_be_declared_changed_where_it_is_newest() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::from(vec![1.0_f32; 10]);
     drop(array.slice_mut(ndarray::s![..4]).gpu_mut_on(&device.stream())?);
-    assert!(matches!(array.host_changed(), Err(Error::LostUpdate { .. })), "4 elements are newer on the device");
+    assert!(
+        matches!(array.host_changed(), Err(Error::LostUpdate { .. })),
+        "4 elements are newer on the device"
+    );
     array.slice_mut(ndarray::s![4..]).host_changed()?;
     array.slice_mut(ndarray::s![..4]).gpu_changed_on(&device.stream())?;
     assert_eq!(array.host()?.sum(), 10.0);
@@ -159,6 +195,9 @@ fn several_devices_may_hold_one_array() -> Result<()> {
     assert!(devices.iter().all(|device| array.residency().on(device) == Validity::Valid));
     drop(array.gpu_mut_on(&devices[1].stream())?);
     let on = |index: usize| array.residency().on(&devices[index]);
-    assert_eq!((on(0), on(1), on(2), array.residency().host()), (Validity::Stale, Validity::Valid, Validity::Stale, Validity::Stale));
+    assert_eq!(
+        (on(0), on(1), on(2), array.residency().host()),
+        (Validity::Stale, Validity::Valid, Validity::Stale, Validity::Stale)
+    );
     Ok(())
 }

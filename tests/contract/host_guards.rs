@@ -5,7 +5,8 @@ use resident::{Result, SmartArray};
 
 #[test]
 fn guards_compare_with_arrays_and_each_other_on_either_side() -> Result<()> {
-    let (mut one, other) = (SmartArray::from(array![[1, 2], [3, 4]]), SmartArray::from(array![[1, 2], [3, 4]]));
+    let (mut one, other) =
+        (SmartArray::from(array![[1, 2], [3, 4]]), SmartArray::from(array![[1, 2], [3, 4]]));
     let model = array![[1, 2], [3, 4]];
     assert_eq!(one.host()?, model);
     assert_eq!(model, one.host()?);
@@ -51,10 +52,14 @@ fn guards_are_walked_through() -> Result<()> {
 
 #[test]
 fn guards_go_into_zips() -> Result<()> {
-    let (x, mut y) = (SmartArray::from(array![[1, 2], [3, 4]]), SmartArray::<i32, Ix2>::ones((2, 2)));
+    let (x, mut y) =
+        (SmartArray::from(array![[1, 2], [3, 4]]), SmartArray::<i32, Ix2>::ones((2, 2)));
     let mut host = y.host_mut()?;
     Zip::from(&mut host).and(&x.host()?).for_each(|y, x| *y += x);
-    assert_eq!(Zip::from(&host).and(&x.host()?).map_collect(|y, x| y - x), Array2::<i32>::ones((2, 2)));
+    assert_eq!(
+        Zip::from(&host).and(&x.host()?).map_collect(|y, x| y - x),
+        Array2::<i32>::ones((2, 2))
+    );
     assert_eq!(Zip::from(x.slice(s![0, ..]).host()?.view()).map_collect(|x| x * 2), array![2, 4]);
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The public face, sentence by sentence: what programs that were written against the contract rely on.
+//! The public face, sentence by sentence: what programs that were written against the contract rely
+//! on.
 
 // Every guard must be forgettable, whether or not it does something when it drops.
 #![allow(clippy::forget_non_drop)]

@@ -1,6 +1,9 @@
 //! Section 3: making arrays, and getting ndarray's own back.
 
-use resident::ndarray::{Array, Array0, Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, IxDyn, ShapeBuilder, arr0, array, s};
+use resident::ndarray::{
+    Array, Array0, Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, IxDyn, ShapeBuilder, arr0,
+    array, s,
+};
 use resident::{Device, Result, SmartArray, Validity};
 
 use crate::lab::lab;
@@ -14,7 +17,10 @@ fn shapes_are_all_that_ndarray_takes() {
     assert_eq!(SmartArray::<f32, _>::zeros(()).shape(), [0_usize; 0]);
     assert_eq!(SmartArray::<f32, _>::zeros(IxDyn(&[2, 3])).shape(), [2, 3]);
     assert_eq!(SmartArray::<f32, _>::zeros(vec![2, 3]).shape(), [2, 3]);
-    assert_eq!(SmartArray::<f32, _>::uninit(Array2::<f32>::zeros((4, 5)).raw_dim()).shape(), [4, 5]);
+    assert_eq!(
+        SmartArray::<f32, _>::uninit(Array2::<f32>::zeros((4, 5)).raw_dim()).shape(),
+        [4, 5]
+    );
     let columns = SmartArray::<f32, _>::ones((2, 3).f());
     assert!(columns.is_f_contiguous() && !columns.is_c_contiguous());
     assert_eq!(columns.strides(), [1, 2]);
@@ -29,7 +35,9 @@ fn making_an_array_talks_to_no_device_and_takes_no_memory() -> Result<()> {
     let b = SmartArray::<f32, _>::uninit_like(&a);
     let c = SmartArray::<u8, _>::zeros_like(&a);
     let d = SmartArray::<i64, _>::full(7, -3);
-    for host in [a.residency().host(), b.residency().host(), c.residency().host(), d.residency().host()] {
+    for host in
+        [a.residency().host(), b.residency().host(), c.residency().host(), d.residency().host()]
+    {
         assert_eq!(host, Validity::Absent);
     }
     assert!(device.emulation().is_some_and(|log| log.calls().is_empty()));
@@ -54,7 +62,11 @@ fn likes_have_shape_and_axis_order_of_their_model() -> Result<()> {
 fn likes_are_made_of_parts_and_pointers_too() -> Result<()> {
     let mut model = SmartArray::<f32, _>::ones((4, 6).f());
     let columns = SmartArray::<u8, _>::uninit_like(&model.slice(s![.., ..;-1]).slice(s![.., 1..3]));
-    assert_eq!((columns.shape(), columns.is_f_contiguous()), (&[4, 2][..], false), "reversed axes stay reversed");
+    assert_eq!(
+        (columns.shape(), columns.is_f_contiguous()),
+        (&[4, 2][..], false),
+        "reversed axes stay reversed"
+    );
     let gaps = SmartArray::<u8, _>::zeros_like(&model.slice_mut(s![..;2, ..]));
     assert_eq!((gaps.shape(), gaps.strides()), (&[2, 6][..], &[6, 1][..]));
     assert_eq!(gaps.host()?.sum(), 0);
@@ -84,7 +96,8 @@ fn arrays_are_made_of_what_rust_and_ndarray_have() -> Result<()> {
     Ok(())
 }
 
-/// The array that goes in comes out: the same memory, shape, strides and contents, also after a device has written it.
+/// The array that goes in comes out: the same memory, shape, strides and contents, also after a
+/// device has written it.
 fn comes_back<D: ndarray::Dimension>(array: Array<i32, D>) -> Result<()> {
     let (expected, address, strides) = (array.clone(), array.as_ptr(), array.strides().to_vec());
     let mut smart = SmartArray::from(array);
@@ -100,7 +113,9 @@ fn comes_back<D: ndarray::Dimension>(array: Array<i32, D>) -> Result<()> {
 
 #[test]
 fn an_unbroken_array_is_adopted_in_any_axis_order_and_given_back_as_it_was() -> Result<()> {
-    let numbers = |shape: (usize, usize, usize)| Array3::from_shape_fn(shape, |(i, j, k)| (i * 100 + j * 10 + k) as i32);
+    let numbers = |shape: (usize, usize, usize)| {
+        Array3::from_shape_fn(shape, |(i, j, k)| (i * 100 + j * 10 + k) as i32)
+    };
     comes_back(numbers((2, 3, 4)))?;
     comes_back(numbers((2, 3, 4)).reversed_axes())?;
     comes_back(numbers((2, 3, 4)).permuted_axes([1, 2, 0]))?;
@@ -113,8 +128,12 @@ fn an_unbroken_array_is_adopted_in_any_axis_order_and_given_back_as_it_was() -> 
     comes_back(both)?;
     comes_back(Array2::from_shape_fn((3, 4).f(), |(i, j)| (i * 10 + j) as i32))?;
     comes_back(arr0(5))?;
-    comes_back(ArrayD::from_shape_fn(IxDyn(&[2, 1, 3]), |index| (index[0] * 10 + index[2]) as i32))?;
-    comes_back(Array::from_shape_fn((2, 1, 2, 1, 2, 1, 2, 3).into_shape_dyn(), |index| index[7] as i32))
+    comes_back(ArrayD::from_shape_fn(IxDyn(&[2, 1, 3]), |index| {
+        (index[0] * 10 + index[2]) as i32
+    }))?;
+    comes_back(Array::from_shape_fn((2, 1, 2, 1, 2, 1, 2, 3).into_shape_dyn(), |index| {
+        index[7] as i32
+    }))
 }
 
 /// Eight axes are more than ndarray has a tuple for.
@@ -145,7 +164,8 @@ fn a_vector_keeps_its_capacity_and_a_sliced_array_its_allocation() -> Result<()>
 
 #[test]
 fn an_array_with_gaps_is_packed_once_and_keeps_its_elements() -> Result<()> {
-    let gaps = Array2::from_shape_fn((6, 6), |(i, j)| (i * 6 + j) as i32).slice_move(s![..;2, 1..;-2]);
+    let gaps =
+        Array2::from_shape_fn((6, 6), |(i, j)| (i * 6 + j) as i32).slice_move(s![..;2, 1..;-2]);
     let smart = SmartArray::from(gaps.clone());
     assert!(smart.is_c_contiguous());
     drop(smart.gpu_on(&lab().stream())?);
@@ -167,7 +187,10 @@ fn arrays_without_elements_are_arrays() -> Result<()> {
     let device = lab();
     let mut none = SmartArray::from(Array2::<f32>::zeros((0, 5)));
     assert_eq!((none.is_empty(), none.len()), (true, 0));
-    assert_eq!((none.host()?.shape(), none.gpu_on(&device.stream())?.shape()), (&[0, 5][..], &[0, 5][..]));
+    assert_eq!(
+        (none.host()?.shape(), none.gpu_on(&device.stream())?.shape()),
+        (&[0, 5][..], &[0, 5][..])
+    );
     none.host_mut()?.fill(1.0);
     drop(none.gpu_mut_on(&device.stream())?);
     assert_eq!(SmartArray::<f32, _>::uninit((3, 0)).host()?.len(), 0, "there is nothing to read");

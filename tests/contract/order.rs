@@ -1,4 +1,5 @@
-//! Section 4: order between uses of the same bytes is kept whatever streams they are on; nothing else is ordered.
+//! Section 4: order between uses of the same bytes is kept whatever streams they are on; nothing
+//! else is ordered.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -10,9 +11,13 @@ use crate::lab::lab;
 
 #[test]
 fn uses_of_the_same_bytes_keep_their_order_on_any_streams() -> Result<()> {
-    let push = Kernel::<(u32, InOut<u32>)>::new("push").host(|_grid, (digit, xs)| xs.iter_mut().for_each(|x| *x = *x * 10 + digit));
+    let push = Kernel::<(u32, InOut<u32>)>::new("push")
+        .host(|_grid, (digit, xs)| xs.iter_mut().for_each(|x| *x = *x * 10 + digit));
     for seed in 0..50 {
-        let devices = [Device::emulated(Emulation::new().seed(seed)), Device::emulated(Emulation::new().seed(seed + 1))];
+        let devices = [
+            Device::emulated(Emulation::new().seed(seed)),
+            Device::emulated(Emulation::new().seed(seed + 1)),
+        ];
         let mut array = SmartArray::<u32, _>::zeros(6);
         for digit in 1..=8_u32 {
             let stream = devices[digit as usize % 2].new_stream()?;
@@ -28,7 +33,8 @@ fn uses_of_the_same_bytes_keep_their_order_on_any_streams() -> Result<()> {
 
 #[test]
 fn a_write_waits_for_all_readers() -> Result<()> {
-    let copy = Kernel::<(In<u32>, Out<u32>)>::new("copy").host(|_grid, (from, to)| to.copy_from_slice(from));
+    let copy = Kernel::<(In<u32>, Out<u32>)>::new("copy")
+        .host(|_grid, (from, to)| to.copy_from_slice(from));
     let clear = Kernel::<(Out<u32>,)>::new("clear").host(|_grid, (xs,)| xs.fill(0));
     for seed in 0..50 {
         let device = Device::emulated(Emulation::new().seed(seed));
@@ -76,18 +82,28 @@ fn a_launch_is_ordered_behind_work_that_a_forgotten_guard_announced() -> Result<
     let order = Arc::new(Mutex::new(Vec::new()));
     let note = |name: &'static str| {
         let order = Arc::clone(&order);
-        Kernel::<(InOut<u32>,)>::new(name).host(move |_grid, (_,)| order.lock().expect("no panic").push(name))
+        Kernel::<(InOut<u32>,)>::new(name)
+            .host(move |_grid, (_,)| order.lock().expect("no panic").push(name))
     };
     for seed in 0..50 {
         order.lock().expect("no panic").clear();
         let device = Device::emulated(Emulation::new().seed(seed));
         let (foreign, other) = (device.new_stream()?, device.new_stream()?);
-        let (mut array, mut bystander) = (SmartArray::<u32, _>::zeros(4), SmartArray::<u32, _>::zeros(4));
+        let (mut array, mut bystander) =
+            (SmartArray::<u32, _>::zeros(4), SmartArray::<u32, _>::zeros(4));
         let guard = array.gpu_mut_on(&foreign)?;
-        note("unrelated").launch_on(&foreign, Grid::cover(4), (&mut bystander.slice_mut(s![..2]),))?;
+        note("unrelated").launch_on(
+            &foreign,
+            Grid::cover(4),
+            (&mut bystander.slice_mut(s![..2]),),
+        )?;
         let _early = foreign.record()?;
         // Work on the guard's stream that the library does not know to touch the array.
-        note("foreign").launch_on(&foreign, Grid::cover(4), (&mut bystander.slice_mut(s![2..]),))?;
+        note("foreign").launch_on(
+            &foreign,
+            Grid::cover(4),
+            (&mut bystander.slice_mut(s![2..]),),
+        )?;
         std::mem::forget(guard);
         note("after").launch_on(&other, Grid::cover(4), (&mut array,))?;
         device.synchronize()?;
@@ -102,13 +118,18 @@ fn a_launch_is_ordered_behind_work_that_a_forgotten_guard_announced() -> Result<
 fn a_chain_on_one_stream_takes_no_event() -> Result<()> {
     use resident::emulation::CallKind;
     let device = lab();
-    let add = Kernel::<(In<u32>, InOut<u32>)>::new("add").host(|_grid, (x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += x));
+    let add = Kernel::<(In<u32>, InOut<u32>)>::new("add")
+        .host(|_grid, (x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += x));
     let (x, mut y) = (SmartArray::from(vec![1_u32; 8]), SmartArray::<u32, _>::zeros(8));
     for _ in 0..10 {
         add.launch_on(&device.stream(), Grid::cover(8), (&x, &mut y))?;
     }
     assert_eq!(y.host()?.to_vec(), [10; 8]);
-    let kinds: Vec<CallKind> = device.emulation().expect("emulated").calls().iter().map(|call| call.kind).collect();
-    assert!(!kinds.contains(&CallKind::RecordEvent) && !kinds.contains(&CallKind::WaitEvent), "{kinds:?}");
+    let kinds: Vec<CallKind> =
+        device.emulation().expect("emulated").calls().iter().map(|call| call.kind).collect();
+    assert!(
+        !kinds.contains(&CallKind::RecordEvent) && !kinds.contains(&CallKind::WaitEvent),
+        "{kinds:?}"
+    );
     Ok(())
 }

@@ -18,7 +18,11 @@ fn only_the_bytes_of_the_part_move() -> Result<()> {
     assert_eq!(moves(array.traffic()), [(1, 24), (0, 0), (0, 0)]);
     assert_eq!(array.residency().on(&device), Validity::Partial { valid_bytes: 24 });
     drop(array.slice_mut(s![.., 2]).gpu_mut_on(&device.stream())?);
-    assert_eq!(moves(array.traffic()), [(2, 24 + 12), (0, 0), (0, 0)], "one of the column's four elements was there");
+    assert_eq!(
+        moves(array.traffic()),
+        [(2, 24 + 12), (0, 0), (0, 0)],
+        "one of the column's four elements was there"
+    );
     assert_eq!(array.residency().host(), Validity::Partial { valid_bytes: 80 });
     assert_eq!(array.slice(s![0, ..]).host()?.sum(), 15);
     assert_eq!(moves(array.traffic()).map(|flow| flow.1), [36, 4, 0]);
@@ -34,7 +38,16 @@ fn every_kind_of_slice_reads_what_ndarrays_does() -> Result<()> {
     macro_rules! same {
         ($($slice:expr),+) => { $(assert_eq!(*array.slice($slice).host()?, plain.slice($slice));)+ };
     }
-    same!(s![.., ..], s![1..3, 2..], s![.., ..;-1], s![..;2, 1..;3], s![-1, ..], s![2, 3], s![1..3;-1, ..], s![4.., ..]);
+    same!(
+        s![.., ..],
+        s![1..3, 2..],
+        s![.., ..;-1],
+        s![..;2, 1..;3],
+        s![-1, ..],
+        s![2, 3],
+        s![1..3;-1, ..],
+        s![4.., ..]
+    );
     same!(s![.., ndarray::NewAxis, 2..4], s![..;-2, ..;-3]);
     Ok(())
 }
@@ -59,7 +72,10 @@ fn every_method_works_on_parts() -> Result<()> {
     let _here = device.enter();
     let mut array = SmartArray::from(numbers()).named("grid");
     let view = array.slice(s![1..3, ..]);
-    assert_eq!((view.shape(), view.len(), view.raw_dim(), &*view.name()), (&[2, 6][..], 12, ndarray::Ix2(2, 6), "grid"));
+    assert_eq!(
+        (view.shape(), view.len(), view.raw_dim(), &*view.name()),
+        (&[2, 6][..], 12, ndarray::Ix2(2, 6), "grid")
+    );
     assert!(view.is_c_contiguous() && !view.is_f_contiguous() && !view.is_empty());
     assert_eq!(view.get((0, 0))?, 6);
     assert_eq!(view.slice(s![1, ..]).host()?.to_vec(), [12, 13, 14, 15, 16, 17]);
@@ -67,7 +83,10 @@ fn every_method_works_on_parts() -> Result<()> {
     view.prefetch(&device.stream())?;
     view.prefetch_host()?;
     assert_eq!(view.gpu()?.len(), 12);
-    assert_eq!((view.residency().host(), view.residency().on(&device)), (Validity::Valid, Validity::Valid));
+    assert_eq!(
+        (view.residency().host(), view.residency().on(&device)),
+        (Validity::Valid, Validity::Valid)
+    );
     assert_eq!(view.try_clone()?.into_array()?, numbers().slice(s![1..3, ..]));
     let mut part = array.slice_mut(s![1..3, ..]);
     part.set((0, 1), 100)?;
@@ -85,11 +104,17 @@ fn every_method_works_on_parts() -> Result<()> {
     part.slice_mut(s![0, ..]).fill(5)?;
     let (mut left, _) = part.split_at_mut(Axis(1), 1);
     left.fill(6)?;
-    assert_eq!(array.host()?.slice(s![1..3, ..2]).iter().copied().collect::<Vec<_>>(), [6, 5, 6, 4]);
+    assert_eq!(
+        array.host()?.slice(s![1..3, ..2]).iter().copied().collect::<Vec<_>>(),
+        [6, 5, 6, 4]
+    );
     Ok(())
 }
 
-fn row<'a>(array: &'a SmartArray<i32, ndarray::Ix2>, index: usize) -> Result<HostRef<'a, i32, ndarray::Ix1>> {
+fn row<'a>(
+    array: &'a SmartArray<i32, ndarray::Ix2>,
+    index: usize,
+) -> Result<HostRef<'a, i32, ndarray::Ix1>> {
     let view: SmartView<'a, i32, _> = array.slice(s![index, ..]);
     view.host()
 }
@@ -187,7 +212,8 @@ fn parts_of_an_array_without_elements_share_none() -> Result<()> {
 #[test]
 fn arrays_and_parts_without_elements_can_be_written() -> Result<()> {
     let device = lab();
-    let fill = Kernel::<(u32, InOut<u32, ndarray::Ix2>)>::new("fill").host(|_grid, (value, mut x)| x.fill(value));
+    let fill = Kernel::<(u32, InOut<u32, ndarray::Ix2>)>::new("fill")
+        .host(|_grid, (value, mut x)| x.fill(value));
     for shape in [(3, 0), (0, 3), (0, 0), (1, 0)] {
         let mut array = SmartArray::<u32, _>::zeros(shape);
         array.host_mut()?.fill(1);

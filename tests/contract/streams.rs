@@ -40,7 +40,10 @@ fn synchronize_waits_until_the_work_has_run() -> Result<()> {
     let (kernel, runs) = counted(permits);
     let mut array = SmartArray::<u8, _>::zeros(4);
     kernel.launch_on(&device.stream(), Grid::cover(4), (&mut array,))?;
-    assert!(!device.stream().is_idle()?, "the body waits for its permit: a launch returns when it is queued");
+    assert!(
+        !device.stream().is_idle()?,
+        "the body waits for its permit: a launch returns when it is queued"
+    );
     permit.send(()).expect("the body listens");
     device.stream().synchronize()?;
     assert!(device.stream().is_idle()?);
@@ -112,7 +115,9 @@ fn modelled_time_between_events_is_the_links() -> Result<()> {
 
 fn queue_and_leave(stream: &Stream, kernel: &Kernel<(InOut<u8>,)>, panics: bool) {
     let _guard = stream.auto_synchronize();
-    kernel.launch_on(stream, Grid::cover(4), (&mut SmartArray::<u8, _>::zeros(4),)).expect("queued");
+    kernel
+        .launch_on(stream, Grid::cover(4), (&mut SmartArray::<u8, _>::zeros(4),))
+        .expect("queued");
     assert!(!panics, "leaves by unwinding");
 }
 
@@ -125,7 +130,8 @@ fn a_stream_synchronises_itself_when_its_guard_drops_unwinding_included() {
     permit.send(()).expect("open");
     queue_and_leave(&device.stream(), &kernel, false);
     assert_eq!(runs.load(Ordering::SeqCst), 1, "with a seed only a wait runs anything");
-    let unwound = catch_unwind(AssertUnwindSafe(|| queue_and_leave(&device.stream(), &kernel, true)));
+    let unwound =
+        catch_unwind(AssertUnwindSafe(|| queue_and_leave(&device.stream(), &kernel, true)));
     assert!(unwound.is_err());
     assert_eq!(runs.load(Ordering::SeqCst), 2);
 }

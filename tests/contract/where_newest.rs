@@ -21,7 +21,9 @@ fn filling_moves_nothing_and_each_place_fills_its_own_copy() -> Result<()> {
 #[test]
 fn constants_are_no_transfer_anywhere() -> Result<()> {
     let device = lab();
-    for mut array in [SmartArray::<f32, _>::zeros(10), SmartArray::ones(10), SmartArray::full(10, 2.0)] {
+    for mut array in
+        [SmartArray::<f32, _>::zeros(10), SmartArray::ones(10), SmartArray::full(10, 2.0)]
+    {
         drop(array.gpu_on(&device.stream())?);
         drop(array.host()?);
         drop(array.gpu_mut_on(&lab().stream())?);
@@ -39,7 +41,11 @@ fn a_filled_part_is_a_constant_and_the_rest_stays() -> Result<()> {
     let mut expected = Array2::ones((4, 5));
     expected.slice_mut(s![1..3, ..;2]).fill(7);
     assert_eq!(*array.host()?, expected);
-    assert_eq!(moves(array.traffic()), [(1, 80), (1, 14 * 4), (0, 0)], "six of twenty elements were a constant");
+    assert_eq!(
+        moves(array.traffic()),
+        [(1, 80), (1, 14 * 4), (0, 0)],
+        "six of twenty elements were a constant"
+    );
     Ok(())
 }
 
@@ -61,8 +67,15 @@ fn assigning_happens_where_the_contents_are() -> Result<()> {
     let mut target = SmartArray::<f32, _>::uninit(10);
     let before = source.traffic();
     target.assign(&source)?;
-    assert_eq!((target.residency().on(&device), target.residency().host()), (Validity::Valid, Validity::Absent));
-    assert_eq!((moves(target.traffic()), source.traffic()), (NOTHING, before), "no transfer between host and device");
+    assert_eq!(
+        (target.residency().on(&device), target.residency().host()),
+        (Validity::Valid, Validity::Absent)
+    );
+    assert_eq!(
+        (moves(target.traffic()), source.traffic()),
+        (NOTHING, before),
+        "no transfer between host and device"
+    );
     assert_eq!(target.host()?.sum(), 20.0);
     let mut again = SmartArray::<f32, _>::uninit(10);
     again.assign(&SmartArray::from(vec![1.0_f32; 10]))?;
@@ -94,7 +107,10 @@ fn assigning_on_a_stream_leaves_the_result_there() -> Result<()> {
     assert_eq!(target.host()?.sum(), 20.0);
     let mut filled = SmartArray::<f32, _>::uninit(10);
     filled.assign_on(&device.stream(), &SmartArray::ones(10))?;
-    assert_eq!((filled.residency().on(&device), moves(filled.traffic())), (Validity::Valid, NOTHING));
+    assert_eq!(
+        (filled.residency().on(&device), moves(filled.traffic())),
+        (Validity::Valid, NOTHING)
+    );
     Ok(())
 }
 
@@ -117,7 +133,10 @@ fn parts_of_one_array_can_be_assigned_to_each_other() -> Result<()> {
     let mut array = SmartArray::from(Array2::from_shape_fn((4, 3), |(i, j)| (i * 3 + j) as i32));
     let (mut top, bottom) = array.multi_slice_mut((s![..2, ..], s![2..;-1, ..]));
     top.assign(&bottom)?;
-    assert_eq!(array.host()?.slice(s![..2, ..]).iter().copied().collect::<Vec<_>>(), [9, 10, 11, 6, 7, 8]);
+    assert_eq!(
+        array.host()?.slice(s![..2, ..]).iter().copied().collect::<Vec<_>>(),
+        [9, 10, 11, 6, 7, 8]
+    );
     Ok(())
 }
 
@@ -143,7 +162,10 @@ fn setting_an_element_writes_it_where_it_is_newest() -> Result<()> {
     assert_eq!((array.residency().host(), array.get(3)?), (Validity::Valid, 7));
     drop(array.gpu_mut_on(&device.stream())?);
     array.set(4, 8)?;
-    assert_eq!((array.residency().on(&device), array.residency().host()), (Validity::Valid, Validity::Stale));
+    assert_eq!(
+        (array.residency().on(&device), array.residency().host()),
+        (Validity::Valid, Validity::Stale)
+    );
     assert_eq!(moves(array.traffic()), [(1, 40), (0, 0), (0, 0)], "no transfer of the array");
     assert_eq!(array.host()?.to_vec(), [1, 1, 1, 7, 8, 1, 1, 1, 1, 1]);
     let mut fresh = SmartArray::<u32, _>::uninit(2);
@@ -165,7 +187,10 @@ fn a_device_without_room_leaves_the_array_as_it_was() -> Result<()> {
     let small = Device::emulated(Emulation::new().memory(8));
     let mut array = SmartArray::from(vec![1.0_f32; 10]);
     assert!(matches!(array.fill_on(&small.stream(), 2.0), Err(Error::OutOfMemory { .. })));
-    assert!(matches!(array.assign_on(&small.stream(), &SmartArray::zeros(10)), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(
+        array.assign_on(&small.stream(), &SmartArray::zeros(10)),
+        Err(Error::OutOfMemory { .. })
+    ));
     assert_eq!(array.host()?.sum(), 10.0);
     Ok(())
 }

@@ -44,7 +44,8 @@ fn a_launch_takes_guards_as_arguments() {
     bench.finish();
 }
 
-/// The driver is asked after everything on the stream, not after this library's own work alone: that was over long ago.
+/// The driver is asked after everything on the stream, not after this library's own work alone:
+/// that was over long ago.
 #[test]
 fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
     for forgets in [false, true] {
@@ -103,8 +104,12 @@ fn an_array_is_given_back_behind_what_others_queued_on_its_guards_stream() {
 #[test]
 fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     let bench = Bench::new();
-    let (stream, before, after) = (bench.gpu.new_stream().unwrap(), Gate::default(), Gate::default());
-    let (double, wait) = (doubling(&bench.gpu, "double_slowly", &before), gated(&bench.gpu, "wait_on_foreign", &after));
+    let (stream, before, after) =
+        (bench.gpu.new_stream().unwrap(), Gate::default(), Gate::default());
+    let (double, wait) = (
+        doubling(&bench.gpu, "double_slowly", &before),
+        gated(&bench.gpu, "wait_on_foreign", &after),
+    );
     let foreign = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
     let mut theirs = foreign.alloc_zeros::<f32>(LEN).unwrap();
     foreign.synchronize().unwrap();
@@ -112,10 +117,14 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     let mut array = SmartArray::from(vec![21.0_f32; LEN]).named("read abroad");
     launch_with(&stream.cudarc(), &double, &mut array.gpu_mut_on(&stream).unwrap());
     launch(&foreign, &wait);
-    // The copy is held up twice: by what makes the contents, and by what the foreign stream does before. It is over when it returns all the same.
+    // The copy is held up twice: by what makes the contents, and by what the foreign stream does
+    // before. It is over when it returns all the same.
     bench.calls();
-    let opening = [before.open_after("cuMemcpyDtoDAsync_v2"), after.open_after("cuMemcpyDtoDAsync_v2")];
-    let ((), report) = audit::capture(|| foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap());
+    let opening =
+        [before.open_after("cuMemcpyDtoDAsync_v2"), after.open_after("cuMemcpyDtoDAsync_v2")];
+    let ((), report) = audit::capture(|| {
+        foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap()
+    });
     let calls = bench.calls_so_far();
     stream.cudarc().memset_zeros(&mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();
     opening.into_iter().for_each(|thread| thread.join().unwrap());
@@ -124,7 +133,10 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     assert_eq!(array.host().unwrap().sum(), 0.0);
     assert_eq!(calls.iter().filter(|call| *call == "cuStreamSynchronize").count(), 1, "{calls:?}");
     assert_eq!(report.waited_for(), [("read abroad", 1)]);
-    assert!(report.to_string().contains("1 use of read abroad on streams of others, waited for"), "{report}");
+    assert!(
+        report.to_string().contains("1 use of read abroad on streams of others, waited for"),
+        "{report}"
+    );
     bench.finish();
 }
 
@@ -140,7 +152,10 @@ fn an_array_may_be_read_right_after_a_foreign_stream_wrote_it() {
     bench.calls();
     let opening = gate.open_after("cuMemcpyDtoDAsync_v2");
     foreign.memcpy_dtod(&theirs, &mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();
-    assert_eq!(stream.cudarc().clone_dtoh(&array.gpu_on(&stream).unwrap()).unwrap(), vec![3.0; LEN]);
+    assert_eq!(
+        stream.cudarc().clone_dtoh(&array.gpu_on(&stream).unwrap()).unwrap(),
+        vec![3.0; LEN]
+    );
     opening.join().unwrap();
     bench.finish();
 }
@@ -172,7 +187,9 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
     let bench = Bench::new();
     let stream = bench.gpu.new_stream().unwrap();
     let cudarc = stream.cudarc();
-    let mut table = SmartArray::from(Array2::from_shape_fn((4, 5), |(row, column)| (10 * row + column) as f32)).named("table");
+    let mut table =
+        SmartArray::from(Array2::from_shape_fn((4, 5), |(row, column)| (10 * row + column) as f32))
+            .named("table");
     let row = table.slice(s![2, 1..4]).gpu_on(&stream).unwrap();
     assert_eq!(cudarc.clone_dtoh(row.as_cuda_slice().unwrap()).unwrap(), [21.0, 22.0, 23.0]);
     let backwards = table.slice(s![1..3;-1, ..]).gpu_on(&stream).unwrap();
@@ -184,17 +201,27 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
 
     let mut middle = table.slice_mut(s![.., 1..3]);
     let mut column = middle.gpu_mut_on(&stream).unwrap();
-    let Err(Error::NotContiguous { array, layout, .. }) = column.as_cuda_slice_mut().map(drop) else { panic!("it has gaps") };
+    let Err(Error::NotContiguous { array, layout, .. }) = column.as_cuda_slice_mut().map(drop)
+    else {
+        panic!("it has gaps")
+    };
     assert_eq!((&*array, &*layout), ("\"table\"", "shape [4, 2] and strides [5, 1]"));
     assert_eq!(DeviceSlice::<f32>::len(&column), 0);
     // Unchecked it gives cudarc no byte and no pointer, and the next call says why.
     let told = |outcome: Result<(), DriverError>| outcome.err().map(|error| error.0 as u32);
     let _nothing = cudarc.memset_zeros(&mut column);
     assert_eq!(told(cudarc.context().check_err()), Some(1));
-    assert_eq!(cudarc.memcpy_dtoh(&column, &mut [0.0; 0]).map_err(|error| error.0), Ok(()), "it was told once");
+    assert_eq!(
+        cudarc.memcpy_dtoh(&column, &mut [0.0; 0]).map_err(|error| error.0),
+        Ok(()),
+        "it was told once"
+    );
     assert_eq!(told(cudarc.context().check_err()), Some(1));
     drop(column);
-    assert_eq!(table.host().unwrap().sum(), (0..4).flat_map(|row| (0..5).map(move |column| (10 * row + column) as f32)).sum::<f32>());
+    assert_eq!(
+        table.host().unwrap().sum(),
+        (0..4).flat_map(|row| (0..5).map(move |column| (10 * row + column) as f32)).sum::<f32>()
+    );
     bench.finish();
 }
 

@@ -9,16 +9,25 @@ use super::bench::{Bench, Gate, doubling, launch_with, other_context};
 const LEN: usize = 300;
 
 fn copies(calls: &[String]) -> Vec<&String> {
-    calls.iter().filter(|call| call.contains("Memcpy") || call.contains("Alloc") || call.contains("Synchronize")).collect()
+    calls
+        .iter()
+        .filter(|call| {
+            call.contains("Memcpy") || call.contains("Alloc") || call.contains("Synchronize")
+        })
+        .collect()
 }
 
-/// On a stream of cudarc's which it tracks, and on the default stream of a context object that knows of no other, where it does not.
+/// On a stream of cudarc's which it tracks, and on the default stream of a context object that
+/// knows of no other, where it does not.
 #[test]
 fn a_slice_is_taken_over_and_given_back_in_place() {
     for is_tracked in [true, false] {
         let bench = Bench::new();
         let context = CudaContext::new(0).unwrap();
-        let (theirs, gate) = (if is_tracked { context.new_stream().unwrap() } else { context.default_stream() }, Gate::default());
+        let (theirs, gate) = (
+            if is_tracked { context.new_stream().unwrap() } else { context.default_stream() },
+            Gate::default(),
+        );
         let double = doubling(&bench.gpu, "double_before_taking", &gate);
         let mut slice = theirs.clone_htod(&[3.0_f32; LEN]).unwrap();
         launch_with(&theirs, &double, &mut slice);
@@ -27,7 +36,10 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
         bench.calls();
 
         let mut array = SmartArray::from_cuda_slice(slice).unwrap();
-        assert_eq!((array.residency().host(), array.residency().on(&bench.gpu)), (Validity::Absent, Validity::Valid));
+        assert_eq!(
+            (array.residency().host(), array.residency().on(&bench.gpu)),
+            (Validity::Absent, Validity::Valid)
+        );
         assert_eq!(bench.gpu.memory().in_use, in_use + 4 * LEN as u64);
         let stream = bench.gpu.new_stream().unwrap();
         let mut guard = array.gpu_mut_on(&stream).unwrap();
@@ -36,8 +48,12 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
         drop(guard);
         let back = array.into_cuda_slice().unwrap();
         assert_eq!(copies(&bench.calls()), Vec::<&String>::new());
-        assert_eq!((back.device_ptr(&theirs).0, back.stream(), bench.gpu.memory().in_use), (address, &theirs, in_use));
-        // On another stream too: cudarc's tracking knows of our use. Queued while nothing has run yet, so that the check of ordering sees all of it.
+        assert_eq!(
+            (back.device_ptr(&theirs).0, back.stream(), bench.gpu.memory().in_use),
+            (address, &theirs, in_use)
+        );
+        // On another stream too: cudarc's tracking knows of our use. Queued while nothing has run
+        // yet, so that the check of ordering sees all of it.
         let reader = if is_tracked { context.new_stream().unwrap() } else { theirs.clone() };
         let copy = reader.clone_dtod(&back).unwrap();
         gate.open();
@@ -91,7 +107,10 @@ fn an_array_becomes_a_slice_over_its_own_memory() {
     let other = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
     let copy = other.clone_dtod(&slice).unwrap();
     gate.open();
-    assert_eq!((slice.device_ptr(&other).0, other.clone_dtoh(&copy).unwrap()), (address, vec![10.0; LEN]));
+    assert_eq!(
+        (slice.device_ptr(&other).0, other.clone_dtoh(&copy).unwrap()),
+        (address, vec![10.0; LEN])
+    );
     drop(slice);
     bench.gpu.cuda_context().unwrap().check_err().unwrap();
     bench.finish();
@@ -106,7 +125,10 @@ fn what_is_only_on_the_host_goes_up_in_memory_order() {
     assert_eq!(slice.stream().clone_dtoh(&slice).unwrap(), [0, 10, 1, 11, 2, 12]);
     let stream = bench.gpu.new_stream().unwrap();
     let zeros = SmartArray::<u8, _>::zeros(7).into_cuda_slice_on(&stream).unwrap();
-    assert_eq!((zeros.stream(), zeros.stream().clone_dtoh(&zeros).unwrap()), (&stream.cudarc(), vec![0; 7]));
+    assert_eq!(
+        (zeros.stream(), zeros.stream().clone_dtoh(&zeros).unwrap()),
+        (&stream.cudarc(), vec![0; 7])
+    );
     bench.finish();
 }
 
@@ -115,12 +137,24 @@ fn what_cannot_be_taken_or_given_is_refused() {
     let bench = Bench::new();
     let context = bench.gpu.cuda_context().unwrap();
     let theirs = context.new_stream().unwrap();
-    assert!(matches!(SmartArray::<f32, _>::zeros(0).into_cuda_slice_on(&bench.gpu.stream()), Err(Error::Shape { .. })));
-    assert!(matches!(SmartArray::<f32, _>::zeros(3).into_cuda_slice_on(&Device::cpu().stream()), Err(Error::NoDevice { .. })));
-    assert!(matches!(SmartArray::<f32, _>::uninit(3).into_cuda_slice_on(&bench.gpu.stream()), Err(Error::Uninitialised { .. })));
-    // SAFETY: nothing is ever done with it but to look at its address; dropping it fails in the driver, which is told below.
+    assert!(matches!(
+        SmartArray::<f32, _>::zeros(0).into_cuda_slice_on(&bench.gpu.stream()),
+        Err(Error::Shape { .. })
+    ));
+    assert!(matches!(
+        SmartArray::<f32, _>::zeros(3).into_cuda_slice_on(&Device::cpu().stream()),
+        Err(Error::NoDevice { .. })
+    ));
+    assert!(matches!(
+        SmartArray::<f32, _>::uninit(3).into_cuda_slice_on(&bench.gpu.stream()),
+        Err(Error::Uninitialised { .. })
+    ));
+    // SAFETY: nothing is ever done with it but to look at its address; dropping it fails in the
+    // driver, which is told below.
     let null = unsafe { theirs.upgrade_device_ptr::<f32>(0, 3) };
-    let Err(Error::Foreign { seen, .. }) = SmartArray::from_cuda_slice(null) else { panic!("it starts nowhere") };
+    let Err(Error::Foreign { seen, .. }) = SmartArray::from_cuda_slice(null) else {
+        panic!("it starts nowhere")
+    };
     assert!(seen.contains("address 0x0"), "{seen}");
     let _told = context.check_err();
     // SAFETY: as above; the address is never used.
@@ -135,17 +169,27 @@ fn what_cannot_be_taken_or_given_is_refused() {
 fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
     let bench = Bench::new();
     let strange = other_context(&bench.gpu);
-    let (primary, in_use) = (bench.gpu.cuda_context().unwrap(), resident_stand_in::memory_in_use(0));
+    let (primary, in_use) =
+        (bench.gpu.cuda_context().unwrap(), resident_stand_in::memory_in_use(0));
     let slice = strange.default_stream().clone_htod(&[1.0_f32; LEN]).unwrap();
-    let Err(refusal @ Error::Foreign { .. }) = SmartArray::from_cuda_slice(slice) else { panic!("it is of another context") };
+    let Err(refusal @ Error::Foreign { .. }) = SmartArray::from_cuda_slice(slice) else {
+        panic!("it is of another context")
+    };
     let text = refusal.to_string();
-    assert!(text.contains(&format!("{:p}", strange.cu_ctx())) && text.contains(&format!("{:p}", primary.cu_ctx())), "{text}");
+    assert!(
+        text.contains(&format!("{:p}", strange.cu_ctx()))
+            && text.contains(&format!("{:p}", primary.cu_ctx())),
+        "{text}"
+    );
     assert!(text.contains("the slice to be taken over"), "{text}");
     strange.synchronize().unwrap();
     assert_eq!(resident_stand_in::memory_in_use(0), in_use);
     drop(strange);
     // The primary context is untouched.
-    assert_eq!(SmartArray::<f32, _>::ones(LEN).gpu_on(&bench.gpu.stream()).map(|guard| guard.len()), Ok(LEN));
+    assert_eq!(
+        SmartArray::<f32, _>::ones(LEN).gpu_on(&bench.gpu.stream()).map(|guard| guard.len()),
+        Ok(LEN)
+    );
     bench.finish();
 }
 
@@ -157,12 +201,16 @@ fn a_refused_gift_leaves_nothing_behind() {
     let array = SmartArray::from(vec![1.0_f32; LEN]);
     drop(array.gpu().unwrap());
     resident_stand_in::fail_nth("cuEventCreate", 1, 2);
-    assert!(matches!(array.into_cuda_slice(), Err(Error::Backend { .. } | Error::OutOfMemory { .. })));
+    assert!(matches!(
+        array.into_cuda_slice(),
+        Err(Error::Backend { .. } | Error::OutOfMemory { .. })
+    ));
     assert_eq!(bench.gpu.memory().in_use, in_use);
     bench.finish();
 }
 
-/// Each call of the driver fails once, on the way in and on the way out: what comes back is right or an error, and the device goes on.
+/// Each call of the driver fails once, on the way in and on the way out: what comes back is right
+/// or an error, and the device goes on.
 #[test]
 fn any_call_may_fail_on_the_way_in_and_out() {
     let bench = Bench::new();
@@ -173,11 +221,15 @@ fn any_call_may_fail_on_the_way_in_and_out() {
         let slice = theirs.clone_htod(&[nth as f32; LEN]).unwrap();
         let stream = bench.gpu.new_stream().unwrap();
         resident_stand_in::fail_any(nth, 1);
-        let back = SmartArray::from_cuda_slice(slice).and_then(|array| array.into_cuda_slice_on(&stream));
+        let back =
+            SmartArray::from_cuda_slice(slice).and_then(|array| array.into_cuda_slice_on(&stream));
         resident_stand_in::forget_faults();
         outcomes[usize::from(back.is_ok())] += 1;
         if let Ok(back) = back {
-            assert_eq!(theirs.clone_dtoh(&back).unwrap_or_else(|_| theirs.clone_dtoh(&back).unwrap()), [nth as f32; LEN]);
+            assert_eq!(
+                theirs.clone_dtoh(&back).unwrap_or_else(|_| theirs.clone_dtoh(&back).unwrap()),
+                [nth as f32; LEN]
+            );
         }
         let _told_by_drops = [context.check_err(), bench.gpu.cuda_context().unwrap().check_err()];
         bench.finish();

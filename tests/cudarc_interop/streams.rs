@@ -27,7 +27,8 @@ fn the_context_is_the_primary_one_and_tracks() {
 fn a_stream_that_is_adopted_twice_is_one() {
     let bench = Bench::new();
     let theirs = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
-    let (first, second) = (Stream::adopt(theirs.clone()).unwrap(), Stream::adopt(theirs.clone()).unwrap());
+    let (first, second) =
+        (Stream::adopt(theirs.clone()).unwrap(), Stream::adopt(theirs.clone()).unwrap());
     assert_eq!((&first, first.device()), (&second, bench.gpu.clone()));
     assert!(Arc::ptr_eq(&first.cudarc(), &theirs));
     // By another object of the same stream, in another object of the same context, too.
@@ -50,11 +51,20 @@ fn streams_of_other_contexts_and_of_each_thread_are_refused() {
     let bench = Bench::new();
     let (context, second) = (bench.gpu.cuda_context().unwrap(), CudaContext::new(1).unwrap());
     let strange = other_context(&bench.gpu);
-    let Err(refusal @ Error::Foreign { .. }) = Stream::adopt(strange.default_stream()) else { panic!("it is of another context") };
+    let Err(refusal @ Error::Foreign { .. }) = Stream::adopt(strange.default_stream()) else {
+        panic!("it is of another context")
+    };
     let text = refusal.to_string();
-    assert!(text.contains(&format!("{:p}", strange.cu_ctx())) && text.contains(&format!("{:p}", context.cu_ctx())), "{text}");
+    assert!(
+        text.contains(&format!("{:p}", strange.cu_ctx()))
+            && text.contains(&format!("{:p}", context.cu_ctx())),
+        "{text}"
+    );
     assert!(matches!(Stream::adopt(context.per_thread_stream()), Err(Error::Foreign { .. })));
-    assert_eq!(Stream::adopt(second.new_stream().unwrap()).unwrap().device(), Device::cuda(1).unwrap());
+    assert_eq!(
+        Stream::adopt(second.new_stream().unwrap()).unwrap().device(),
+        Device::cuda(1).unwrap()
+    );
     bench.finish();
 }
 
@@ -62,7 +72,10 @@ fn streams_of_other_contexts_and_of_each_thread_are_refused() {
 fn an_adopted_stream_waits_for_what_others_queued_there() {
     let bench = Bench::new();
     let (theirs, gate) = (bench.gpu.cuda_context().unwrap().new_stream().unwrap(), Gate::default());
-    let (wait, double) = (gated(&bench.gpu, "wait_before_adoption", &gate), doubling(&bench.gpu, "double_on_adopted", &gate));
+    let (wait, double) = (
+        gated(&bench.gpu, "wait_before_adoption", &gate),
+        doubling(&bench.gpu, "double_on_adopted", &gate),
+    );
     launch(&theirs, &wait);
     let adopted = Stream::adopt(theirs.clone()).unwrap();
     assert!(!adopted.is_idle().unwrap());
@@ -76,7 +89,10 @@ fn an_adopted_stream_waits_for_what_others_queued_there() {
     launch(&theirs, &gated(&bench.gpu, "wait_behind_event", &later));
     event.synchronize().unwrap();
     assert!(event.is_complete().unwrap());
-    assert!(!adopted.record().unwrap().is_complete().unwrap(), "only others' work lies between the two events");
+    assert!(
+        !adopted.record().unwrap().is_complete().unwrap(),
+        "only others' work lies between the two events"
+    );
     assert!(!adopted.is_idle().unwrap());
     later.open();
     assert_eq!(array.host().unwrap().sum(), 4.0 * LEN as f32);
@@ -137,7 +153,8 @@ fn a_stream_outlives_its_handles_of_either_side() {
     bench.finish();
 }
 
-/// What is captured does not run: taken for work it would be lost, and run again over memory that is others' by then. Refused, nothing has happened.
+/// What is captured does not run: taken for work it would be lost, and run again over memory that
+/// is others' by then. Refused, nothing has happened.
 #[test]
 fn a_stream_that_others_capture_takes_no_work() {
     let bench = Bench::new();
@@ -150,7 +167,10 @@ fn a_stream_that_others_capture_takes_no_work() {
     stream.cudarc().begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
     let fresh = SmartArray::from(vec![1.0_f32; LEN]);
     let refused = fresh.prefetch(&stream).unwrap_err();
-    assert!(matches!(refused, Error::Backend { .. }) && refused.to_string().contains("end the capture"), "{refused}");
+    assert!(
+        matches!(refused, Error::Backend { .. }) && refused.to_string().contains("end the capture"),
+        "{refused}"
+    );
     assert!(matches!(stream.record(), Err(Error::Backend { .. })));
     // On other streams nothing is in the way, and what the captured one has is not lost.
     assert_eq!(fresh.gpu_on(&other).map(|guard| guard.len()), Ok(LEN));

@@ -1,13 +1,18 @@
-//! What the hand-written cudarc programs share: cudarc's own objects, its tracking off, as somebody would who places the order by hand.
+//! What the hand-written cudarc programs share: cudarc's own objects, its tracking off, as somebody
+//! would who places the order by hand.
 
 use std::sync::Arc;
 
-use resident::cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, LaunchConfig, PushKernelArg, sys};
+use resident::cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, LaunchConfig, PushKernelArg,
+    sys,
+};
 use resident::cudarc::nvrtc::Ptx;
 
 use crate::touches;
 
-pub(crate) const GRID: LaunchConfig = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+pub(crate) const GRID: LaunchConfig =
+    LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
 
 /// A context without cudarc's tracking.
 pub(crate) fn context() -> Arc<CudaContext> {
@@ -28,7 +33,12 @@ pub(crate) fn zeros(stream: &Arc<CudaStream>, len: usize) -> CudaSlice<f32> {
 }
 
 /// Launches with the inputs and the output.
-pub(crate) fn launch(stream: &Arc<CudaStream>, function: &CudaFunction, inputs: &[&CudaSlice<f32>], output: &mut CudaSlice<f32>) {
+pub(crate) fn launch(
+    stream: &Arc<CudaStream>,
+    function: &CudaFunction,
+    inputs: &[&CudaSlice<f32>],
+    output: &mut CudaSlice<f32>,
+) {
     let mut launch = stream.launch_builder(function);
     inputs.iter().for_each(|input| {
         launch.arg(*input);
@@ -39,10 +49,18 @@ pub(crate) fn launch(stream: &Arc<CudaStream>, function: &CudaFunction, inputs: 
 }
 
 /// Copies the face of a cube across its middle axis, down or up.
-pub(crate) fn face(stream: &Arc<CudaStream>, cube: &mut CudaSlice<f32>, face: &mut [f32], side: usize, index: usize, goes_up: bool) {
+pub(crate) fn face(
+    stream: &Arc<CudaStream>,
+    cube: &mut CudaSlice<f32>,
+    face: &mut [f32],
+    side: usize,
+    index: usize,
+    goes_up: bool,
+) {
     let (address, _order) = cube.device_ptr_mut(stream);
     let row = side * size_of::<f32>();
-    let (host, device) = (sys::CUmemorytype::CU_MEMORYTYPE_HOST, sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
+    let (host, device) =
+        (sys::CUmemorytype::CU_MEMORYTYPE_HOST, sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
     let start = address + (index * row) as u64;
     let copy = sys::CUDA_MEMCPY2D {
         srcXInBytes: 0,
@@ -63,6 +81,9 @@ pub(crate) fn face(stream: &Arc<CudaStream>, cube: &mut CudaSlice<f32>, face: &m
         Height: side,
     };
     stream.context().bind_to_thread().expect("a context");
-    // SAFETY: the face holds `side` rows, and so does the cube at that distance; ordinary memory is read or written when the call returns.
-    unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }.result().expect("a copy");
+    // SAFETY: the face holds `side` rows, and so does the cube at that distance; ordinary memory is
+    // read or written when the call returns.
+    unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }
+        .result()
+        .expect("a copy");
 }

@@ -1,9 +1,11 @@
-//! The driver-call diff: what this library asks of a CUDA driver, beside what a hand-written cudarc program asks for the same work.
+//! The driver-call diff: what this library asks of a CUDA driver, beside what a hand-written cudarc
+//! program asks for the same work.
 //!
-//! Both run against the stand-in driver, which writes down every call; so the comparison is exact, free of noise, and needs no GPU. The calls that both make
-//! come in the same order; each program states
-//! which calls ours makes beyond the twin's, and why; one call more than that fails the test, and one less does too, so that the list stays true.
-//! `cargo test --test driver_calls -- --nocapture` prints the table that stands in BENCHMARKS.md.
+//! Both run against the stand-in driver, which writes down every call; so the comparison is exact,
+//! free of noise, and needs no GPU. The calls that both make come in the same order; each program
+//! states which calls ours makes beyond the twin's, and why; one call more than that fails the
+//! test, and one less does too, so that the list stays true. `cargo test --test driver_calls --
+//! --nocapture` prints the table that stands in BENCHMARKS.md.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
@@ -18,7 +20,12 @@ mod benchmarks;
 #[allow(dead_code, reason = "the library has its host bodies")]
 mod bodies;
 #[path = "../../benches/gpu/fault.rs"]
-#[allow(dead_code, unreachable_pub, unused_qualifications, reason = "the benchmarks use more of it")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "the benchmarks use more of it"
+)]
 mod fault;
 #[path = "../../examples/pipeline/kernels.rs"]
 mod kernels;
@@ -34,7 +41,12 @@ mod stand_ins;
 #[allow(dead_code, reason = "the example counts its launches")]
 mod steps;
 #[path = "../../benches/gpu/twin.rs"]
-#[allow(dead_code, unreachable_pub, unused_qualifications, reason = "the benchmarks use more of it")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    unused_qualifications,
+    reason = "the benchmarks use more of it"
+)]
 mod twin;
 
 use std::collections::BTreeMap;
@@ -45,7 +57,8 @@ use resident_stand_in as stand_in;
 /// One program written twice.
 struct Pair {
     name: &'static str,
-    /// Runs ours; what it makes once (arrays, streams, loaded kernels) is made before by an unmeasured run.
+    /// Runs ours; what it makes once (arrays, streams, loaded kernels) is made before by an
+    /// unmeasured run.
     ours: Box<dyn FnMut()>,
     twin: Box<dyn FnMut()>,
     /// What ours calls more often (less often, if below zero; elsewhere, if zero), and why.
@@ -73,7 +86,11 @@ fn counts(calls: &[String]) -> Counts {
 
 /// The calls that are not among those in which the two are stated to differ.
 fn common<'a>(calls: &'a [String], extra: &[(&str, i64, &str)]) -> Vec<&'a str> {
-    calls.iter().map(String::as_str).filter(|call| extra.iter().all(|(other, ..)| other != call)).collect()
+    calls
+        .iter()
+        .map(String::as_str)
+        .filter(|call| extra.iter().all(|(other, ..)| other != call))
+        .collect()
 }
 
 /// Ours less the twin's, calls of equal number left out.
@@ -98,9 +115,21 @@ fn compare(pair: fn() -> Pair) {
     let total = |counts: &Counts| counts.values().sum::<i64>();
     println!("| {name} | {} | {} | {} |", total(&ours), total(&twin), total(&ours) - total(&twin));
     extra.iter().for_each(|(call, count, why)| println!("|   `{call}` | | | {count:+}: {why} |"));
-    let expected: Counts = extra.iter().filter(|(_, count, _)| *count != 0).map(|(call, count, _)| ((*call).to_owned(), *count)).collect();
-    assert_eq!(difference(&ours, &twin), expected, "{name}: ours less the twin's, and what is stated\nours: {ours:#?}\ntwin: {twin:#?}");
-    assert_eq!(common(&sequences.0, extra), common(&sequences.1, extra), "{name}: the order of the calls that both make");
+    let expected: Counts = extra
+        .iter()
+        .filter(|(_, count, _)| *count != 0)
+        .map(|(call, count, _)| ((*call).to_owned(), *count))
+        .collect();
+    assert_eq!(
+        difference(&ours, &twin),
+        expected,
+        "{name}: ours less the twin's, and what is stated\nours: {ours:#?}\ntwin: {twin:#?}"
+    );
+    assert_eq!(
+        common(&sequences.0, extra),
+        common(&sequences.1, extra),
+        "{name}: the order of the calls that both make"
+    );
 }
 
 macro_rules! pairs {

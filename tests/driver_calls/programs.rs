@@ -45,8 +45,13 @@ fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     })
 }
 
-/// Launches one after the other on one stream, as `launch` makes them, beside a twin with as many arrays.
-fn chain(name: &'static str, count: usize, launch: impl Fn(&Stream, &mut [Floats]) -> Result<()> + 'static) -> Pair {
+/// Launches one after the other on one stream, as `launch` makes them, beside a twin with as many
+/// arrays.
+fn chain(
+    name: &'static str,
+    count: usize,
+    launch: impl Fn(&Stream, &mut [Floats]) -> Result<()> + 'static,
+) -> Pair {
     let device = gpu();
     let mut all = arrays(count, &device);
     let ours = move || {
@@ -58,7 +63,9 @@ fn chain(name: &'static str, count: usize, launch: impl Fn(&Stream, &mut [Floats
 
 pub(crate) fn a_chain_with_one_array() -> Pair {
     let kernel = touches::touch1();
-    chain("100 launches with 1 array, one stream", 1, move |stream, all| kernel.launch_on(stream, grid(), (&mut all[0],)))
+    chain("100 launches with 1 array, one stream", 1, move |stream, all| {
+        kernel.launch_on(stream, grid(), (&mut all[0],))
+    })
 }
 
 pub(crate) fn a_chain_with_four_arrays() -> Pair {
@@ -86,7 +93,9 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
         for _ in 0..LAUNCHES / 5 {
             writer.launch_on(&streams[0], grid(), (&mut shared[0],)).expect("a launch");
             for (stream, output) in streams.iter().zip(&mut outputs) {
-                kernel.launch_on(stream, grid(), (&shared[0], &inputs[0], &inputs[1], output)).expect("a launch");
+                kernel
+                    .launch_on(stream, grid(), (&shared[0], &inputs[0], &inputs[1], output))
+                    .expect("a launch");
             }
         }
         streams.iter().for_each(|stream| stream.synchronize().expect("a wait"));
@@ -96,22 +105,33 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
         ours: Box::new(ours),
         twin: four_streams_by_hand(),
         extra: &[
-            ("cuEventRecord", 20, "the reader on the writer's own stream takes an event too: who will write next is not known"),
-            ("cuStreamWaitEvent", -3, "the first round's writer need not wait for readers that are known to be over"),
+            (
+                "cuEventRecord",
+                20,
+                "the reader on the writer's own stream takes an event too: who will write next is not known",
+            ),
+            (
+                "cuStreamWaitEvent",
+                -3,
+                "the first round's writer need not wait for readers that are known to be over",
+            ),
             ("cuCtxGetCurrent", 17, "with the records, less the waits"),
         ],
     }
 }
 
-/// One event when the shared input is written, one at each reader's launch; each reader waits for the first, the writer for the others.
+/// One event when the shared input is written, one at each reader's launch; each reader waits for
+/// the first, the writer for the others.
 fn four_streams_by_hand() -> Box<dyn FnMut()> {
     let context = by_hand::context();
-    let streams: Vec<Arc<CudaStream>> = (0..4).map(|_| context.new_stream().expect("a stream")).collect();
+    let streams: Vec<Arc<CudaStream>> =
+        (0..4).map(|_| context.new_stream().expect("a stream")).collect();
     let events: Vec<_> = (0..5).map(|_| context.new_event(None).expect("an event")).collect();
     let (kernel, writer) = (by_hand::function(&context, 4), by_hand::function(&context, 1));
     let mut shared = by_hand::zeros(&streams[0], LEN);
     let inputs = [by_hand::zeros(&streams[0], LEN), by_hand::zeros(&streams[0], LEN)];
-    let mut outputs: Vec<CudaSlice<f32>> = (0..4).map(|_| by_hand::zeros(&streams[0], LEN)).collect();
+    let mut outputs: Vec<CudaSlice<f32>> =
+        (0..4).map(|_| by_hand::zeros(&streams[0], LEN)).collect();
     context.synchronize().expect("a wait");
     Box::new(move || {
         for _ in 0..LAUNCHES / 5 {
@@ -122,7 +142,12 @@ fn four_streams_by_hand() -> Box<dyn FnMut()> {
                 if reader > 0 {
                     streams[reader].wait(&events[4]).expect("an order");
                 }
-                by_hand::launch(&streams[reader], &kernel, &[&shared, &inputs[0], &inputs[1]], output);
+                by_hand::launch(
+                    &streams[reader],
+                    &kernel,
+                    &[&shared, &inputs[0], &inputs[1]],
+                    output,
+                );
                 if reader > 0 {
                     events[reader].record(&streams[reader]).expect("an event");
                 }
@@ -140,7 +165,8 @@ pub(crate) fn four_bytes_after_a_kernel() -> Pair {
         assert!(all[0].get(0).expect("a number") > 0.0);
     };
     let context = by_hand::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) =
+        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
     let mut output = by_hand::zeros(&stream, LEN);
     let by_hand = move || {
         by_hand::launch(&stream, &function, &[], &mut output);
@@ -149,7 +175,12 @@ pub(crate) fn four_bytes_after_a_kernel() -> Pair {
         stream.synchronize().expect("a wait");
         assert!(number[0] > 0.0);
     };
-    Pair { name: "4 bytes to the host after a kernel", ours: Box::new(ours), twin: Box::new(by_hand), extra: &[] }
+    Pair {
+        name: "4 bytes to the host after a kernel",
+        ours: Box::new(ours),
+        twin: Box::new(by_hand),
+        extra: &[],
+    }
 }
 
 pub(crate) fn up_and_down_page_locked() -> Pair {
@@ -166,7 +197,8 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
     let stream = context.new_stream().expect("a stream");
     let mut memory = by_hand::zeros(&stream, 1 << 21);
     // SAFETY: written before it is read.
-    let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
+    let mut pinned =
+        unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
     pinned.as_mut_slice().expect("idle").fill(1.0);
     let by_hand = move || {
         stream.memcpy_htod(&pinned, &mut memory).expect("a copy");
@@ -179,7 +211,11 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
-            ("cuEventSynchronize", -1, "cudarc waits for its page-locked slice's own event as well"),
+            (
+                "cuEventSynchronize",
+                -1,
+                "cudarc waits for its page-locked slice's own event as well",
+            ),
             ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slice by events"),
             ("cuCtxGetCurrent", -3, "with those calls"),
         ],
@@ -189,8 +225,10 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
 pub(crate) fn up_and_down_at_once() -> Pair {
     let device = gpu();
     let _here = device.enter();
-    let (up, down) = (device.new_stream().expect("a stream"), device.new_stream().expect("a stream"));
-    let (mut rising, mut falling) = (SmartArray::from(vec![1.0_f32; 1 << 21]), SmartArray::from(vec![2.0_f32; 1 << 21]));
+    let (up, down) =
+        (device.new_stream().expect("a stream"), device.new_stream().expect("a stream"));
+    let (mut rising, mut falling) =
+        (SmartArray::from(vec![1.0_f32; 1 << 21]), SmartArray::from(vec![2.0_f32; 1 << 21]));
     [&rising, &falling].into_iter().for_each(|array| array.page_lock().expect("locked pages"));
     let ours = move || {
         drop(rising.host_mut().expect("the host's"));
@@ -200,11 +238,13 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         up.synchronize().expect("a wait");
     };
     let context = by_hand::context();
-    let (up, down) = (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
+    let (up, down) =
+        (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
     let (mut above, below) = (by_hand::zeros(&up, 1 << 21), by_hand::zeros(&down, 1 << 21));
     let pinned = || {
         // SAFETY: written before it is read.
-        let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
+        let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }
+            .expect("page-locked memory");
         pinned.as_mut_slice().expect("idle").fill(1.0);
         pinned
     };
@@ -220,7 +260,11 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
-            ("cuEventRecord", 1, "what was asked for ahead of its use takes an event, so that a later user waits for nothing more"),
+            (
+                "cuEventRecord",
+                1,
+                "what was asked for ahead of its use takes an event, so that a later user waits for nothing more",
+            ),
             ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slices by events"),
             ("cuCtxGetCurrent", -1, "with those calls"),
         ],
@@ -239,7 +283,8 @@ pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
         device.stream().synchronize().expect("a wait");
     };
     let context = by_hand::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) =
+        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
     let mut memory = by_hand::zeros(&stream, SIDE * SIDE * SIDE);
     let by_hand = move || {
         let mut face = vec![0.0_f32; SIDE * SIDE];
@@ -284,10 +329,22 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
-            ("cuMemcpyHtoDAsync_v2", 1, "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the driver"),
+            (
+                "cuMemcpyHtoDAsync_v2",
+                1,
+                "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the driver",
+            ),
             ("cuMemcpyDtoHAsync_v2", 1, "the same"),
-            ("cuEventRecord", 2, "one behind the first piece each way, for which later pieces may have to wait"),
-            ("cuEventSynchronize", 1, "the first piece of the download is put in its place while the second comes down"),
+            (
+                "cuEventRecord",
+                2,
+                "one behind the first piece each way, for which later pieces may have to wait",
+            ),
+            (
+                "cuEventSynchronize",
+                1,
+                "the first piece of the download is put in its place while the second comes down",
+            ),
             ("cuCtxGetCurrent", 6, "with those calls"),
         ],
     }
@@ -305,14 +362,17 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
         device.stream().synchronize().expect("a wait");
     };
     let context = by_hand::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) =
+        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
     let mut memory = by_hand::zeros(&stream, ROWS * ROWS);
     let mut host = vec![0.0_f32; ROWS * ROWS];
     let by_hand = move || {
         for row in 0..10 {
             let range = row * ROWS..(row + 1) * ROWS;
             // What is on the device is newer: the row comes down before it is changed.
-            stream.memcpy_dtoh(&memory.slice(range.clone()), &mut host[range.clone()]).expect("a copy");
+            stream
+                .memcpy_dtoh(&memory.slice(range.clone()), &mut host[range.clone()])
+                .expect("a copy");
             stream.synchronize().expect("a wait");
             host[range.clone()].fill(1.0);
             stream.memcpy_htod(&host[range.clone()], &mut memory.slice_mut(range)).expect("a copy");
@@ -320,7 +380,12 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
         }
         stream.synchronize().expect("a wait");
     };
-    Pair { name: "one row of 64 changed on the host between launches, 10 times", ours: Box::new(ours), twin: Box::new(by_hand), extra: &[] }
+    Pair {
+        name: "one row of 64 changed on the host between launches, 10 times",
+        ours: Box::new(ours),
+        twin: Box::new(by_hand),
+        extra: &[],
+    }
 }
 
 pub(crate) fn a_pipeline_of_kernels() -> Pair {
@@ -329,12 +394,19 @@ pub(crate) fn a_pipeline_of_kernels() -> Pair {
         let inputs: Vec<Floats> = (0..3).map(|_| Floats::from(Array1::zeros(LEN))).collect();
         let mut output = Floats::from(Array1::zeros(LEN));
         for _ in 0..50 {
-            kernel.launch_on(&device.stream(), grid(), (&inputs[0], &inputs[1], &inputs[2], &mut output)).expect("a launch");
+            kernel
+                .launch_on(
+                    &device.stream(),
+                    grid(),
+                    (&inputs[0], &inputs[1], &inputs[2], &mut output),
+                )
+                .expect("a launch");
         }
         assert!(output.host().expect("a download")[0] > 0.0);
     };
     let context = by_hand::context();
-    let (stream, function) = (context.new_stream().expect("a stream"), by_hand::function(&context, 4));
+    let (stream, function) =
+        (context.new_stream().expect("a stream"), by_hand::function(&context, 4));
     let by_hand = move || {
         let host = vec![0.0_f32; LEN];
         let up = |_| stream.clone_htod(&host).expect("a copy");
@@ -352,9 +424,17 @@ pub(crate) fn a_pipeline_of_kernels() -> Pair {
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
-            ("cuMemAllocFromPoolAsync", 4, "from a pool of our own, where the twin takes the device's default pool"),
+            (
+                "cuMemAllocFromPoolAsync",
+                4,
+                "from a pool of our own, where the twin takes the device's default pool",
+            ),
             ("cuMemAllocAsync", -4, "instead of these"),
-            ("cuCtxGetCurrent", 4, "each free makes its own context current, which cudarc leaves out (its hole d)"),
+            (
+                "cuCtxGetCurrent",
+                4,
+                "each free makes its own context current, which cudarc leaves out (its hole d)",
+            ),
         ],
     }
 }
@@ -368,16 +448,32 @@ pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
         ours: Box::new(move || assert_eq!(ours.solve().expect("a solution").steps, 40)),
         twin: Box::new(move || assert_eq!(by_hand.solve().expect("a solution").steps, 40)),
         extra: &[
-            ("cuMemAllocFromPoolAsync", 8, "from a pool of our own, where the twin takes the device's default pool"),
+            (
+                "cuMemAllocFromPoolAsync",
+                8,
+                "from a pool of our own, where the twin takes the device's default pool",
+            ),
             ("cuMemAllocAsync", -8, "instead of these"),
             (
                 "cuMemcpyHtoDAsync_v2",
                 2,
                 "ones of 8 bytes are no pattern that the driver sets: 4 KiB of them are laid, and copied on the device",
             ),
-            ("cuMemcpyDtoDAsync_v2", 0, "those copies, where the twin copies from ones that it keeps; each when its array is first used"),
-            ("cuMemsetD8Async", -5, "what is written before it is read is not zeroed first, as cudarc's safe `alloc_zeros` does"),
-            ("cuCtxGetCurrent", 3, "each free makes its own context current, which cudarc leaves out; less the fills"),
+            (
+                "cuMemcpyDtoDAsync_v2",
+                0,
+                "those copies, where the twin copies from ones that it keeps; each when its array is first used",
+            ),
+            (
+                "cuMemsetD8Async",
+                -5,
+                "what is written before it is read is not zeroed first, as cudarc's safe `alloc_zeros` does",
+            ),
+            (
+                "cuCtxGetCurrent",
+                3,
+                "each free makes its own context current, which cudarc leaves out; less the fills",
+            ),
         ],
     }
 }
@@ -385,24 +481,46 @@ pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
 pub(crate) fn photographs_overlapped() -> Pair {
     const SHAPE: (usize, usize, usize) = (24, 32, 3);
     const COUNT: usize = 8;
-    let photos = || (0..COUNT).map(|index| Array3::from_shape_fn(SHAPE, |(row, column, _)| (row * column + 31 * index) as u8)).collect();
+    let photos = || {
+        (0..COUNT)
+            .map(|index| {
+                Array3::from_shape_fn(SHAPE, |(row, column, _)| (row * column + 31 * index) as u8)
+            })
+            .collect()
+    };
     let ours = photos::by_resident::Studio::new(&gpu()).expect("a studio");
     let mut by_hand = photos::by_hand::Studio::new(SHAPE).expect("a studio");
     Pair {
         name: "8 photographs over 3 streams",
-        ours: Box::new(move || assert_eq!(ours.develop(photos(), 1).expect("photographs").len(), 1)),
-        twin: Box::new(move || assert_eq!(by_hand.develop(photos(), 1).expect("photographs").len(), 1)),
+        ours: Box::new(move || {
+            assert_eq!(ours.develop(photos(), 1).expect("photographs").len(), 1)
+        }),
+        twin: Box::new(move || {
+            assert_eq!(by_hand.develop(photos(), 1).expect("photographs").len(), 1)
+        }),
         extra: &[
-            ("cuMemAllocFromPoolAsync", 88, "from a pool of our own, where the twin takes the device's default pool"),
+            (
+                "cuMemAllocFromPoolAsync",
+                88,
+                "from a pool of our own, where the twin takes the device's default pool",
+            ),
             ("cuMemAllocAsync", -88, "instead of these"),
             (
                 "cuEventRecord",
                 8,
                 "the kernel that reads the photograph, an array of two streams by then, takes an event too: who will write next is not known",
             ),
-            ("cuMemFreeAsync", 0, "each array goes where its scope ends, and the twin's at the end"),
+            (
+                "cuMemFreeAsync",
+                0,
+                "each array goes where its scope ends, and the twin's at the end",
+            ),
             ("cuMemsetD8Async", 0, "zeros are laid when their array is first used"),
-            ("cuCtxGetCurrent", 112, "each free makes its own context current, which cudarc leaves out; and with the events"),
+            (
+                "cuCtxGetCurrent",
+                112,
+                "each free makes its own context current, which cudarc leaves out; and with the events",
+            ),
         ],
     }
 }

@@ -1,12 +1,18 @@
-//! Kernels of one, four and eight arrays, as PTX whose bodies the stand-in driver has host functions for.
+//! Kernels of one, four and eight arrays, as PTX whose bodies the stand-in driver has host
+//! functions for.
 
 use resident::{CudaSource, In, InOut, Kernel};
 use resident_stand_in::{Access, Length, Parameter, register};
 
-/// The entry that takes so many pointers to floats: all but the last are read, the last is read and written.
+/// The entry that takes so many pointers to floats: all but the last are read, the last is read and
+/// written.
 pub(crate) fn ptx(arrays: usize) -> String {
-    let parameters: Vec<String> = (0..arrays).map(|index| format!(".param .u64 touch{arrays}_param_{index}")).collect();
-    format!(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry touch{arrays}(\n{}\n)\n{{\nret;\n}}\n", parameters.join(",\n"))
+    let parameters: Vec<String> =
+        (0..arrays).map(|index| format!(".param .u64 touch{arrays}_param_{index}")).collect();
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry touch{arrays}(\n{}\n)\n{{\nret;\n}}\n",
+        parameters.join(",\n")
+    )
 }
 
 /// Registers what stands for the entry: it adds the first elements up.
@@ -15,7 +21,8 @@ pub(crate) fn stand_in_for(arrays: usize) {
     let mut parameters = vec![pointer(Access::Read); arrays];
     parameters[arrays - 1] = pointer(Access::ReadWrite);
     register(&format!("touch{arrays}"), &parameters, move |launch| {
-        // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees that nobody else touches it.
+        // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees that
+        // nobody else touches it.
         let first = |index| unsafe { launch.slice::<f32>(index) }[0];
         let sum: f32 = (0..arrays - 1).map(first).sum();
         // SAFETY: as above.
@@ -30,7 +37,8 @@ macro_rules! touch {
         pub(crate) fn $name() -> Kernel<$signature> {
             stand_in_for($arrays);
             let kernel = Kernel::<$signature>::new(concat!("touch", $arrays));
-            // SAFETY: the entry's parameters are those of the signature, and what stands for it keeps to them.
+            // SAFETY: the entry's parameters are those of the signature, and what stands for it
+            // keeps to them.
             unsafe { kernel.cuda(CudaSource::ptx(ptx($arrays))) }
         }
     };

@@ -57,7 +57,8 @@ impl Contents {
     fn made(maker: &Maker, value: u32) -> Self {
         let len: usize = maker.shape.iter().product();
         let shape = Dim(maker.shape.clone()).set_f(maker.columns_first);
-        let mut layout = Cells::from_shape_vec(shape, (0..len).collect()).expect("as many numbers as elements");
+        let mut layout =
+            Cells::from_shape_vec(shape, (0..len).collect()).expect("as many numbers as elements");
         let value = |number: usize| match maker.origin {
             Origin::Adopted { .. } => Some(value + number as u32),
             Origin::Zeros => Some(0),
@@ -91,7 +92,8 @@ impl Contents {
 
     fn mix(&mut self, cells: &Cells, value: u32) {
         if self.is_defined(cells) {
-            let mixed: Vec<u32> = self.of(cells).iter().map(|old| super::kernels::mixed(*old, value)).collect();
+            let mixed: Vec<u32> =
+                self.of(cells).iter().map(|old| super::kernels::mixed(*old, value)).collect();
             self.set(cells, mixed);
         }
     }
@@ -102,7 +104,8 @@ impl Contents {
         let layout = if misfit(&[cells]).is_none() {
             cells.map(|cell| cell - lowest)
         } else {
-            Cells::from_shape_vec(cells.raw_dim(), (0..len).collect()).expect("as many numbers as elements")
+            Cells::from_shape_vec(cells.raw_dim(), (0..len).collect())
+                .expect("as many numbers as elements")
         };
         let mut values = vec![None; len];
         layout.iter().zip(cells).for_each(|(to, from)| values[*to] = self.values[*from]);
@@ -117,7 +120,8 @@ pub(crate) fn in_memory_order(cells: &Cells) -> Cells {
     ArrayD::from_shape_vec(Dim(vec![sorted.len()]), sorted).expect("one axis")
 }
 
-/// Why parts cannot be flat arguments of one launch: gaps, or elements that do not correspond by position in memory.
+/// Why parts cannot be flat arguments of one launch: gaps, or elements that do not correspond by
+/// position in memory.
 pub(crate) fn misfit(parts: &[&Cells]) -> Option<Misfit> {
     let is_broken = |cells: &Cells| match (cells.iter().min(), cells.iter().max()) {
         (Some(lowest), Some(highest)) => highest - lowest + 1 != cells.len(),
@@ -146,19 +150,30 @@ impl World {
         match operation {
             One::HostMut | One::CallMix | One::Mix { flat: false } => contents.mix(&cells, value),
             One::Mix { flat: true } if flat => contents.mix(&cells, value),
-            One::HostOverwrite | One::CallStamp | One::GpuOverwrite | One::Stamp { flat: false } => contents.set(&cells, value..),
+            One::HostOverwrite
+            | One::CallStamp
+            | One::GpuOverwrite
+            | One::Stamp { flat: false } => contents.set(&cells, value..),
             One::Stamp { flat: true } if flat => contents.set(&in_memory_order(&cells), value..),
             One::Fill | One::FillOn => contents.set(&cells, std::iter::repeat(value)),
             One::Set(number) if !cells.is_empty() => {
-                let cell = *cells.iter().nth(number % cells.len()).expect("a number below the length");
+                let cell =
+                    *cells.iter().nth(number % cells.len()).expect("a number below the length");
                 contents.values[cell] = Some(value);
             }
             _ => {}
         }
     }
 
-    fn copy(&mut self, (from, source): (usize, Cells), (to, destination): (usize, Cells), operation: Two) {
-        if matches!(operation, Two::Copy { flat: true }) && misfit(&[&source, &destination]).is_some() {
+    fn copy(
+        &mut self,
+        (from, source): (usize, Cells),
+        (to, destination): (usize, Cells),
+        operation: Two,
+    ) {
+        if matches!(operation, Two::Copy { flat: true })
+            && misfit(&[&source, &destination]).is_some()
+        {
             return;
         }
         if self.arrays[from].is_defined(&source) {
@@ -168,12 +183,18 @@ impl World {
     }
 
     fn combine(&mut self, [one, other, into]: [(usize, Cells); 3]) {
-        if [&one, &other, &into].iter().any(|(array, cells)| !self.arrays[*array].is_defined(cells)) {
+        if [&one, &other, &into].iter().any(|(array, cells)| !self.arrays[*array].is_defined(cells))
+        {
             return;
         }
         let values = |(array, cells): &(usize, Cells)| self.arrays[*array].of(cells);
         let (x, y, z) = (values(&one), values(&other), values(&into));
-        let combined: Vec<u32> = x.iter().zip(&y).zip(&z).map(|((x, y), z)| super::kernels::combined(*x, *y, *z)).collect();
+        let combined: Vec<u32> = x
+            .iter()
+            .zip(&y)
+            .zip(&z)
+            .map(|((x, y), z)| super::kernels::combined(*x, *y, *z))
+            .collect();
         self.arrays[into.0].set(&into.1, combined);
     }
 
@@ -182,13 +203,21 @@ impl World {
         let layout = &self.arrays[array].layout;
         let is_divisible = layout.ndim() > 0 && layout.shape()[0] > 1;
         is_divisible.then(|| {
-            let comb = |first: isize| layout.slice_axis(Axis(0), Slice::new(first, None, 2)).to_owned();
+            let comb =
+                |first: isize| layout.slice_axis(Axis(0), Slice::new(first, None, 2)).to_owned();
             [comb(0), comb(1)]
         })
     }
 
     /// Cells of parts of the two sides of a split.
-    pub(crate) fn halves(&self, array: usize, axis: usize, at: usize, from: &Part, to: &Part) -> [Cells; 2] {
+    pub(crate) fn halves(
+        &self,
+        array: usize,
+        axis: usize,
+        at: usize,
+        from: &Part,
+        to: &Part,
+    ) -> [Cells; 2] {
         let (left, right) = self.arrays[array].layout.view().split_at(Axis(axis), at);
         [left.slice(info(from)).to_owned(), right.slice(info(to)).to_owned()]
     }
@@ -203,9 +232,15 @@ impl<const SEEDED: bool> ReferenceStateMachine for Reference<SEEDED> {
     type Transition = Step;
 
     fn init_state() -> BoxedStrategy<World> {
-        let arrays: Vec<Contents> = (0..ARRAYS).map(|number| Contents::made(&Maker::first(number), 100)).collect();
+        let arrays: Vec<Contents> =
+            (0..ARRAYS).map(|number| Contents::made(&Maker::first(number), 100)).collect();
         (any::<u64>(), 2..=3_usize, any::<bool>())
-            .prop_map(move |(seed, devices, poison)| World { seed: SEEDED.then_some(seed), devices, poison, arrays: arrays.clone() })
+            .prop_map(move |(seed, devices, poison)| World {
+                seed: SEEDED.then_some(seed),
+                devices,
+                poison,
+                arrays: arrays.clone(),
+            })
             .boxed()
     }
 
@@ -214,11 +249,17 @@ impl<const SEEDED: bool> ReferenceStateMachine for Reference<SEEDED> {
     }
 
     fn apply(mut world: World, step: &Step) -> World {
-        let cells = |world: &World, (array, part): &(usize, Part)| (*array, world.arrays[*array].cells(part));
+        let cells = |world: &World, (array, part): &(usize, Part)| {
+            (*array, world.arrays[*array].cells(part))
+        };
         match step.plan(&world.shapes(), 2 * world.devices) {
             Plan::One { array, part, operation } => world.one(array, &part, operation, step.value),
-            Plan::Two { from, to, operation } => world.copy(cells(&world, &from), cells(&world, &to), operation),
-            Plan::Combine { one, other, into } => world.combine([one, other, into].map(|end| cells(&world, &end))),
+            Plan::Two { from, to, operation } => {
+                world.copy(cells(&world, &from), cells(&world, &to), operation)
+            }
+            Plan::Combine { one, other, into } => {
+                world.combine([one, other, into].map(|end| cells(&world, &end)))
+            }
             Plan::Halves { array, axis, at, from, to, operation } => {
                 let [from, to] = world.halves(array, axis, at, &from, &to);
                 world.copy((array, from), (array, to), operation);
@@ -235,12 +276,18 @@ impl<const SEEDED: bool> ReferenceStateMachine for Reference<SEEDED> {
                     world.arrays[into] = world.arrays[from].clone_of(&cells);
                 }
             }
-            Plan::Renew { array, maker } => world.arrays[array] = Contents::made(&maker, step.value),
+            Plan::Renew { array, maker } => {
+                world.arrays[array] = Contents::made(&maker, step.value)
+            }
             Plan::Return { array } => {
                 let contents = &mut world.arrays[array];
                 // An array that cannot be returned is gone; zeros of its shape take its place.
                 if contents.values.iter().any(Option::is_none) {
-                    let maker = Maker { shape: contents.layout.shape().to_vec(), columns_first: false, origin: Origin::Zeros };
+                    let maker = Maker {
+                        shape: contents.layout.shape().to_vec(),
+                        columns_first: false,
+                        origin: Origin::Zeros,
+                    };
                     *contents = Contents::made(&maker, 0);
                 }
             }

@@ -8,7 +8,13 @@ use super::contents::World;
 pub(crate) fn devices(world: &World) -> Vec<Device> {
     // Copies to and from the host go whole, or in pieces of one or four elements.
     let pieces = [u64::MAX, 5, 16][(world.seed.unwrap_or(0) % 3) as usize];
-    let emulation = || world.seed.map_or_else(Emulation::new, |seed| Emulation::new().seed(seed)).poison(world.poison).pieces(pieces);
+    let emulation = || {
+        world
+            .seed
+            .map_or_else(Emulation::new, |seed| Emulation::new().seed(seed))
+            .poison(world.poison)
+            .pieces(pieces)
+    };
     (0..world.devices).map(|_| Device::emulated(emulation())).collect()
 }
 

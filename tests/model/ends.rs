@@ -22,24 +22,42 @@ pub(crate) struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    pub(crate) fn carry(mut self, kernels: &Kernels, operation: Two, (stream, device): (&Stream, usize), devices: &[Device]) {
+    pub(crate) fn carry(
+        mut self,
+        kernels: &Kernels,
+        operation: Two,
+        (stream, device): (&Stream, usize),
+        devices: &[Device],
+    ) {
         let place = Place::Device(device);
         let (kernels, len) = (kernels.of(self.view.shape().len()), self.view.len() as u64);
         match operation {
             Two::Copy { flat: true } => {
                 let unfit = misfit(&[&self.source, &self.destination]).map(refusal);
                 let expected = unfit.unwrap_or_else(|| self.launched(place));
-                expect(kernels.copy_flat.launch_on(stream, Grid::cover(1), (&self.view, &mut self.target, len)), expected);
+                expect(
+                    kernels.copy_flat.launch_on(
+                        stream,
+                        Grid::cover(1),
+                        (&self.view, &mut self.target, len),
+                    ),
+                    expected,
+                );
             }
             Two::Copy { flat: false } => {
                 let expected = self.launched(place);
-                expect(kernels.copy.launch_on(stream, Grid::cover(1), (&self.view, &mut self.target)), expected);
+                expect(
+                    kernels.copy.launch_on(stream, Grid::cover(1), (&self.view, &mut self.target)),
+                    expected,
+                );
             }
             Two::CallCopy => {
                 let [from, to] = self.arrays;
-                let mut expected = self.ledgers[from].access(Place::Host, &self.source, Access::Read);
+                let mut expected =
+                    self.ledgers[from].access(Place::Host, &self.source, Access::Read);
                 if expected == Expected::Fine {
-                    expected = self.ledgers[to].access(Place::Host, &self.destination, Access::Overwrite);
+                    expected =
+                        self.ledgers[to].access(Place::Host, &self.destination, Access::Overwrite);
                 }
                 expect(kernels.copy.call(Grid::cover(1), (&self.view, &mut self.target)), expected);
             }
@@ -50,23 +68,47 @@ impl Ends<'_> {
 
     fn launched(&mut self, place: Place) -> Expected {
         let [from, to] = self.arrays;
-        launched(self.ledgers, place, &[(from, self.source.clone(), Access::Read), (to, self.destination.clone(), Access::Overwrite)])
+        launched(
+            self.ledgers,
+            place,
+            &[
+                (from, self.source.clone(), Access::Read),
+                (to, self.destination.clone(), Access::Overwrite),
+            ],
+        )
     }
 
     fn assign(mut self, devices: &[Device]) {
         let [from, to] = self.arrays;
-        let assignment = Assignment::of(&self.ledgers[from], &self.source, &self.ledgers[to], &self.destination);
-        let expected = if self.ledgers[from].is_defined(&self.source) { Expected::Fine } else { Expected::Uninitialised };
+        let assignment =
+            Assignment::of(&self.ledgers[from], &self.source, &self.ledgers[to], &self.destination);
+        let expected = if self.ledgers[from].is_defined(&self.source) {
+            Expected::Fine
+        } else {
+            Expected::Uninitialised
+        };
         if expect(self.target.assign(&self.view), expected).is_none() {
             return;
         }
         // Where several devices would do, the ledger learns which one it was.
-        let chosen: Vec<(usize, BTreeSet<Place>)> =
-            self.destination.indexed_iter().map(|(index, cell)| (*cell, places_of(&self.target, &index, devices))).collect();
-        let order = self.target.residency().devices().map(|(device, _)| number_of(device, devices)).collect();
+        let chosen: Vec<(usize, BTreeSet<Place>)> = self
+            .destination
+            .indexed_iter()
+            .map(|(index, cell)| (*cell, places_of(&self.target, &index, devices)))
+            .collect();
+        let order = self
+            .target
+            .residency()
+            .devices()
+            .map(|(device, _)| number_of(device, devices))
+            .collect();
         let ledger = &mut self.ledgers[to];
         assignment.settle(ledger, &self.destination, |cell| {
-            chosen.iter().find(|(known, _)| *known == cell).map(|(_, places)| places.clone()).unwrap_or_default()
+            chosen
+                .iter()
+                .find(|(known, _)| *known == cell)
+                .map(|(_, places)| places.clone())
+                .unwrap_or_default()
         });
         ledger.devices = order;
     }
@@ -85,8 +127,15 @@ impl Ends<'_> {
 }
 
 /// Where one element is valid.
-fn places_of(view: &SmartViewMut<'_, u32, IxDyn>, index: &IxDyn, devices: &[Device]) -> BTreeSet<Place> {
-    let part: Part = index.slice().iter().map(|index| SliceInfoElem::Index(*index as isize)).collect();
+fn places_of(
+    view: &SmartViewMut<'_, u32, IxDyn>,
+    index: &IxDyn,
+    devices: &[Device],
+) -> BTreeSet<Place> {
+    let part: Part =
+        index.slice().iter().map(|index| SliceInfoElem::Index(*index as isize)).collect();
     let places = std::iter::once(Place::Host).chain((0..devices.len()).map(Place::Device));
-    places.filter(|place| validity_of(view.slice(info(&part)), *place, devices) == Validity::Valid).collect()
+    places
+        .filter(|place| validity_of(view.slice(info(&part)), *place, devices) == Validity::Valid)
+        .collect()
 }

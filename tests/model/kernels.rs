@@ -51,25 +51,33 @@ macro_rules! with_code {
     ($kernel:expr, $axes:expr) => {{
         let kernel = $kernel;
         let code = lab::code(kernel.name(), $axes);
-        // SAFETY: what stands for it on a driver is a host function that touches what the kernel is given alone: views as they are, flat arrays by the length that is passed.
+        // SAFETY: what stands for it on a driver is a host function that touches what the kernel is
+        // given alone: views as they are, flat arrays by the length that is passed.
         unsafe { kernel.cuda(code) }
     }};
 }
 
 impl Set {
     fn new(axes: usize) -> Self {
-        let stamp = Kernel::<(u32, Out<u32, AnyAxes>)>::new("stamp")
-            .host(|_grid, (value, mut out)| out.iter_mut().zip(value..).for_each(|(out, value)| *out = value));
-        let stamp_flat = Kernel::<(u32, Out<u32>, u64)>::new("stamp_flat")
-            .host(|_grid, (value, out, _)| out.iter_mut().zip(value..).for_each(|(out, value)| *out = value));
-        let mix =
-            Kernel::<(u32, InOut<u32, AnyAxes>)>::new("mix").host(|_grid, (value, mut x)| x.iter_mut().for_each(|x| *x = mixed(*x, value)));
-        let mix_flat =
-            Kernel::<(u32, InOut<u32>, u64)>::new("mix_flat").host(|_grid, (value, x, _)| x.iter_mut().for_each(|x| *x = mixed(*x, value)));
-        let copy = Kernel::<(In<u32, AnyAxes>, Out<u32, AnyAxes>)>::new("copy").host(|_grid, (from, mut to)| to.assign(&from));
-        let copy_flat = Kernel::<(In<u32>, Out<u32>, u64)>::new("copy_flat").host(|_grid, (from, to, _)| to.copy_from_slice(from));
-        let combine = Kernel::<Combine>::new("combine")
-            .host(|_grid, (x, y, mut z)| Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z)));
+        let stamp =
+            Kernel::<(u32, Out<u32, AnyAxes>)>::new("stamp").host(|_grid, (value, mut out)| {
+                out.iter_mut().zip(value..).for_each(|(out, value)| *out = value)
+            });
+        let stamp_flat =
+            Kernel::<(u32, Out<u32>, u64)>::new("stamp_flat").host(|_grid, (value, out, _)| {
+                out.iter_mut().zip(value..).for_each(|(out, value)| *out = value)
+            });
+        let mix = Kernel::<(u32, InOut<u32, AnyAxes>)>::new("mix")
+            .host(|_grid, (value, mut x)| x.iter_mut().for_each(|x| *x = mixed(*x, value)));
+        let mix_flat = Kernel::<(u32, InOut<u32>, u64)>::new("mix_flat")
+            .host(|_grid, (value, x, _)| x.iter_mut().for_each(|x| *x = mixed(*x, value)));
+        let copy = Kernel::<(In<u32, AnyAxes>, Out<u32, AnyAxes>)>::new("copy")
+            .host(|_grid, (from, mut to)| to.assign(&from));
+        let copy_flat = Kernel::<(In<u32>, Out<u32>, u64)>::new("copy_flat")
+            .host(|_grid, (from, to, _)| to.copy_from_slice(from));
+        let combine = Kernel::<Combine>::new("combine").host(|_grid, (x, y, mut z)| {
+            Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z))
+        });
         Self {
             stamp: with_code!(stamp, axes),
             stamp_flat: with_code!(stamp_flat, axes),

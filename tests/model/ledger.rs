@@ -1,4 +1,5 @@
-//! Where each element of an array is valid, and what its accesses must have moved: the lower bound, byte by byte.
+//! Where each element of an array is valid, and what its accesses must have moved: the lower bound,
+//! byte by byte.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +82,13 @@ fn devices_in(order: &[usize], places: &BTreeSet<Place>) -> Option<usize> {
 impl Ledger {
     pub(crate) fn new(cells: Vec<Cell>, on_host: bool) -> Self {
         let memory = if on_host { BTreeSet::from([Place::Host]) } else { BTreeSet::new() };
-        Self { cells, memory, devices: Vec::new(), traffic: Traffic::default(), unsettled: BTreeSet::new() }
+        Self {
+            cells,
+            memory,
+            devices: Vec::new(),
+            traffic: Traffic::default(),
+            unsettled: BTreeSet::new(),
+        }
     }
 
     pub(crate) fn is_valid(&self, cells: &Cells, place: Place) -> bool {
@@ -100,9 +107,14 @@ impl Ledger {
         }
     }
 
-    /// Brings cells to a place as an access needs them; what is missing there is copied from the nearest holder: for a device another device, then
-    /// the host. Returns the bytes copied.
-    pub(crate) fn acquire(&mut self, place: Place, cells: &Cells, access: Access) -> Result<u64, Expected> {
+    /// Brings cells to a place as an access needs them; what is missing there is copied from the
+    /// nearest holder: for a device another device, then the host. Returns the bytes copied.
+    pub(crate) fn acquire(
+        &mut self,
+        place: Place,
+        cells: &Cells,
+        access: Access,
+    ) -> Result<u64, Expected> {
         if cells.is_empty() {
             return Ok(0);
         }
@@ -130,8 +142,11 @@ impl Ledger {
     }
 
     fn copy_to(&mut self, place: Place, cells: &Cells) -> u64 {
-        let missing: Vec<Place> =
-            cells.iter().filter(|cell| !self.cells[**cell].is_valid(place)).filter_map(|cell| self.source(*cell)).collect();
+        let missing: Vec<Place> = cells
+            .iter()
+            .filter(|cell| !self.cells[**cell].is_valid(place))
+            .filter_map(|cell| self.source(*cell))
+            .collect();
         for source in missing.iter().collect::<BTreeSet<_>>() {
             let bytes = ELEMENT * missing.iter().filter(|other| *other == source).count() as u64;
             *match (source, place) {
@@ -173,7 +188,8 @@ impl Ledger {
     pub(crate) fn spare(&mut self, cells: &Cells, copied: u64) {
         let bytes = ELEMENT * cells.len() as u64;
         if bytes > 0 {
-            self.traffic.avoided += Flow { count: 1 + u64::from(copied == 0), bytes: 2 * bytes - copied };
+            self.traffic.avoided +=
+                Flow { count: 1 + u64::from(copied == 0), bytes: 2 * bytes - copied };
         }
     }
 
@@ -188,7 +204,11 @@ impl Ledger {
 
     /// What `look` moves if downloads on their way are not waited for: all that any device holds.
     pub(crate) fn most_looked_at(&self, cells: &Cells) -> u64 {
-        ELEMENT * cells.iter().filter(|cell| matches!(self.source(**cell), Some(Place::Device(_)))).count() as u64
+        ELEMENT
+            * cells
+                .iter()
+                .filter(|cell| matches!(self.source(**cell), Some(Place::Device(_))))
+                .count() as u64
     }
 
     pub(crate) fn fill(&mut self, cells: &Cells, place: Option<Place>) {
@@ -219,7 +239,8 @@ impl Ledger {
         Expected::Fine
     }
 
-    /// A clone's ledger: each element on the first device that holds it, else on the host; constants and what was never written stay so.
+    /// A clone's ledger: each element on the first device that holds it, else on the host;
+    /// constants and what was never written stay so.
     pub(crate) fn clone_of(&self, pairs: impl Iterator<Item = (usize, usize)>, len: usize) -> Self {
         let mut clone = Self::new(vec![Cell::Never; len], false);
         for (from, to) in pairs {
@@ -227,7 +248,8 @@ impl Ledger {
                 Cell::Never => Cell::Never,
                 Cell::Constant(_) => Cell::Constant(BTreeSet::new()),
                 Cell::Stored(holders) => {
-                    let place = devices_in(&self.devices, holders).map_or(Place::Host, Place::Device);
+                    let place =
+                        devices_in(&self.devices, holders).map_or(Place::Host, Place::Device);
                     clone.memory.insert(place);
                     clone.visit(place);
                     Cell::Stored(BTreeSet::from([place]))
@@ -240,8 +262,9 @@ impl Ledger {
 
 /// What `assign` may do, element by element.
 ///
-/// Nothing may move between host and device: what only the host holds is copied there. What devices hold goes to a device that is newest for some of
-/// the destination, if there is one; else it stays with the host if that holds it too, and with the device that holds it if not.
+/// Nothing may move between host and device: what only the host holds is copied there. What devices
+/// hold goes to a device that is newest for some of the destination, if there is one; else it stays
+/// with the host if that holds it too, and with the device that holds it if not.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     sources: Vec<Cell>,
@@ -252,9 +275,13 @@ pub(crate) struct Assignment {
 impl Assignment {
     pub(crate) fn of(from: &Ledger, source: &Cells, to: &Ledger, destination: &Cells) -> Self {
         let sources: Vec<Cell> = source.iter().map(|cell| from.cells[*cell].clone()).collect();
-        let newest = |cell: &usize| to.cells[*cell].holders().filter(|holders| !holders.contains(&Place::Host));
-        let homes: BTreeSet<Place> = destination.iter().filter_map(newest).flatten().copied().collect();
-        let allowed = sources.iter().map(|cell| Self::allowed(cell, &homes, &from.devices)).collect();
+        let newest = |cell: &usize| {
+            to.cells[*cell].holders().filter(|holders| !holders.contains(&Place::Host))
+        };
+        let homes: BTreeSet<Place> =
+            destination.iter().filter_map(newest).flatten().copied().collect();
+        let allowed =
+            sources.iter().map(|cell| Self::allowed(cell, &homes, &from.devices)).collect();
         Self { sources, allowed, order: from.devices.clone() }
     }
 
@@ -267,7 +294,12 @@ impl Assignment {
     }
 
     /// Takes in what was chosen, and checks that it was allowed.
-    pub(crate) fn settle(self, to: &mut Ledger, destination: &Cells, chosen: impl Fn(usize) -> BTreeSet<Place>) {
+    pub(crate) fn settle(
+        self,
+        to: &mut Ledger,
+        destination: &Cells,
+        chosen: impl Fn(usize) -> BTreeSet<Place>,
+    ) {
         let mut copies: Vec<(usize, Place)> = Vec::new();
         for ((cell, source), allowed) in destination.iter().zip(&self.sources).zip(&self.allowed) {
             let Cell::Stored(holders) = source else {
@@ -283,7 +315,8 @@ impl Assignment {
             to.memory.insert(place);
             to.cells[*cell] = Cell::Stored(places);
             if let (Place::Device(_), false) = (place, holders.contains(&place)) {
-                copies.push((devices_in(&self.order, holders).expect("no upload is allowed"), place));
+                copies
+                    .push((devices_in(&self.order, holders).expect("no upload is allowed"), place));
             }
         }
         let count = copies.iter().collect::<BTreeSet<_>>().len() as u64;
@@ -291,8 +324,13 @@ impl Assignment {
     }
 }
 
-/// `assign_on`: to a device's copy, from that device's copy of the source, from another device, or through an upload of the source.
-pub(crate) fn assign_on(from: &mut Ledger, source: &Cells, device: usize) -> (Expected, Vec<Cell>, Flow) {
+/// `assign_on`: to a device's copy, from that device's copy of the source, from another device, or
+/// through an upload of the source.
+pub(crate) fn assign_on(
+    from: &mut Ledger,
+    source: &Cells,
+    device: usize,
+) -> (Expected, Vec<Cell>, Flow) {
     let place = Place::Device(device);
     if !from.is_defined(source) {
         return (Expected::Uninitialised, Vec::new(), Flow::default());
@@ -316,6 +354,9 @@ pub(crate) fn assign_on(from: &mut Ledger, source: &Cells, device: usize) -> (Ex
     let len = uploads.len();
     let uploads = Cells::from_shape_vec(Dim(vec![len]), uploads).expect("one axis");
     let _ = from.acquire(place, &uploads, Access::Read);
-    let flow = Flow { count: between.iter().collect::<BTreeSet<_>>().len() as u64, bytes: ELEMENT * between.len() as u64 };
+    let flow = Flow {
+        count: between.iter().collect::<BTreeSet<_>>().len() as u64,
+        bytes: ELEMENT * between.len() as u64,
+    };
     (Expected::Fine, results, flow)
 }

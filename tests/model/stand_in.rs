@@ -1,4 +1,5 @@
-//! The model's devices: GPUs of the stand-in driver. A process has them once, with one seed on which all runs draw.
+//! The model's devices: GPUs of the stand-in driver. A process has them once, with one seed on
+//! which all runs draw.
 
 use std::sync::Once;
 
@@ -40,7 +41,10 @@ pub(crate) fn page_locker() -> Device {
 fn parameters(kernel: &str, axes: usize) -> Vec<Parameter> {
     use Access::{Read, ReadWrite, Write};
     let view = |access| Parameter::View { dimensions: axes as u32, element_bytes: 4, access };
-    let flat = |access, by| Parameter::Pointer { access, length: Length::Counted { by, element_bytes: 4 } };
+    let flat = |access, by| Parameter::Pointer {
+        access,
+        length: Length::Counted { by, element_bytes: 4 },
+    };
     match kernel {
         "stamp" => vec![NUMBER, view(Write)],
         "stamp_flat" => vec![NUMBER, flat(Write, 2), LENGTH],
@@ -60,13 +64,19 @@ fn entry(kernel: &str, axes: usize) -> String {
 /// A kernel as a module's text: its parameters, and no code.
 pub(crate) fn code(kernel: &str, axes: usize) -> CudaSource {
     let slot = |(index, parameter): (usize, &Parameter)| match parameter {
-        Parameter::View { dimensions, .. } => format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions),
+        Parameter::View { dimensions, .. } => {
+            format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions)
+        }
         Parameter::Scalar { len_bytes: 4 } => format!(".param .u32 p{index}"),
         _ => format!(".param .u64 p{index}"),
     };
     let slots: Vec<String> = parameters(kernel, axes).iter().enumerate().map(slot).collect();
     let (head, entry) = (".version 7.0\n.target sm_50\n.address_size 64\n", entry(kernel, axes));
-    CudaSource::ptx(format!("{head}.visible .entry {entry}(\n{}\n)\n{{\nret;\n}}\n", slots.join(",\n"))).entry(entry)
+    CudaSource::ptx(format!(
+        "{head}.visible .entry {entry}(\n{}\n)\n{{\nret;\n}}\n",
+        slots.join(",\n")
+    ))
+    .entry(entry)
 }
 
 /// Elements in index order.
@@ -106,8 +116,12 @@ fn register_flat() {
     for axes in 0..=AXES_MAX {
         register(&entry("stamp_flat", axes), &parameters("stamp_flat", axes), |launch| {
             let value: u32 = launch.scalar(0);
-            // SAFETY: the registration says that the kernel writes it, and the driver's check of order that nobody else is at it.
-            unsafe { launch.slice_mut::<u32>(1) }.iter_mut().zip(value..).for_each(|(x, value)| *x = value);
+            // SAFETY: the registration says that the kernel writes it, and the driver's check of
+            // order that nobody else is at it.
+            unsafe { launch.slice_mut::<u32>(1) }
+                .iter_mut()
+                .zip(value..)
+                .for_each(|(x, value)| *x = value);
             Ok(())
         });
         register(&entry("mix_flat", axes), &parameters("mix_flat", axes), |launch| {

@@ -1,7 +1,8 @@
 //! Steps as they are drawn, and what they mean for arrays of given shapes.
 //!
-//! A step is a kind and raw numbers, each taken modulo what there is to choose from: so every step is legal in every state, and a failing run can be
-//! shrunk by leaving steps out and making numbers smaller.
+//! A step is a kind and raw numbers, each taken modulo what there is to choose from: so every step
+//! is legal in every state, and a failing run can be shrunk by leaving steps out and making numbers
+//! smaller.
 
 use std::fmt;
 
@@ -102,17 +103,32 @@ pub(crate) struct Step {
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last = self.picks.iter().rposition(|pick| *pick != 0).map_or(0, |last| last + 1);
-        write!(f, "{:?} {:?} lane {} value {} picks {:?}", self.kind, self.arrays, self.lane, self.value, &self.picks[..last])
+        write!(
+            f,
+            "{:?} {:?} lane {} value {} picks {:?}",
+            self.kind,
+            self.arrays,
+            self.lane,
+            self.value,
+            &self.picks[..last]
+        )
     }
 }
 
 impl Step {
     pub(crate) fn strategy() -> BoxedStrategy<Self> {
         // Accesses of the sides come more often: what they remember of each other is easily wrong.
-        let sides = [Kind::Host, Kind::HostMut, Kind::Gpu, Kind::Gpu, Kind::GpuMut, Kind::Stamp, Kind::Mix];
+        let sides =
+            [Kind::Host, Kind::HostMut, Kind::Gpu, Kind::Gpu, Kind::GpuMut, Kind::Stamp, Kind::Mix];
         let kind = proptest::sample::select([&Kind::ALL[..], &sides].concat());
         (kind, any::<[u8; 3]>(), any::<u8>(), 1..1000_u32, any::<[u8; 24]>())
-            .prop_map(|(kind, arrays, lane, value, picks)| Self { kind, arrays, lane, value, picks })
+            .prop_map(|(kind, arrays, lane, value, picks)| Self {
+                kind,
+                arrays,
+                lane,
+                value,
+                picks,
+            })
             .boxed()
     }
 }
@@ -130,7 +146,8 @@ pub(crate) enum One {
     HostMut,
     HostOverwrite,
     Gpu,
-    /// The guard is dropped: a forgotten one would keep its device alive, and with it the workers, or the seeded world of all later programs.
+    /// The guard is dropped: a forgotten one would keep its device alive, and with it the workers,
+    /// or the seeded world of all later programs.
     GpuMut,
     GpuOverwrite,
     Stamp {
@@ -258,7 +275,8 @@ fn range(start: usize, count: usize, step: usize, reversed: bool) -> SliceInfoEl
     SliceInfoElem::Slice { start: start as isize, end: Some(end as isize), step }
 }
 
-/// Any part of an array: all of it, or by axis all, one index, or a range with steps either way; rarely an empty one.
+/// Any part of an array: all of it, or by axis all, one index, or a range with steps either way;
+/// rarely an empty one.
 fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
     let whole = picks.below(3) == 0;
     let axis = |extent: &usize| match if whole { 0 } else { picks.below(5) } {
@@ -266,7 +284,8 @@ fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
         1 => SliceInfoElem::Index(picks.below(*extent) as isize),
         _ => {
             let (start, step) = (picks.below(*extent), 1 + picks.below(3));
-            let count = if picks.one_in(16) { 0 } else { 1 + picks.below(1 + (extent - 1 - start) / step) };
+            let count =
+                if picks.one_in(16) { 0 } else { 1 + picks.below(1 + (extent - 1 - start) / step) };
             range(start, count, step, picks.one_in(3))
         }
     };
@@ -277,7 +296,9 @@ fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
 fn equal_parts<const N: usize>(shapes: [&[usize]; N], picks: &mut Picks<'_>) -> [Part; N] {
     let axes = shapes.iter().map(|shape| shape.len()).min().unwrap_or(0);
     let kept = if axes > 1 && picks.one_in(3) { 1 } else { axes };
-    let counts: Vec<usize> = (0..kept).map(|axis| 1 + picks.below(shapes.iter().map(|shape| shape[axis]).min().unwrap_or(1))).collect();
+    let counts: Vec<usize> = (0..kept)
+        .map(|axis| 1 + picks.below(shapes.iter().map(|shape| shape[axis]).min().unwrap_or(1)))
+        .collect();
     shapes.map(|shape| {
         let axis = |(axis, extent): (usize, &usize)| match counts.get(axis) {
             None => SliceInfoElem::Index(picks.below(*extent) as isize),
@@ -322,24 +343,33 @@ impl Step {
         let [array, other, third] = distinct(self.arrays, shapes.len());
         match self.kind {
             Kind::Copy => self.two(shapes, [array, other], Two::Copy { flat: false }, &mut picks),
-            Kind::CopyFlat => self.two(shapes, [array, other], Two::Copy { flat: true }, &mut picks),
+            Kind::CopyFlat => {
+                self.two(shapes, [array, other], Two::Copy { flat: true }, &mut picks)
+            }
             Kind::CallCopy => self.two(shapes, [array, other], Two::CallCopy, &mut picks),
             Kind::Assign => self.two(shapes, [array, other], Two::Assign, &mut picks),
             Kind::AssignOn => self.two(shapes, [array, other], Two::AssignOn, &mut picks),
             Kind::Combine => {
                 // The two that are read may be overlapping parts of one array.
                 let second = if picks.one_in(2) { array } else { third };
-                let [one, two, into] = equal_parts([&shapes[array], &shapes[second], &shapes[other]], &mut picks);
+                let [one, two, into] =
+                    equal_parts([&shapes[array], &shapes[second], &shapes[other]], &mut picks);
                 Plan::Combine { one: (array, one), other: (second, two), into: (other, into) }
             }
-            Kind::HalvesCopy => self.halves(shapes, array, Two::Copy { flat: picks.one_in(3) }, &mut picks),
+            Kind::HalvesCopy => {
+                self.halves(shapes, array, Two::Copy { flat: picks.one_in(3) }, &mut picks)
+            }
             Kind::HalvesAssign => self.halves(shapes, array, Two::Assign, &mut picks),
             Kind::HalvesAssignOn => self.halves(shapes, array, Two::AssignOn, &mut picks),
             Kind::Combs => Plan::Combs { array, other_lane: picks.below(lanes) },
-            Kind::Clone => Plan::Clone { from: (array, any_part(&shapes[array], &mut picks)), into: other },
+            Kind::Clone => {
+                Plan::Clone { from: (array, any_part(&shapes[array], &mut picks)), into: other }
+            }
             Kind::Renew => Plan::Renew { array, maker: Maker::picked(&mut picks) },
             Kind::Return => Plan::Return { array },
-            Kind::Synchronize => Plan::Synchronize { device: picks.one_in(2).then(|| self.lane(lanes) / 2) },
+            Kind::Synchronize => {
+                Plan::Synchronize { device: picks.one_in(2).then(|| self.lane(lanes) / 2) }
+            }
             _ => self.one(shapes, array, &mut picks),
         }
     }
@@ -377,14 +407,28 @@ impl Step {
         Plan::One { array, part: any_part(&shapes[array], picks), operation }
     }
 
-    fn two(&self, shapes: &[Vec<usize>], [from, to]: [usize; 2], operation: Two, picks: &mut Picks<'_>) -> Plan {
+    fn two(
+        &self,
+        shapes: &[Vec<usize>],
+        [from, to]: [usize; 2],
+        operation: Two,
+        picks: &mut Picks<'_>,
+    ) -> Plan {
         let [source, destination] = equal_parts([&shapes[from], &shapes[to]], picks);
         Plan::Two { from: (from, source), to: (to, destination), operation }
     }
 
-    fn halves(&self, shapes: &[Vec<usize>], array: usize, operation: Two, picks: &mut Picks<'_>) -> Plan {
+    fn halves(
+        &self,
+        shapes: &[Vec<usize>],
+        array: usize,
+        operation: Two,
+        picks: &mut Picks<'_>,
+    ) -> Plan {
         let mut left = shapes[array].clone();
-        let Some(axis) = (0..left.len()).find(|axis| left[*axis] > 1) else { return Plan::Synchronize { device: None } };
+        let Some(axis) = (0..left.len()).find(|axis| left[*axis] > 1) else {
+            return Plan::Synchronize { device: None };
+        };
         let mut right = left.clone();
         let at = 1 + picks.below(left[axis] - 1);
         (left[axis], right[axis]) = (at, left[axis] - at);
@@ -401,6 +445,9 @@ fn favoured(byte: u8, count: usize) -> usize {
 fn distinct([one, other, third]: [u8; 3], count: usize) -> [usize; 3] {
     let one = favoured(one, count);
     let other = (one + 1 + usize::from(other) % (count - 1)) % count;
-    let third = (0..count).cycle().skip(usize::from(third) % count).find(|third| ![one, other].contains(third));
+    let third = (0..count)
+        .cycle()
+        .skip(usize::from(third) % count)
+        .find(|third| ![one, other].contains(third));
     [one, other, third.unwrap_or(one)]
 }

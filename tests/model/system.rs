@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use proptest_state_machine::StateMachineTest;
 use resident::ndarray::{Array, ArrayD, Axis, Dim, IxDyn, ShapeBuilder, SliceInfoElem};
-use resident::{Device, Error, Grid, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic, Validity};
+use resident::{
+    Device, Error, Grid, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic,
+    Validity,
+};
 
 use super::contents::{Cells, Contents, Misfit, Reference, World, info, misfit};
 use super::ends::Ends;
@@ -84,7 +87,8 @@ fn made(maker: &Maker, value: u32) -> (Smart, Ledger) {
     let constant = || Cell::Constant(BTreeSet::new());
     match maker.origin {
         Origin::Adopted { reversed } => {
-            let mut array = Array::from_shape_vec(shape(), (value..).take(len).collect()).expect("as many values as elements");
+            let mut array = Array::from_shape_vec(shape(), (value..).take(len).collect())
+                .expect("as many values as elements");
             if reversed {
                 array.invert_axis(Axis(0));
             }
@@ -107,22 +111,37 @@ impl System {
         let devices = lab::devices(world);
         let second = |device: &Device| device.new_stream().expect("a stream");
         let streams = devices.iter().flat_map(|device| [device.stream(), second(device)]).collect();
-        let (arrays, ledgers) = (0..world.arrays.len()).map(|number| made(&Maker::first(number), 100)).unzip();
+        let (arrays, ledgers) =
+            (0..world.arrays.len()).map(|number| made(&Maker::first(number), 100)).unzip();
         let before = total(&devices);
-        Self { devices, streams, arrays, ledgers, gone: Traffic::default(), before, pending: Vec::new(), kernels: Kernels::new() }
+        Self {
+            devices,
+            streams,
+            arrays,
+            ledgers,
+            gone: Traffic::default(),
+            before,
+            pending: Vec::new(),
+            kernels: Kernels::new(),
+        }
     }
 
     fn apply(&mut self, world: &World, step: &Step) {
-        let shapes: Vec<Vec<usize>> = self.arrays.iter().map(|array| array.shape().to_vec()).collect();
+        let shapes: Vec<Vec<usize>> =
+            self.arrays.iter().map(|array| array.shape().to_vec()).collect();
         let lane = step.lane(self.streams.len());
         match step.plan(&shapes, self.streams.len()) {
-            Plan::One { array, part, operation } => self.one(world, (array, part), operation, lane, step.value),
+            Plan::One { array, part, operation } => {
+                self.one(world, (array, part), operation, lane, step.value)
+            }
             Plan::Two { from, to, operation } => self.two(world, from, to, operation, lane),
             Plan::Combine { one, other, into } => self.combine(world, one, other, into, lane),
             Plan::Halves { array, axis, at, from, to, operation } => {
                 self.halves(world, array, (axis, at), (from, to), operation, lane);
             }
-            Plan::Combs { array, other_lane } => self.combs(world, array, [lane, other_lane], step.value),
+            Plan::Combs { array, other_lane } => {
+                self.combs(world, array, [lane, other_lane], step.value)
+            }
             Plan::Clone { from, into } => self.clone_part(world, from, into),
             Plan::Renew { array, maker } => self.replace(array, made(&maker, step.value)),
             Plan::Return { array } => self.give_back(world, array),
@@ -137,7 +156,8 @@ impl System {
         let contents = &world.arrays[array];
         let cells = contents.cells(&part);
         let mut view = self.arrays[array].slice_mut(info(&part));
-        let (ledger, stream, device) = (&mut self.ledgers[array], &self.streams[lane], Place::Device(lane / 2));
+        let (ledger, stream, device) =
+            (&mut self.ledgers[array], &self.streams[lane], Place::Device(lane / 2));
         match operation {
             One::Host => {
                 let expected = ledger.access(Place::Host, &cells, Access::Read);
@@ -171,10 +191,14 @@ impl System {
             One::PrefetchHost { is_asked } => {
                 let expected = ledger.access(Place::Host, &cells, Access::Read);
                 ledger.unsettled.extend(&cells);
-                expect(if is_asked { view.prefetch_host_on(stream) } else { view.prefetch_host() }, expected);
+                expect(
+                    if is_asked { view.prefetch_host_on(stream) } else { view.prefetch_host() },
+                    expected,
+                );
             }
             One::Snapshot { kept } => {
-                let pending = snapshot(ledger, &view, stream, &cells).map(|pending| (pending, contents.of(&cells)));
+                let pending = snapshot(ledger, &view, stream, &cells)
+                    .map(|pending| (pending, contents.of(&cells)));
                 self.pending.extend(pending);
                 if !kept {
                     self.settle_snapshots();
@@ -190,46 +214,95 @@ impl System {
             }
             One::Get(number) => get(ledger, &view, number, &cells, contents),
             One::Set(number) => set(ledger, &mut view, number, &cells, value),
-            One::HostChanged => drop(expect(view.host_changed(), ledger.changed(Place::Host, &cells))),
-            One::GpuChanged => drop(expect(view.gpu_changed_on(stream), ledger.changed(device, &cells))),
-            One::GpuOverwrite | One::Stamp { .. } | One::Mix { .. } | One::CallStamp | One::CallMix => {
-                launch_one(&self.kernels, ledger, &mut view, stream, device, &cells, operation, value);
+            One::HostChanged => {
+                drop(expect(view.host_changed(), ledger.changed(Place::Host, &cells)))
+            }
+            One::GpuChanged => {
+                drop(expect(view.gpu_changed_on(stream), ledger.changed(device, &cells)))
+            }
+            One::GpuOverwrite
+            | One::Stamp { .. }
+            | One::Mix { .. }
+            | One::CallStamp
+            | One::CallMix => {
+                launch_one(
+                    &self.kernels,
+                    ledger,
+                    &mut view,
+                    stream,
+                    device,
+                    &cells,
+                    operation,
+                    value,
+                );
             }
         }
     }
 
     fn two(&mut self, world: &World, from: End, to: End, operation: Two, lane: usize) {
-        let (source, destination) = (world.arrays[from.0].cells(&from.1), world.arrays[to.0].cells(&to.1));
-        let [from_array, to_array] = self.arrays.get_disjoint_mut([from.0, to.0]).expect("two arrays");
+        let (source, destination) =
+            (world.arrays[from.0].cells(&from.1), world.arrays[to.0].cells(&to.1));
+        let [from_array, to_array] =
+            self.arrays.get_disjoint_mut([from.0, to.0]).expect("two arrays");
         let (view, mut target) = (from_array.slice(info(&from.1)), to_array.slice_mut(info(&to.1)));
-        let ends = Ends { view, target: target.reborrow(), ledgers: &mut self.ledgers, arrays: [from.0, to.0], source, destination };
+        let ends = Ends {
+            view,
+            target: target.reborrow(),
+            ledgers: &mut self.ledgers,
+            arrays: [from.0, to.0],
+            source,
+            destination,
+        };
         ends.carry(&self.kernels, operation, (&self.streams[lane], lane / 2), &self.devices);
     }
 
-    fn halves(&mut self, world: &World, array: usize, (axis, at): (usize, usize), (from, to): (Part, Part), operation: Two, lane: usize) {
+    fn halves(
+        &mut self,
+        world: &World,
+        array: usize,
+        (axis, at): (usize, usize),
+        (from, to): (Part, Part),
+        operation: Two,
+        lane: usize,
+    ) {
         let [source, destination] = world.halves(array, axis, at, &from, &to);
         let (left, mut right) = self.arrays[array].split_at_mut(Axis(axis), at);
         let (view, target) = (left.slice(info(&from)), right.slice_mut(info(&to)));
-        let ends = Ends { view, target, ledgers: &mut self.ledgers, arrays: [array, array], source, destination };
+        let ends = Ends {
+            view,
+            target,
+            ledgers: &mut self.ledgers,
+            arrays: [array, array],
+            source,
+            destination,
+        };
         ends.carry(&self.kernels, operation, (&self.streams[lane], lane / 2), &self.devices);
     }
 
     fn combine(&mut self, world: &World, one: End, other: End, into: End, lane: usize) {
         let place = Place::Device(lane / 2);
         let ends = [(&one, Access::Read), (&other, Access::Read), (&into, Access::ReadWrite)];
-        let parts: Vec<(usize, Cells, Access)> =
-            ends.map(|(end, access)| (end.0, world.arrays[end.0].cells(&end.1), access)).into_iter().collect();
+        let parts: Vec<(usize, Cells, Access)> = ends
+            .map(|(end, access)| (end.0, world.arrays[end.0].cells(&end.1), access))
+            .into_iter()
+            .collect();
         let expected = launched(&mut self.ledgers, place, &parts);
         // The array that is written is taken out, since the other two may be one.
         let mut target = std::mem::replace(&mut self.arrays[into.0], Smart::uninit(Dim(vec![0])));
-        let (x, y) = (self.arrays[one.0].slice(info(&one.1)), self.arrays[other.0].slice(info(&other.1)));
+        let (x, y) =
+            (self.arrays[one.0].slice(info(&one.1)), self.arrays[other.0].slice(info(&other.1)));
         let combine = &self.kernels.of(x.shape().len()).combine;
-        let outcome = combine.launch_on(&self.streams[lane], Grid::cover(1), (&x, &y, &mut target.slice_mut(info(&into.1))));
+        let outcome = combine.launch_on(
+            &self.streams[lane],
+            Grid::cover(1),
+            (&x, &y, &mut target.slice_mut(info(&into.1))),
+        );
         expect(outcome, expected);
         self.arrays[into.0] = target;
     }
 
-    /// Even rows are changed on one stream, odd rows are written on another; both views live at once.
+    /// Even rows are changed on one stream, odd rows are written on another; both views live at
+    /// once.
     fn combs(&mut self, world: &World, array: usize, lanes: [usize; 2], value: u32) {
         let Some([even, odd]) = world.combs(array) else { return };
         let contents = &world.arrays[array];
@@ -238,9 +311,18 @@ impl System {
             let rows = SliceInfoElem::Slice { start: first, end: None, step: 2 };
             std::iter::once(rows).chain(rest.clone()).collect()
         };
-        let first = launched(&mut self.ledgers, Place::Device(lanes[0] / 2), &[(array, even, Access::ReadWrite)]);
-        let second = launched(&mut self.ledgers, Place::Device(lanes[1] / 2), &[(array, odd, Access::Overwrite)]);
-        let (mut even, mut odd) = self.arrays[array].multi_slice_mut((info(&comb(0)), info(&comb(1))));
+        let first = launched(
+            &mut self.ledgers,
+            Place::Device(lanes[0] / 2),
+            &[(array, even, Access::ReadWrite)],
+        );
+        let second = launched(
+            &mut self.ledgers,
+            Place::Device(lanes[1] / 2),
+            &[(array, odd, Access::Overwrite)],
+        );
+        let (mut even, mut odd) =
+            self.arrays[array].multi_slice_mut((info(&comb(0)), info(&comb(1))));
         let [stream, other] = lanes.map(|lane| &self.streams[lane]);
         let kernels = self.kernels.of(contents.layout.ndim());
         expect(kernels.mix.launch_on(stream, Grid::cover(1), (value, &mut even)), first);
@@ -257,7 +339,11 @@ impl System {
         let mut ledger = self.ledgers[from].clone_of(pairs, cells.len());
         // In which order devices came is the library's choice.
         let order = std::mem::replace(&mut ledger.devices, self.order_of(&clone));
-        assert_eq!(order.iter().collect::<BTreeSet<_>>(), ledger.devices.iter().collect::<BTreeSet<_>>(), "devices of a clone");
+        assert_eq!(
+            order.iter().collect::<BTreeSet<_>>(),
+            ledger.devices.iter().collect::<BTreeSet<_>>(),
+            "devices of a clone"
+        );
         self.replace(into, (clone, ledger));
     }
 
@@ -272,7 +358,14 @@ impl System {
                 let host = Cell::Stored(BTreeSet::from([Place::Host]));
                 (Smart::from(given), Ledger::new(vec![host; contents.values.len()], true))
             }
-            None => made(&Maker { shape: contents.layout.shape().to_vec(), columns_first: false, origin: Origin::Zeros }, 0),
+            None => made(
+                &Maker {
+                    shape: contents.layout.shape().to_vec(),
+                    columns_first: false,
+                    origin: Origin::Zeros,
+                },
+                0,
+            ),
         };
         self.replace(array, fresh);
     }
@@ -291,10 +384,15 @@ impl System {
     fn check(&self) {
         for (number, (array, ledger)) in self.arrays.iter().zip(&self.ledgers).enumerate() {
             assert_eq!(array.traffic(), ledger.traffic, "traffic of array {number}");
-            let places = std::iter::once(Place::Host).chain((0..self.devices.len()).map(Place::Device));
+            let places =
+                std::iter::once(Place::Host).chain((0..self.devices.len()).map(Place::Device));
             for place in places {
                 let expected = validity(ledger, ledger.cells.iter(), place);
-                assert_eq!(validity_of(array.view(), place, &self.devices), expected, "array {number} at {place:?}");
+                assert_eq!(
+                    validity_of(array.view(), place, &self.devices),
+                    expected,
+                    "array {number} at {place:?}"
+                );
             }
             assert_eq!(self.order_of(array), ledger.devices, "devices of array {number}");
         }
@@ -307,10 +405,12 @@ impl System {
         }
     }
 
-    /// What devices have counted is what arrays have: a copy between two devices is counted by both.
+    /// What devices have counted is what arrays have: a copy between two devices is counted by
+    /// both.
     fn check_device_totals(&self) {
         let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
-        let both = arrays + Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
+        let both =
+            arrays + Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
         assert_eq!(total(&self.devices), self.before + both, "totals of devices and of arrays");
     }
 
@@ -320,7 +420,10 @@ impl System {
         for (array, contents) in self.arrays.iter().zip(&world.arrays) {
             check_cells(array, contents);
             if contents.is_defined(&contents.layout) {
-                assert_eq!(array.host().expect("defined").to_owned(), contents.of(&contents.layout));
+                assert_eq!(
+                    array.host().expect("defined").to_owned(),
+                    contents.of(&contents.layout)
+                );
             }
         }
         self.check_device_totals();
@@ -350,12 +453,18 @@ fn check_cells(array: &Smart, contents: &Contents) {
         match (array.get(index), contents.values[*cell]) {
             (Ok(value), Some(expected)) => assert_eq!(value, expected, "element {cell}"),
             (Err(Error::Uninitialised { .. }), None) => {}
-            (outcome, expected) => panic!("element {cell} is {outcome:?}, expected was {expected:?}"),
+            (outcome, expected) => {
+                panic!("element {cell} is {outcome:?}, expected was {expected:?}")
+            }
         }
     }
 }
 
-pub(crate) fn validity_of(view: SmartView<'_, u32, IxDyn>, place: Place, devices: &[Device]) -> Validity {
+pub(crate) fn validity_of(
+    view: SmartView<'_, u32, IxDyn>,
+    place: Place,
+    devices: &[Device],
+) -> Validity {
     match place {
         Place::Host => view.residency().host(),
         Place::Device(device) => view.residency().on(&devices[device]),
@@ -372,8 +481,13 @@ fn validity<'a>(ledger: &Ledger, cells: impl Iterator<Item = &'a Cell>, place: P
     }
 }
 
-/// A launch in the ledgers: each argument is brought where it is needed, then what is written is newest there.
-pub(crate) fn launched(ledgers: &mut [Ledger], place: Place, parts: &[(usize, Cells, Access)]) -> Expected {
+/// A launch in the ledgers: each argument is brought where it is needed, then what is written is
+/// newest there.
+pub(crate) fn launched(
+    ledgers: &mut [Ledger],
+    place: Place,
+    parts: &[(usize, Cells, Access)],
+) -> Expected {
     let mut copied = Vec::new();
     for (array, cells, access) in parts {
         match ledgers[*array].acquire(place, cells, *access) {
@@ -441,35 +555,58 @@ fn launch_one(
     }
 }
 
-fn snapshot(ledger: &mut Ledger, view: &SmartViewMut<'_, u32, IxDyn>, stream: &Stream, cells: &Cells) -> Option<Pending<ArrayD<u32>>> {
+fn snapshot(
+    ledger: &mut Ledger,
+    view: &SmartViewMut<'_, u32, IxDyn>,
+    stream: &Stream,
+    cells: &Cells,
+) -> Option<Pending<ArrayD<u32>>> {
     let (before, most) = (ledger.traffic.to_host, ledger.most_looked_at(cells));
     let expected = ledger.look(cells);
     let pending = expect(view.snapshot_on(stream), expected)?;
     if cells.iter().any(|cell| ledger.unsettled.contains(cell)) {
-        // A snapshot waits for no download: it may take from a device what is on its way to the host.
+        // A snapshot waits for no download: it may take from a device what is on its way to the
+        // host.
         let moved = view.traffic().to_host;
-        assert!(moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most, "{moved:?} after {before:?}");
+        assert!(
+            moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most,
+            "{moved:?} after {before:?}"
+        );
         ledger.traffic.to_host = moved;
     }
     Some(pending)
 }
 
-fn get(ledger: &mut Ledger, view: &SmartViewMut<'_, u32, IxDyn>, number: usize, cells: &Cells, contents: &Contents) {
+fn get(
+    ledger: &mut Ledger,
+    view: &SmartViewMut<'_, u32, IxDyn>,
+    number: usize,
+    cells: &Cells,
+    contents: &Contents,
+) {
     if cells.is_empty() {
         return;
     }
-    let (index, cell) = cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
+    let (index, cell) =
+        cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
     let lone = Cells::from_elem(Dim(Vec::new()), *cell);
     if let Some(value) = expect(view.get(index), ledger.look(&lone)) {
         assert_eq!(Some(value), contents.values[*cell]);
     }
 }
 
-fn set(ledger: &mut Ledger, view: &mut SmartViewMut<'_, u32, IxDyn>, number: usize, cells: &Cells, value: u32) {
+fn set(
+    ledger: &mut Ledger,
+    view: &mut SmartViewMut<'_, u32, IxDyn>,
+    number: usize,
+    cells: &Cells,
+    value: u32,
+) {
     if cells.is_empty() {
         return;
     }
-    let (index, cell) = cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
+    let (index, cell) =
+        cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
     ledger.set(*cell);
     view.set(index, value).expect("there is room");
 }

@@ -2,8 +2,8 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // The first name that cudarc tries. glibc gives a library that is loaded under this name to whoever asks for it later, so that the stand-in wins
-    // over a real driver.
+    // The first name that cudarc tries. glibc gives a library that is loaded under this name to
+    // whoever asks for it later, so that the stand-in wins over a real driver.
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so");
     }

@@ -15,7 +15,12 @@ fn row(len: u8) -> Vec<u8> {
 }
 
 /// A copy of nothing, all fields 0, that tests fill in.
-fn copy_2d(source: (CUmemorytype, u64, usize), destination: (CUmemorytype, u64, usize), width: usize, height: usize) -> CUDA_MEMCPY2D {
+fn copy_2d(
+    source: (CUmemorytype, u64, usize),
+    destination: (CUmemorytype, u64, usize),
+    width: usize,
+    height: usize,
+) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
         srcXInBytes: 0,
         srcY: 0,
@@ -41,7 +46,9 @@ fn submit_2d(copy: &CUDA_MEMCPY2D, stream: &CudaStream) -> Result<(), cudarc::dr
     unsafe { sys::cuMemcpy2DAsync_v2(copy, stream.cu_stream()) }.result()
 }
 
-use CUmemorytype::{CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED};
+use CUmemorytype::{
+    CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
+};
 
 #[test]
 fn a_box_of_two_dimensions_goes_up_and_comes_down() {
@@ -49,8 +56,14 @@ fn a_box_of_two_dimensions_goes_up_and_comes_down() {
     let stream = context.new_stream().expect("a stream");
     let source = row(24);
     let memory = stream.alloc_zeros::<u8>(64).expect("memory");
-    // Rows 1 and 2 of four of six bytes, from byte 2 on, three bytes each; to row 1 of rows of sixteen, from byte 4 on.
-    let up = copy_2d((HOST, source.as_ptr().expose_provenance() as u64, 6), (DEVICE, address(&memory, &stream), 16), 3, 2);
+    // Rows 1 and 2 of four of six bytes, from byte 2 on, three bytes each; to row 1 of rows of
+    // sixteen, from byte 4 on.
+    let up = copy_2d(
+        (HOST, source.as_ptr().expose_provenance() as u64, 6),
+        (DEVICE, address(&memory, &stream), 16),
+        3,
+        2,
+    );
     let up = CUDA_MEMCPY2D { srcXInBytes: 2, srcY: 1, dstXInBytes: 4, dstY: 1, ..up };
     submit_2d(&up, &stream).expect("a copy");
     let whole = stream.clone_dtoh(&memory).expect("a copy");
@@ -72,7 +85,8 @@ fn pitches_have_limits() {
     let memory = stream.alloc_zeros::<u8>(64).expect("memory");
     let here = address(&memory, &stream);
     let refused = |source_pitch, destination_pitch| {
-        let copy = copy_2d((DEVICE, here, source_pitch), (DEVICE, here + 32, destination_pitch), 4, 2);
+        let copy =
+            copy_2d((DEVICE, here, source_pitch), (DEVICE, here + 32, destination_pitch), 4, 2);
         code(submit_2d(&copy, &stream))
     };
     assert_eq!(refused(3, 8), CUresult::CUDA_ERROR_INVALID_VALUE, "narrower than a row");
@@ -132,7 +146,9 @@ fn a_box_of_three_dimensions_moves_within_a_device() {
     (copy.dstDevice, copy.dstPitch, copy.dstHeight) = (address(&destination, &stream), 2, 2);
     (copy.WidthInBytes, copy.Height, copy.Depth) = (2, 2, 2);
     // SAFETY: both boxes lie in live memory.
-    unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }.result().expect("a copy");
+    unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }
+        .result()
+        .expect("a copy");
     assert_eq!(stream.clone_dtoh(&destination).expect("a copy"), [31, 32, 36, 37, 51, 52, 56, 57]);
     copy.srcHeight = 3;
     // SAFETY: it is refused.
@@ -148,14 +164,23 @@ fn fills_repeat_their_pattern() {
     let here = address(&memory, &stream);
     // SAFETY: within the memory, or refused.
     unsafe {
-        sys::cuMemsetD2D16Async(here, 8, 0x0201, 2, 2, stream.cu_stream()).result().expect("a fill");
+        sys::cuMemsetD2D16Async(here, 8, 0x0201, 2, 2, stream.cu_stream())
+            .result()
+            .expect("a fill");
         sys::cuMemsetD8Async(here + 15, 9, 1, stream.cu_stream()).result().expect("a fill");
-        assert_eq!(code(sys::cuMemsetD32Async(here + 2, 0, 1, stream.cu_stream()).result()), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            code(sys::cuMemsetD32Async(here + 2, 0, 1, stream.cu_stream()).result()),
+            CUresult::CUDA_ERROR_INVALID_VALUE
+        );
     }
-    assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1, 2, 1, 2, 0, 0, 0, 0, 1, 2, 1, 2, 0, 0, 0, 9]);
+    assert_eq!(
+        stream.clone_dtoh(&memory).expect("a copy"),
+        [1, 2, 1, 2, 0, 0, 0, 0, 1, 2, 1, 2, 0, 0, 0, 9]
+    );
 }
 
-/// Copies between two devices on the stream of either; the later copy to the host sees it, on the stream that it was queued on.
+/// Copies between two devices on the stream of either; the later copy to the host sees it, on the
+/// stream that it was queued on.
 fn cross(from: &Arc<CudaContext>, to: &Arc<CudaContext>, on_source: bool) -> Vec<u8> {
     let (near, far) = (from.new_stream().expect("a stream"), to.new_stream().expect("a stream"));
     let source = near.clone_htod(&row(8)).expect("a copy");
@@ -169,8 +194,18 @@ fn cross(from: &Arc<CudaContext>, to: &Arc<CudaContext>, on_source: bool) -> Vec
     let mut seen = vec![0; 8];
     // SAFETY: live memory of eight bytes each.
     unsafe {
-        result::memcpy_peer_async(to.cu_ctx(), destination, from.cu_ctx(), source, 8, stream.cu_stream()).expect("a copy");
-        sys::cuMemcpyDtoHAsync_v2(seen.as_mut_ptr().cast(), destination, 8, stream.cu_stream()).result().expect("a copy");
+        result::memcpy_peer_async(
+            to.cu_ctx(),
+            destination,
+            from.cu_ctx(),
+            source,
+            8,
+            stream.cu_stream(),
+        )
+        .expect("a copy");
+        sys::cuMemcpyDtoHAsync_v2(seen.as_mut_ptr().cast(), destination, 8, stream.cu_stream())
+            .result()
+            .expect("a copy");
     }
     seen
 }

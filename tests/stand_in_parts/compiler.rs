@@ -3,7 +3,9 @@
 use std::ffi::{CStr, CString};
 
 use cudarc::driver::{LaunchConfig, PushKernelArg};
-use cudarc::nvrtc::result::{compile_program, create_program, destroy_program, get_program_log, get_ptx};
+use cudarc::nvrtc::result::{
+    compile_program, create_program, destroy_program, get_program_log, get_ptx,
+};
 use cudarc::nvrtc::sys::{self, nvrtcResult};
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx, compile_ptx_with_opts};
 use resident_stand_in::{Access, Parameter};
@@ -14,7 +16,9 @@ use crate::shared::context;
 fn entries(source: &str) -> String {
     resident_stand_in_nvrtc::load().expect("the stand-in loads");
     let ptx = compile_ptx(source).expect("it compiles").to_src();
-    ptx.split_once(".address_size 64").map(|(_, entries)| entries.trim().replace('\t', "")).expect("PTX")
+    ptx.split_once(".address_size 64")
+        .map(|(_, entries)| entries.trim().replace('\t', ""))
+        .expect("PTX")
 }
 
 /// The log of a source that does not compile.
@@ -38,9 +42,13 @@ fn parameters_have_the_sizes_that_a_compiler_gives_them() {
 
 #[test]
 fn names_are_cpps_unless_they_are_c() {
-    let two = entries("__global__ void blur(float* x, const int* y, int n) { }\nextern \"C\" { __global__ void c(void) { } }");
+    let two = entries(
+        "__global__ void blur(float* x, const int* y, int n) { }\nextern \"C\" { __global__ void c(void) { } }",
+    );
     assert!(two.contains(".entry _Z4blurPfPKii(") && two.contains(".entry c("), "{two}");
-    let views = entries("__global__ void f(resident::View3<const float> v, Words<unsigned, long long>* w) { }");
+    let views = entries(
+        "__global__ void f(resident::View3<const float> v, Words<unsigned, long long>* w) { }",
+    );
     assert!(views.contains(".entry _Z1fN8resident5View3IKfEEP5WordsIjxE("), "{views}");
 }
 
@@ -49,7 +57,13 @@ fn structs_aliases_and_macros_of_the_source_are_known() {
     let source = "#define REAL double\nstruct Pair { char tag; REAL values[3]; };\ntypedef unsigned int Count;\nusing Word = long long;
         extern \"C\" __global__ void __launch_bounds__(128) f(Pair pair, Count count, Word word, REAL* out) { }";
     let text = entries(source);
-    for part in [".align 8 .b8 f_param_0[32]", ".u32 f_param_1", ".u64 f_param_2", ".u64 f_param_3", ".maxntid 128, 1, 1"] {
+    for part in [
+        ".align 8 .b8 f_param_0[32]",
+        ".u32 f_param_1",
+        ".u64 f_param_2",
+        ".u64 f_param_3",
+        ".maxntid 128, 1, 1",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
@@ -62,8 +76,14 @@ fn errors_name_file_and_line() {
     assert!(moved.starts_with("blur.cu(43): error: "), "{moved}");
     let unknown = log("\n__global__ void f(Widget w) { }", Vec::new());
     assert_eq!(unknown, "default_program(2): error: identifier \"Widget\" is undefined\n");
-    assert!(log("#include \"nowhere.h\"", Vec::new()).contains("could not open source file \"nowhere.h\""));
-    assert!(log("", vec!["--no-such-option".to_owned()]).contains("unrecognized option --no-such-option"));
+    assert!(
+        log("#include \"nowhere.h\"", Vec::new())
+            .contains("could not open source file \"nowhere.h\"")
+    );
+    assert!(
+        log("", vec!["--no-such-option".to_owned()])
+            .contains("unrecognized option --no-such-option")
+    );
     assert!(log("", vec!["--gpu-architecture=sm_10".to_owned()]).contains("invalid value"));
 }
 
@@ -78,20 +98,31 @@ fn compilations_are_counted() {
 #[test]
 fn name_expressions_instantiate_templates() {
     resident_stand_in_nvrtc::load().expect("the stand-in loads");
-    let program = create_program(c"template <typename T> __global__ void scale(T* x, T k) { }", None).expect("a program");
+    let program =
+        create_program(c"template <typename T> __global__ void scale(T* x, T k) { }", None)
+            .expect("a program");
     let expression = c"scale<double>";
     // SAFETY: the program is live, and so are the texts.
-    assert_eq!(unsafe { sys::nvrtcAddNameExpression(program, expression.as_ptr()) }, nvrtcResult::NVRTC_SUCCESS);
+    assert_eq!(
+        unsafe { sys::nvrtcAddNameExpression(program, expression.as_ptr()) },
+        nvrtcResult::NVRTC_SUCCESS
+    );
     // SAFETY: as above.
     unsafe { compile_program(program, &["--gpu-architecture=sm_90"]) }.expect("it compiles");
     let mut lowered = std::ptr::null();
     // SAFETY: as above.
-    assert_eq!(unsafe { sys::nvrtcGetLoweredName(program, expression.as_ptr(), &raw mut lowered) }, nvrtcResult::NVRTC_SUCCESS);
+    assert_eq!(
+        unsafe { sys::nvrtcGetLoweredName(program, expression.as_ptr(), &raw mut lowered) },
+        nvrtcResult::NVRTC_SUCCESS
+    );
     // SAFETY: it was set to a text that lives as long as the program.
     let lowered = unsafe { CStr::from_ptr(lowered) }.to_str().expect("text").to_owned();
     // SAFETY: the program is live.
     let ptx = text(unsafe { get_ptx(program) }.expect("PTX"));
-    assert!(ptx.contains(&format!(".entry {lowered}(")) && ptx.contains(".f64"), "{lowered} in {ptx}");
+    assert!(
+        ptx.contains(&format!(".entry {lowered}(")) && ptx.contains(".f64"),
+        "{lowered} in {ptx}"
+    );
     assert_eq!(cubin(program), ptx, "its cubin is the same text");
     // SAFETY: the program is live, and not used again.
     unsafe { destroy_program(program) }.expect("it was there");
@@ -105,7 +136,10 @@ fn a_virtual_architecture_has_no_cubin_and_a_failure_has_nothing() {
     // SAFETY: the program is live, and so is the place.
     unsafe {
         assert!(compile_program(program, &["--gpu-architecture=compute_90"]).is_err());
-        assert_eq!(sys::nvrtcGetPTXSize(program, &raw mut len), nvrtcResult::NVRTC_ERROR_INVALID_PROGRAM);
+        assert_eq!(
+            sys::nvrtcGetPTXSize(program, &raw mut len),
+            nvrtcResult::NVRTC_ERROR_INVALID_PROGRAM
+        );
         assert!(text(get_program_log(program).expect("a log")).starts_with("bad.cu(1): error"));
         destroy_program(program).expect("it was there");
     }
@@ -129,7 +163,8 @@ fn what_it_makes_runs_in_the_stand_in_driver() {
         (0..view.len()).for_each(|index| view.set(index, view.get::<i32>(index) * 10 + added));
         Ok(())
     });
-    let ptx = compile_ptx("__global__ void turn(resident::View2<int> v, int added) { }").expect("it compiles");
+    let ptx = compile_ptx("__global__ void turn(resident::View2<int> v, int added) { }")
+        .expect("it compiles");
     let module = context.load_module(ptx).expect("a module");
     let turn = module.load_function("_Z4turnN8resident5View2IiEEi").expect("a function");
     let stream = context.new_stream().expect("a stream");
@@ -145,16 +180,23 @@ fn what_it_makes_runs_in_the_stand_in_driver() {
 }
 
 fn text(bytes: Vec<std::ffi::c_char>) -> String {
-    let bytes: Vec<u8> = bytes.into_iter().map(|byte| byte as u8).take_while(|byte| *byte != 0).collect();
+    let bytes: Vec<u8> =
+        bytes.into_iter().map(|byte| byte as u8).take_while(|byte| *byte != 0).collect();
     CString::new(bytes).expect("no end inside").into_string().expect("text")
 }
 
 fn cubin(program: sys::nvrtcProgram) -> String {
     let mut len = 0;
     // SAFETY: the program is live, and so is the place.
-    assert_eq!(unsafe { sys::nvrtcGetCUBINSize(program, &raw mut len) }, nvrtcResult::NVRTC_SUCCESS);
+    assert_eq!(
+        unsafe { sys::nvrtcGetCUBINSize(program, &raw mut len) },
+        nvrtcResult::NVRTC_SUCCESS
+    );
     let mut bytes = vec![0; len];
     // SAFETY: as many bytes as were asked for.
-    assert_eq!(unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr()) }, nvrtcResult::NVRTC_SUCCESS);
+    assert_eq!(
+        unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr()) },
+        nvrtcResult::NVRTC_SUCCESS
+    );
     text(bytes)
 }

@@ -1,12 +1,14 @@
-//! Holes of cudarc 0.19 that a strict driver shows: each program is safe code with all defaults. They show that the stand-in is strict enough to find the like
-//! in our own backend; a version of cudarc without the hole fails the test that names it.
+//! Holes of cudarc 0.19 that a strict driver shows: each program is safe code with all defaults.
+//! They show that the stand-in is strict enough to find the like in our own backend; a version of
+//! cudarc without the hole fails the test that names it.
 
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{DevicePtr, result, sys};
 
 use crate::shared::{Gate, code, context};
 
-/// One event per slice stands for all its readers: the second reader's replaces the first's, and a writer waits for the second alone.
+/// One event per slice stands for all its readers: the second reader's replaces the first's, and a
+/// writer waits for the second alone.
 #[test]
 fn a_writer_overtakes_all_readers_but_the_last() {
     let context = context(0);
@@ -62,7 +64,8 @@ fn b_page_locked_memory_is_shown_before_it_is_written() {
     assert_eq!(pinned.as_slice().expect("it is there"), [7]);
 }
 
-/// A plain slice is taken for pageable memory, whose copies the driver waits for. Registered memory is not, and the safe call returns early.
+/// A plain slice is taken for pageable memory, whose copies the driver waits for. Registered memory
+/// is not, and the safe call returns early.
 #[test]
 fn c_a_registered_vector_is_given_back_while_it_is_written() {
     let context = context(0);
@@ -71,7 +74,9 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
     stream.synchronize().expect("all is there");
     let mut vector = vec![0_u8; 64];
     // SAFETY: live memory, unregistered below before it goes.
-    unsafe { sys::cuMemHostRegister_v2(vector.as_mut_ptr().cast(), 64, 0) }.result().expect("it is ordinary memory");
+    unsafe { sys::cuMemHostRegister_v2(vector.as_mut_ptr().cast(), 64, 0) }
+        .result()
+        .expect("it is ordinary memory");
     let gate = Gate::in_front_of(&stream);
     stream.memcpy_dtoh(&source, &mut vector).expect("a copy");
     assert_eq!(vector, [0; 64], "it was to be [7; 64]");
@@ -79,11 +84,13 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
     stream.synchronize().expect("it is done now");
     assert_eq!(vector, [7; 64]);
     // SAFETY: registered above.
-    unsafe { sys::cuMemHostUnregister(vector.as_mut_ptr().cast()) }.result().expect("it is registered");
+    unsafe { sys::cuMemHostUnregister(vector.as_mut_ptr().cast()) }
+        .result()
+        .expect("it is registered");
 }
 
-/// With one stream a drop does not make its context current: on another thread the free is refused, the memory leaks, and the next call of something else
-/// returns the error.
+/// With one stream a drop does not make its context current: on another thread the free is refused,
+/// the memory leaks, and the next call of something else returns the error.
 #[test]
 fn d_a_drop_on_a_fresh_thread_leaks_and_fails_somebody_else() {
     let context = context(10);
@@ -91,7 +98,11 @@ fn d_a_drop_on_a_fresh_thread_leaks_and_fails_somebody_else() {
     let memory = stream.alloc_zeros::<u8>(1000).expect("memory");
     let address = { memory.device_ptr(&stream).0 };
     std::thread::spawn(move || drop(memory)).join().expect("no panic");
-    assert_eq!(code(context.name()), CUresult::CUDA_ERROR_INVALID_CONTEXT, "a name needs no context");
+    assert_eq!(
+        code(context.name()),
+        CUresult::CUDA_ERROR_INVALID_CONTEXT,
+        "a name needs no context"
+    );
     assert_eq!(resident_stand_in::memory_in_use(10), 1000);
     context.bind_to_thread().expect("the error was told once");
     // SAFETY: nobody has the memory any more.

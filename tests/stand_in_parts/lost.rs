@@ -21,7 +21,11 @@ fn a_copy_that_leaves_its_memory_loses_the_context() {
     assert_eq!(queued, Ok(()), "it is found when it runs");
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, "each time");
-    assert_eq!(code(context.new_stream().map(drop)), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, "and of all its calls");
+    assert_eq!(
+        code(context.new_stream().map(drop)),
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
+        "and of all its calls"
+    );
     assert!(context.name().is_ok(), "the device itself still answers");
     std::mem::forget(memory);
 }
@@ -35,7 +39,8 @@ fn memory_that_was_freed_is_gone() {
     unsafe {
         let address = result::malloc_async(stream.cu_stream(), 16).expect("memory");
         result::free_async(address, stream.cu_stream()).expect("it is there");
-        result::memset_d8_async(address, 0, 1, stream.cu_stream()).expect("it is found when it runs");
+        result::memset_d8_async(address, 0, 1, stream.cu_stream())
+            .expect("it is found when it runs");
     }
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -45,28 +50,50 @@ fn a_kernel_may_say_that_an_address_is_illegal() {
     let context = context(3);
     let stream = context.new_stream().expect("a stream");
     resident_stand_in::register("astray", &[], |_| Err(Fault::IllegalAddress));
-    let ptx = SCALE.replace(".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)", ".visible .entry astray()");
-    let astray = context.load_module(Ptx::from_src(ptx)).expect("a module").load_function("astray").expect("a function");
+    let ptx = SCALE.replace(
+        ".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)",
+        ".visible .entry astray()",
+    );
+    let astray = context
+        .load_module(Ptx::from_src(ptx))
+        .expect("a module")
+        .load_function("astray")
+        .expect("a function");
     let scale = scale_function(&context);
     let mut memory = stream.clone_htod(&[1.0_f32]).expect("a copy");
     let address = { memory.device_ptr(&stream).0 };
     // SAFETY: the host functions touch what they are given.
     unsafe {
-        stream.launch_builder(&astray).launch(LaunchConfig::for_num_elems(1)).expect("it fails when it runs");
+        stream
+            .launch_builder(&astray)
+            .launch(LaunchConfig::for_num_elems(1))
+            .expect("it fails when it runs");
         // The context may have found out by now.
-        let _either = stream.launch_builder(&scale).arg(&mut memory).arg(&2.0_f32).launch(LaunchConfig::for_num_elems(1));
+        let _either = stream
+            .launch_builder(&scale)
+            .arg(&mut memory)
+            .arg(&2.0_f32)
+            .launch(LaunchConfig::for_num_elems(1));
     }
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     let mut seen = [0.0_f32];
     // SAFETY: live memory of four bytes each.
     let outcome = unsafe { sys::cuMemcpyDtoH_v2(seen.as_mut_ptr().cast(), address, 4) };
-    assert_eq!((outcome, seen), (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, [0.0]), "nothing is copied any more");
+    assert_eq!(
+        (outcome, seen),
+        (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, [0.0]),
+        "nothing is copied any more"
+    );
     std::mem::forget(memory);
 }
 
 static STATUS: AtomicU32 = AtomicU32::new(u32::MAX);
 
-unsafe extern "C" fn keep_status(_stream: sys::CUstream, status: CUresult, _data: *mut std::ffi::c_void) {
+unsafe extern "C" fn keep_status(
+    _stream: sys::CUstream,
+    status: CUresult,
+    _data: *mut std::ffi::c_void,
+) {
     STATUS.store(status as u32, Ordering::SeqCst);
 }
 
@@ -81,9 +108,13 @@ fn a_callback_is_told_of_failures_and_a_host_function_is_not_called() {
     let gate = Gate::in_front_of(&stream);
     // SAFETY: no memory is there, which the stand-in finds out; the functions take no data.
     unsafe {
-        result::memset_d8_async(0x1000, 0, 1, stream.cu_stream()).expect("it is found when it runs");
-        sys::cuStreamAddCallback(stream.cu_stream(), Some(keep_status), std::ptr::null_mut(), 0).result().expect("a callback");
-        result::stream::launch_host_function(stream.cu_stream(), never, std::ptr::null_mut()).expect("a host function");
+        result::memset_d8_async(0x1000, 0, 1, stream.cu_stream())
+            .expect("it is found when it runs");
+        sys::cuStreamAddCallback(stream.cu_stream(), Some(keep_status), std::ptr::null_mut(), 0)
+            .result()
+            .expect("a callback");
+        result::stream::launch_host_function(stream.cu_stream(), never, std::ptr::null_mut())
+            .expect("a host function");
     }
     gate.open();
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -98,15 +129,29 @@ fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
         RUNS.fetch_add(1, Ordering::SeqCst);
         Ok(())
     });
-    let ptx = SCALE.replace(".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)", ".visible .entry counted()");
-    let counted = context.load_module(Ptx::from_src(ptx)).expect("a module").load_function("counted").expect("a function");
-    let (stream, other) = (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
+    let ptx = SCALE.replace(
+        ".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)",
+        ".visible .entry counted()",
+    );
+    let counted = context
+        .load_module(Ptx::from_src(ptx))
+        .expect("a module")
+        .load_function("counted")
+        .expect("a function");
+    let (stream, other) =
+        (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
     // SAFETY: the host function touches nothing.
-    let launch = |stream| unsafe { CudaStream::launch_builder(stream, &counted).launch(LaunchConfig::for_num_elems(1)) }.map(drop);
+    let launch = |stream| {
+        unsafe {
+            CudaStream::launch_builder(stream, &counted).launch(LaunchConfig::for_num_elems(1))
+        }
+        .map(drop)
+    };
     let gate = Gate::in_front_of(&stream);
     launch(&stream).expect("before the failure");
     // SAFETY: no memory is there, which the stand-in finds out.
-    unsafe { result::memset_d8_async(0x1000, 0, 1, stream.cu_stream()) }.expect("it is found when it runs");
+    unsafe { result::memset_d8_async(0x1000, 0, 1, stream.cu_stream()) }
+        .expect("it is found when it runs");
     launch(&stream).expect("behind the failure");
     let event = stream.record_event(None).expect("an event");
     other.wait(&event).expect("a wait");

@@ -4,7 +4,9 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaContext, CudaStream, DriverError, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::driver::{
+    CudaContext, CudaStream, DriverError, LaunchConfig, PushKernelArg, result, sys,
+};
 use cudarc::nvrtc::Ptx;
 
 use crate::shared::{Gate, SCALE, Seen, code, context, load, scale_function};
@@ -31,8 +33,15 @@ fn a_function_gets_the_launch_as_it_was_asked_for() {
         told.set(format!("{:?} {:?} {}", launch.grid(), launch.block(), launch.shared_bytes()));
         Ok(())
     });
-    let ptx = SCALE.replace(".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)", ".visible .entry shaped()");
-    let function = context.load_module(Ptx::from_src(ptx)).expect("a module").load_function("shaped").expect("a function");
+    let ptx = SCALE.replace(
+        ".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)",
+        ".visible .entry shaped()",
+    );
+    let function = context
+        .load_module(Ptx::from_src(ptx))
+        .expect("a module")
+        .load_function("shaped")
+        .expect("a function");
     let stream = context.default_stream();
     let shape = LaunchConfig { grid_dim: (1, 2, 3), block_dim: (4, 5, 6), shared_mem_bytes: 7 };
     // SAFETY: the host function touches nothing.
@@ -62,7 +71,11 @@ fn grids_blocks_and_shared_memory_have_limits() {
         ((1, 1, 1), (64, 32, 1), 0),
         ((1, 1, 1), (1, 1, 1), (48 << 10) + 1),
     ] {
-        assert_eq!(code(attempt(grid, block, shared)), CUresult::CUDA_ERROR_INVALID_VALUE, "{grid:?} {block:?} {shared}");
+        assert_eq!(
+            code(attempt(grid, block, shared)),
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            "{grid:?} {block:?} {shared}"
+        );
     }
     let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     scale.set_attribute(attribute, 100 << 10).expect("the device has as much");
@@ -73,7 +86,11 @@ fn grids_blocks_and_shared_memory_have_limits() {
 fn a_kernel_that_nobody_registered_is_noted() {
     let context = context(0);
     let ptx = SCALE.replace("scale", "unheard_of");
-    let function = context.load_module(Ptx::from_src(ptx)).expect("a module").load_function("unheard_of").expect("a function");
+    let function = context
+        .load_module(Ptx::from_src(ptx))
+        .expect("a module")
+        .load_function("unheard_of")
+        .expect("a function");
     let stream = context.default_stream();
     let mut memory = stream.alloc_zeros::<f32>(1).expect("memory");
     let mut launch = stream.launch_builder(&function);
@@ -100,18 +117,19 @@ fn what_is_no_module_is_refused_by_kind() {
 #[test]
 fn parameters_have_sizes_and_places() {
     let context = context(0);
-    let text =
-        ".version 8.0\n.target sm_80\n.entry f(.param .u32 a, .param .u64 .ptr .global .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
+    let text = ".version 8.0\n.target sm_80\n.entry f(.param .u32 a, .param .u64 .ptr .global .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
     let _bound = context.bind_to_thread();
     let text = std::ffi::CString::new(text).expect("text");
     // SAFETY: the text lives for the call.
     let module = unsafe { result::module::load_data(text.as_ptr().cast()) }.expect("a module");
     // SAFETY: the module was loaded above.
-    let function = unsafe { result::module::get_function(module, c"f".to_owned()) }.expect("a function");
+    let function =
+        unsafe { result::module::get_function(module, c"f".to_owned()) }.expect("a function");
     let info = |index| {
         let (mut offset, mut len) = (0, 0);
         // SAFETY: both places live for the call.
-        let outcome = unsafe { sys::cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut len) };
+        let outcome =
+            unsafe { sys::cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut len) };
         outcome.result().map(|()| (offset, len))
     };
     assert_eq!([info(0), info(1), info(2)], [Ok((0, 4)), Ok((8, 8)), Ok((16, 40))]);
@@ -125,7 +143,10 @@ fn a_thread_without_a_context_is_told_so() {
         // SAFETY: it is refused before anything is allocated.
         unsafe { result::malloc_sync(16) }
     });
-    assert_eq!(code(outcome.join().expect("no panic").map(drop)), CUresult::CUDA_ERROR_INVALID_CONTEXT);
+    assert_eq!(
+        code(outcome.join().expect("no panic").map(drop)),
+        CUresult::CUDA_ERROR_INVALID_CONTEXT
+    );
     drop(context);
 }
 
@@ -137,7 +158,10 @@ fn a_stale_context_is_told_from_none() {
         context.cu_ctx()
     };
     // SAFETY: the stand-in's handles are numbers; this one stands for nothing any more.
-    assert_eq!(code(unsafe { result::ctx::set_current(released) }), CUresult::CUDA_ERROR_INVALID_CONTEXT);
+    assert_eq!(
+        code(unsafe { result::ctx::set_current(released) }),
+        CUresult::CUDA_ERROR_INVALID_CONTEXT
+    );
     // What was current stays so on this thread, and is destroyed.
     assert_eq!(code(result::ctx::synchronize()), CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -145,17 +169,27 @@ fn a_stale_context_is_told_from_none() {
 #[test]
 fn handles_of_another_context_are_refused() {
     let (one, other) = (context(0), context(5));
-    let (stream, event) = (one.new_stream().expect("a stream"), one.new_event(None).expect("an event"));
+    let (stream, event) =
+        (one.new_stream().expect("a stream"), one.new_event(None).expect("an event"));
     other.bind_to_thread().expect("a context");
     // SAFETY: all handles are live.
     unsafe {
-        assert_eq!(code(result::event::record(event.cu_event(), stream.cu_stream())), CUresult::CUDA_ERROR_INVALID_HANDLE);
-        assert_eq!(code(result::malloc_async(stream.cu_stream(), 16).map(drop)), CUresult::CUDA_ERROR_INVALID_HANDLE);
+        assert_eq!(
+            code(result::event::record(event.cu_event(), stream.cu_stream())),
+            CUresult::CUDA_ERROR_INVALID_HANDLE
+        );
+        assert_eq!(
+            code(result::malloc_async(stream.cu_stream(), 16).map(drop)),
+            CUresult::CUDA_ERROR_INVALID_HANDLE
+        );
     }
     let foreign = other.new_stream().expect("a stream");
     other.bind_to_thread().expect("a context");
     // SAFETY: all handles are live.
-    assert_eq!(code(unsafe { result::event::record(event.cu_event(), foreign.cu_stream()) }), CUresult::CUDA_ERROR_INVALID_HANDLE);
+    assert_eq!(
+        code(unsafe { result::event::record(event.cu_event(), foreign.cu_stream()) }),
+        CUresult::CUDA_ERROR_INVALID_HANDLE
+    );
     foreign.wait(&event).expect("an event of another context may be waited for");
 }
 
@@ -166,7 +200,10 @@ fn nothing_is_an_invalid_size_to_allocate_and_a_legal_one_to_copy() {
     // SAFETY: nothing is allocated, and nothing is copied.
     unsafe {
         assert_eq!(code(result::malloc_sync(0).map(drop)), CUresult::CUDA_ERROR_INVALID_VALUE);
-        assert_eq!(code(result::malloc_async(stream.cu_stream(), 0).map(drop)), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            code(result::malloc_async(stream.cu_stream(), 0).map(drop)),
+            CUresult::CUDA_ERROR_INVALID_VALUE
+        );
         assert_eq!(result::memcpy_htod_async::<u8>(0x1234, &[], stream.cu_stream()), Ok(()));
     }
 }
@@ -186,7 +223,8 @@ fn out_of_memory_is_an_error_and_nothing_more() {
 fn events_order_streams_and_carry_time() {
     let context = context(0);
     let scale = scale_function(&context);
-    let (one, other) = (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
+    let (one, other) =
+        (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
     let timed = || context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
     let (start, end) = (timed(), timed());
     assert_eq!(code(start.elapsed_ms(&end)), CUresult::CUDA_ERROR_INVALID_HANDLE, "never recorded");
@@ -224,7 +262,10 @@ fn devices_tell_what_they_are() {
     assert_eq!(context.total_mem(), Ok(1 << 30));
     assert_eq!(code(CudaContext::new(99).map(drop)), CUresult::CUDA_ERROR_INVALID_DEVICE);
     // SAFETY: the driver's own functions; the text is a constant.
-    assert_eq!(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY).error_string(), Ok(c"out of memory"));
+    assert_eq!(
+        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY).error_string(),
+        Ok(c"out of memory")
+    );
 }
 
 /// Where host functions of a test write what they see.
@@ -245,8 +286,14 @@ fn a_host_function_runs_in_its_turn_and_may_not_call_the_driver() {
     let stream = context.per_thread_stream();
     let gate = Gate::in_front_of(&stream);
     // SAFETY: it takes a number for data.
-    unsafe { result::stream::launch_host_function(stream.cu_stream(), ask_the_driver, std::ptr::without_provenance_mut(5)) }
-        .expect("a call");
+    unsafe {
+        result::stream::launch_host_function(
+            stream.cu_stream(),
+            ask_the_driver,
+            std::ptr::without_provenance_mut(5),
+        )
+    }
+    .expect("a call");
     assert_eq!(code(result_of_query(&stream)), CUresult::CUDA_ERROR_NOT_READY);
     gate.open();
     stream.synchronize().expect("all is done");
@@ -264,12 +311,23 @@ fn a_text_that_does_not_load_has_a_log() {
     context.bind_to_thread().expect("a context");
     let mut module = std::ptr::null_mut();
     let mut log = [0xFF_u8; 20];
-    let mut options =
-        [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER].map(|option| option as u32);
-    let mut values = [std::ptr::without_provenance_mut(log.len()), log.as_mut_ptr().cast::<c_void>()];
+    let mut options = [
+        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+    ]
+    .map(|option| option as u32);
+    let mut values =
+        [std::ptr::without_provenance_mut(log.len()), log.as_mut_ptr().cast::<c_void>()];
     // SAFETY: all places live for the call.
-    let outcome =
-        unsafe { sys::cuModuleLoadDataEx(&raw mut module, c"no PTX".as_ptr().cast(), 2, options.as_mut_ptr().cast(), values.as_mut_ptr()) };
+    let outcome = unsafe {
+        sys::cuModuleLoadDataEx(
+            &raw mut module,
+            c"no PTX".as_ptr().cast(),
+            2,
+            options.as_mut_ptr().cast(),
+            values.as_mut_ptr(),
+        )
+    };
     assert_eq!(outcome, CUresult::CUDA_ERROR_INVALID_PTX);
     assert_eq!((&log[..], values[0].addr()), (&b"ptxas fatal   : no \0"[..], 19));
 }

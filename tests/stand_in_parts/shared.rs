@@ -83,7 +83,14 @@ impl Gate {
         let data = Box::into_raw(Box::new(receiver)).cast();
         stream.context().bind_to_thread().expect("a context");
         // SAFETY: the function takes the box that it is given, once.
-        unsafe { cudarc::driver::result::stream::launch_host_function(stream.cu_stream(), wait_at_gate, data) }.expect("a host function");
+        unsafe {
+            cudarc::driver::result::stream::launch_host_function(
+                stream.cu_stream(),
+                wait_at_gate,
+                data,
+            )
+        }
+        .expect("a host function");
         Self(sender)
     }
 

@@ -1,4 +1,5 @@
-//! One row of a sheet, and one face of a cube, changed on the host between launches that read the whole: what has to move is the part.
+//! One row of a sheet, and one face of a cube, changed on the host between launches that read the
+//! whole: what has to move is the part.
 
 use std::sync::Arc;
 
@@ -34,7 +35,11 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-fn case<D: Dimension + RemoveAxis + 'static>(session: &Session, report: &mut Report, case: &Case<D>) {
+fn case<D: Dimension + RemoveAxis + 'static>(
+    session: &Session,
+    report: &mut Report,
+    case: &Case<D>,
+) {
     let measured = session.measure(vec![
         Contender::new("ours", || ours(session, case)),
         Contender::new("whole", || whole(case)),
@@ -66,27 +71,45 @@ impl<D: Dimension + RemoveAxis> Summed<D> {
         let stream = session.gpu.new_stream()?;
         array.prefetch(&stream)?;
         stream.synchronize()?;
-        Ok(Self { array, sums: Floats::uninit(PARTS), kernel: partial_sum(), stream, axis: case.axis })
+        Ok(Self {
+            array,
+            sums: Floats::uninit(PARTS),
+            kernel: partial_sum(),
+            stream,
+            axis: case.axis,
+        })
     }
 
     /// The host changes the part, a launch reads all.
     fn turn(&mut self, value: f32) -> Outcome {
         let (axis, extent) = (self.axis, self.array.shape()[self.axis]);
         part_mut(&mut self.array, axis, extent / 2, value)?;
-        self.kernel.launch_on(&self.stream, parts(), (&self.array, &mut self.sums, self.array.len() as u64))?;
+        self.kernel.launch_on(
+            &self.stream,
+            parts(),
+            (&self.array, &mut self.sums, self.array.len() as u64),
+        )?;
         Ok(())
     }
 }
 
 /// The part at `index` of an axis is overwritten on the host.
-fn part_mut<D: Dimension + RemoveAxis>(array: &mut SmartArray<f32, D>, axis: usize, index: usize, value: f32) -> Outcome {
+fn part_mut<D: Dimension + RemoveAxis>(
+    array: &mut SmartArray<f32, D>,
+    axis: usize,
+    index: usize,
+    value: f32,
+) -> Outcome {
     let (_before, rest) = array.split_at_mut(Axis(axis), index);
     let (mut part, _behind) = rest.split_at(Axis(axis), 1);
     part.host_overwrite()?.fill(value);
     Ok(())
 }
 
-fn ours<D: Dimension + RemoveAxis + 'static>(session: &Session, case: &Case<D>) -> Outcome<Run<'static>> {
+fn ours<D: Dimension + RemoveAxis + 'static>(
+    session: &Session,
+    case: &Case<D>,
+) -> Outcome<Run<'static>> {
     let mut summed = Summed::new(session, case)?;
     let mut value = 0.0;
     Ok(Box::new(move || {
@@ -97,20 +120,27 @@ fn ours<D: Dimension + RemoveAxis + 'static>(session: &Session, case: &Case<D>) 
 }
 
 /// What a turn brings to the device, and what the part has.
-fn bytes_moved<D: Dimension + RemoveAxis + 'static>(session: &Session, case: &Case<D>) -> Outcome<(u64, u64)> {
+fn bytes_moved<D: Dimension + RemoveAxis + 'static>(
+    session: &Session,
+    case: &Case<D>,
+) -> Outcome<(u64, u64)> {
     let mut summed = Summed::new(session, case)?;
     let before = summed.array.traffic();
     summed.turn(1.0)?;
     summed.stream.synchronize()?;
     let after = summed.array.traffic();
     if after.to_host.bytes != before.to_host.bytes {
-        return Err(Fault::new(format_args!("{} bytes came down", after.to_host.bytes - before.to_host.bytes)));
+        return Err(Fault::new(format_args!(
+            "{} bytes came down",
+            after.to_host.bytes - before.to_host.bytes
+        )));
     }
     let part_len = summed.array.len() / summed.array.shape()[case.axis];
     Ok((after.to_device.bytes - before.to_device.bytes, 4 * part_len as u64))
 }
 
-/// What the two others have: memory of the host, and what a launch makes of what lies at an address.
+/// What the two others have: memory of the host, and what a launch makes of what lies at an
+/// address.
 struct Theirs {
     host: HostMemory<f32>,
     stream: Arc<CudaStream>,
@@ -121,11 +151,17 @@ struct Theirs {
 impl Theirs {
     fn new(twin: &Twin, host: HostMemory<f32>) -> Outcome<Self> {
         let stream = twin.stream()?;
-        Ok(Self { host, kernel: twin.function("partial_sum")?, sums: twin::zeros(&stream, PARTS)?, stream })
+        Ok(Self {
+            host,
+            kernel: twin.function("partial_sum")?,
+            sums: twin::zeros(&stream, PARTS)?,
+            stream,
+        })
     }
 
     fn change<D: Dimension + RemoveAxis>(&mut self, case: &Case<D>, value: f32) -> Outcome {
-        let mut all = ArrayViewMut::from_shape(case.shape.clone(), self.host.host()).map_err(Fault::new)?;
+        let mut all =
+            ArrayViewMut::from_shape(case.shape.clone(), self.host.host()).map_err(Fault::new)?;
         let index = all.len_of(Axis(case.axis)) / 2;
         all.index_axis_mut(Axis(case.axis), index).fill(value);
         Ok(())

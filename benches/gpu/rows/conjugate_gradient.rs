@@ -1,4 +1,5 @@
-//! Conjugate gradient to a fixed residual: one program by this library, one by hand, of the same kernels and the same steps.
+//! Conjugate gradient to a fixed residual: one program by this library, one by hand, of the same
+//! kernels and the same steps.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,8 +10,10 @@ use crate::programs::conjugate_gradient::{Solved, by_hand, by_resident};
 use crate::report::{Report, Target};
 use crate::session::Session;
 
-const PROGRAMS: [&str; 2] =
-    [include_str!("../programs/conjugate_gradient/by_resident.rs"), include_str!("../programs/conjugate_gradient/by_hand.rs")];
+const PROGRAMS: [&str; 2] = [
+    include_str!("../programs/conjugate_gradient/by_resident.rs"),
+    include_str!("../programs/conjugate_gradient/by_hand.rs"),
+];
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     let side = session.size(1024, 24);
@@ -28,10 +31,17 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         }),
     ]);
     let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
-    report.compare(format!("{side} x {side} unknowns"), "cudarc, by hand", figures, Target::Ratio(1.05));
+    report.compare(
+        format!("{side} x {side} unknowns"),
+        "cudarc, by hand",
+        figures,
+        Target::Ratio(1.05),
+    );
     let [ours, theirs] = seen.map(|seen| seen.get());
     let text = |solved: Option<Solved>| {
-        solved.map_or("nothing".to_owned(), |solved| format!("{} steps, residual {:.3e}", solved.steps, solved.residual))
+        solved.map_or("nothing".to_owned(), |solved| {
+            format!("{} steps, residual {:.3e}", solved.steps, solved.residual)
+        })
     };
     report.tell(
         "both come to the same, to the last digit",
@@ -39,11 +49,18 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         Some(ours.is_some() && ours == theirs),
     );
     let lines = PROGRAMS.map(lines_of_code);
-    report.tell("lines of code, comments left out", format!("{}; by hand {}", lines[0], lines[1]), None);
+    report.tell(
+        "lines of code, comments left out",
+        format!("{}; by hand {}", lines[0], lines[1]),
+        None,
+    );
     Ok(())
 }
 
-fn solving(seen: Rc<Cell<Option<Solved>>>, mut solve: impl FnMut() -> Outcome<Solved> + 'static) -> Run<'static> {
+fn solving(
+    seen: Rc<Cell<Option<Solved>>>,
+    mut solve: impl FnMut() -> Outcome<Solved> + 'static,
+) -> Run<'static> {
     Box::new(move || {
         let work = || {
             seen.set(Some(solve()?));
@@ -54,5 +71,7 @@ fn solving(seen: Rc<Cell<Option<Solved>>>, mut solve: impl FnMut() -> Outcome<So
 }
 
 fn lines_of_code(text: &str) -> usize {
-    text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//")).count()
+    text.lines()
+        .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//"))
+        .count()
 }

@@ -10,9 +10,17 @@ use crate::twin::{self, Twin, bare};
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     session.expect(1);
-    let measured = session.measure(vec![Contender::new("ours", || ours_run(session)), Contender::new("cuMemcpyDtoH", || by_hand(session))]);
+    let measured = session.measure(vec![
+        Contender::new("ours", || ours_run(session)),
+        Contender::new("cuMemcpyDtoH", || by_hand(session)),
+    ]);
     let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
-    report.compare("a launch and 4 bytes", "a launch on the legacy stream and `cuMemcpyDtoH`", figures, Target::More(1e-6));
+    report.compare(
+        "a launch and 4 bytes",
+        "a launch on the legacy stream and `cuMemcpyDtoH`",
+        figures,
+        Target::More(1e-6),
+    );
     Ok(())
 }
 
@@ -33,7 +41,8 @@ fn ours_run(session: &Session) -> Outcome<Run<'static>> {
 fn by_hand(session: &Session) -> Outcome<Run<'static>> {
     let twin = Twin::untracked()?;
     // The stream that the synchronous copy waits for.
-    let (stream, function, turns) = (twin.context.default_stream(), twin.function("touch1")?, session.size(100, 5));
+    let (stream, function, turns) =
+        (twin.context.default_stream(), twin.function("touch1")?, session.size(100, 5));
     let mut memory = twin::zeros(&stream, LEN)?;
     let address = twin::address(&memory, &stream);
     let mut before = 0.0;
@@ -51,5 +60,9 @@ fn by_hand(session: &Session) -> Outcome<Run<'static>> {
 /// Each launch adds one.
 fn check_rise(before: &mut f32, seen: f32) -> Outcome {
     *before += 1.0;
-    if seen == *before { Ok(()) } else { Err(Fault::new(format_args!("{seen} after {before} launches that add one each"))) }
+    if seen == *before {
+        Ok(())
+    } else {
+        Err(Fault::new(format_args!("{seen} after {before} launches that add one each")))
+    }
 }

@@ -23,11 +23,18 @@ const TARGET: Target = Target::RatioOrMore(1.05, 120e-9);
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     session.expect(3);
     for arrays in [1, 4, 8] {
-        let contenders =
-            vec![Contender::new("ours", || chain(session, arrays)), Contender::new("cudarc", || chain_by_hand(session, arrays))];
+        let contenders = vec![
+            Contender::new("ours", || chain(session, arrays)),
+            Contender::new("cudarc", || chain_by_hand(session, arrays)),
+        ];
         let measured = session.measure(contenders);
         let figures = |part: fn(&Took) -> f64| [measured[0].figure(part), measured[1].figure(part)];
-        report.compare(format!("a launch with {arrays} arrays: to queue it"), "cudarc, tracking off", figures(|took| took.queue_s), TARGET);
+        report.compare(
+            format!("a launch with {arrays} arrays: to queue it"),
+            "cudarc, tracking off",
+            figures(|took| took.queue_s),
+            TARGET,
+        );
         report.compare(
             format!("a launch with {arrays} arrays: to be through"),
             "cudarc, tracking off",
@@ -51,7 +58,8 @@ pub fn arrays(session: &Session, count: usize) -> Outcome<Vec<Floats>> {
 }
 
 fn chain(session: &Session, count: usize) -> Outcome<Run<'static>> {
-    let (mut arrays, stream, launches) = (arrays(session, count)?, session.gpu.new_stream()?, session.size(1000, 20));
+    let (mut arrays, stream, launches) =
+        (arrays(session, count)?, session.gpu.new_stream()?, session.size(1000, 20));
     let (touch1, touch4, touch8) = (ours::touch1(), ours::touch4(), ours::touch8());
     Ok(Box::new(move || {
         timed_each(
@@ -61,7 +69,11 @@ fn chain(session: &Session, count: usize) -> Outcome<Run<'static>> {
                     [a] => touch1.launch_on(&stream, one_block(), (a,))?,
                     [a, b, c, d] => touch4.launch_on(&stream, one_block(), (&*a, &*b, &*c, d))?,
                     [a, b, c, d, e, f, g, h] => {
-                        touch8.launch_on(&stream, one_block(), (&*a, &*b, &*c, &*d, &*e, &*f, &*g, h))?;
+                        touch8.launch_on(
+                            &stream,
+                            one_block(),
+                            (&*a, &*b, &*c, &*d, &*e, &*f, &*g, h),
+                        )?;
                     }
                     _ => return Err(Fault::new("there is no kernel for so many arrays")),
                 }
@@ -74,12 +86,18 @@ fn chain(session: &Session, count: usize) -> Outcome<Run<'static>> {
 
 fn chain_by_hand(session: &Session, count: usize) -> Outcome<Run<'static>> {
     let twin = Twin::untracked()?;
-    let (stream, function, launches) = (twin.stream()?, twin.function(&format!("touch{count}"))?, session.size(1000, 20));
-    let inputs: Vec<CudaSlice<f32>> = (1..count).map(|_| twin::zeros(&stream, LEN)).collect::<Outcome<_>>()?;
+    let (stream, function, launches) =
+        (twin.stream()?, twin.function(&format!("touch{count}"))?, session.size(1000, 20));
+    let inputs: Vec<CudaSlice<f32>> =
+        (1..count).map(|_| twin::zeros(&stream, LEN)).collect::<Outcome<_>>()?;
     let mut output = twin::zeros(&stream, LEN)?;
     Ok(Box::new(move || {
         let inputs: Vec<&CudaSlice<f32>> = inputs.iter().collect();
         let wait = Arc::clone(&stream);
-        timed_each(launches, || twin::touch(&stream, &function, &inputs, &mut output), || Ok(wait.synchronize()?))
+        timed_each(
+            launches,
+            || twin::touch(&stream, &function, &inputs, &mut output),
+            || Ok(wait.synchronize()?),
+        )
     }))
 }

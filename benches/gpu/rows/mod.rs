@@ -54,7 +54,12 @@ pub const ALL: [Row; 9] = [
         limit_s: 39,
         measure: ordinary::measure,
     },
-    Row { name: "pipeline", about: "One array up, 50 kernels, one array down.", limit_s: 38, measure: pipeline::measure },
+    Row {
+        name: "pipeline",
+        about: "One array up, 50 kernels, one array down.",
+        limit_s: 38,
+        measure: pipeline::measure,
+    },
     Row {
         name: "photos",
         about: "The example `photos` on 200 photographs, beside the longest of uploading, computing and downloading alone.",

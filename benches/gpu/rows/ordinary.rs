@@ -8,12 +8,15 @@ use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Measured, Run, Took, timed};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
-use crate::rows::page_locked::{WAYS, Way, bare_pair, bare_run, ordinary_pair, run, size_text, sizes};
+use crate::rows::page_locked::{
+    WAYS, Way, bare_pair, bare_run, ordinary_pair, run, size_text, sizes,
+};
 use crate::session::Session;
 use crate::twin::{self, Twin, bare};
 
 const MIB: u64 = 1 << 20;
-/// From this size on there is a target beside plain copies, and from the other beside page-locked ones.
+/// From this size on there is a target beside plain copies, and from the other beside page-locked
+/// ones.
 const FASTER_BYTES: u64 = 4 * MIB;
 const LARGE_BYTES: u64 = 64 * MIB;
 
@@ -34,19 +37,26 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             }
         }
     }
-    untouched(session, report, sizes.iter().copied().filter(|len_bytes| *len_bytes <= 256 * MIB).max().unwrap_or(MIB));
+    untouched(
+        session,
+        report,
+        sizes.iter().copied().filter(|len_bytes| *len_bytes <= 256 * MIB).max().unwrap_or(MIB),
+    );
     Ok(())
 }
 
 fn compare(report: &mut Report, measured: &[Measured], len_bytes: u64, way: Way) {
-    let plain = if len_bytes >= FASTER_BYTES && way != Way::Both { Target::Faster } else { Target::None };
+    let plain =
+        if len_bytes >= FASTER_BYTES && way != Way::Both { Target::Faster } else { Target::None };
     let locked = match way {
         Way::Up if len_bytes >= LARGE_BYTES => Target::Speed(0.9),
         Way::Down if len_bytes >= LARGE_BYTES => Target::Speed(0.8),
         _ => Target::None,
     };
     let work = format!("{} {}", size_text(len_bytes), way.name());
-    for (theirs, against, target) in [(1, "plain synchronous copies", plain), (2, "page-locked, asynchronous", locked)] {
+    for (theirs, against, target) in
+        [(1, "plain synchronous copies", plain), (2, "page-locked, asynchronous", locked)]
+    {
         let figures = [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
         report.compare_bytes((work.clone(), way.moved_bytes(len_bytes)), against, figures, target);
     }
@@ -63,7 +73,8 @@ fn tell_cpu(report: &mut Report, measured: &[Measured], len_bytes: u64, way: Way
     report.tell(work, measured.iter().map(share).collect::<Vec<_>>().join(", "), None);
 }
 
-/// The driver's synchronous copies from and to a vector. Both at once: one after the other, since each keeps its thread.
+/// The driver's synchronous copies from and to a vector. Both at once: one after the other, since
+/// each keeps its thread.
 fn plain(len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
     let (memory, address) = memory_of_twin(len_bytes)?;
     let (rising, mut falling) = (vec![1.0_f32; memory.len()], vec![1.0_f32; memory.len()]);
@@ -100,7 +111,12 @@ fn untouched(session: &Session, report: &mut Report, len_bytes: u64) {
         ]);
         let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
         let work = format!("{} {}, untouched", size_text(len_bytes), way.name());
-        report.compare_bytes((work, len_bytes), "plain synchronous copies, untouched", figures, Target::None);
+        report.compare_bytes(
+            (work, len_bytes),
+            "plain synchronous copies, untouched",
+            figures,
+            Target::None,
+        );
     }
 }
 
@@ -123,7 +139,13 @@ fn plain_untouched(len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
     let (memory, address) = memory_of_twin(len_bytes)?;
     Ok(Box::new(move || {
         let mut host = vec![0.0_f32; memory.len()];
-        let copy = || if way == Way::Up { bare::up_now(address, &host) } else { bare::down_now(&mut host, address) };
+        let copy = || {
+            if way == Way::Up {
+                bare::up_now(address, &host)
+            } else {
+                bare::down_now(&mut host, address)
+            }
+        };
         let took = timed(copy, || Ok(()))?;
         black_box(&host);
         Ok(took)

@@ -54,10 +54,14 @@ const MIB: u64 = 1 << 20;
 const LARGE_BYTES: u64 = 16 * MIB;
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
-    let sizes = sizes(session, &[KIB, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30])?;
+    let sizes = sizes(
+        session,
+        &[KIB, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30],
+    )?;
     session.expect(sizes.len() * WAYS.len());
     for len_bytes in sizes {
-        let (ours, allocated, registered) = (pair(session, len_bytes), bare_pair(len_bytes, false), bare_pair(len_bytes, true));
+        let (ours, allocated, registered) =
+            (pair(session, len_bytes), bare_pair(len_bytes, false), bare_pair(len_bytes, true));
         for way in WAYS {
             let measured = session.measure(vec![
                 Contender::new("ours", || run(session, &ours, way)),
@@ -67,11 +71,18 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             let least = if way == Way::Both { 0.95 } else { 0.97 };
             let target = if len_bytes >= LARGE_BYTES { Target::Speed(least) } else { Target::None };
             let work = format!("{} {}", size_text(len_bytes), way.name());
-            for (theirs, against, target) in
-                [(1, "asynchronous copies, `cuMemHostAlloc`", target), (2, "the same, registered memory", Target::None)]
-            {
-                let figures = [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
-                report.compare_bytes((work.clone(), way.moved_bytes(len_bytes)), against, figures, target);
+            for (theirs, against, target) in [
+                (1, "asynchronous copies, `cuMemHostAlloc`", target),
+                (2, "the same, registered memory", Target::None),
+            ] {
+                let figures =
+                    [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
+                report.compare_bytes(
+                    (work.clone(), way.moved_bytes(len_bytes)),
+                    against,
+                    figures,
+                    target,
+                );
             }
         }
     }
@@ -161,7 +172,12 @@ pub fn bare_pair(len_bytes: u64, is_registered: bool) -> SharedBarePair {
     let make = if is_registered { HostMemory::registered } else { HostMemory::page_locked };
     let streams = [twin.stream()?, twin.stream()?];
     let memory = [twin::zeros(&streams[0], len)?, twin::zeros(&streams[1], len)?];
-    let pair = BarePair { rising: make(&twin.context, len)?, falling: make(&twin.context, len)?, memory, streams };
+    let pair = BarePair {
+        rising: make(&twin.context, len)?,
+        falling: make(&twin.context, len)?,
+        memory,
+        streams,
+    };
     twin.context.synchronize()?;
     Ok(Rc::new(RefCell::new(pair)))
 }

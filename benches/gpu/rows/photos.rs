@@ -1,4 +1,5 @@
-//! The example `photos`: uploading, computing and downloading overlapped, beside the longest of the three alone.
+//! The example `photos`: uploading, computing and downloading overlapped, beside the longest of the
+//! three alone.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,20 +33,33 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     for (index, theirs) in measured.iter().enumerate().skip(1) {
         let target = if index == longest { Target::Speed(0.9) } else { Target::None };
         let figures = [&measured[0], theirs].map(|measured| measured.figure(|took| took.finish_s));
-        report.compare(format!("{} photographs, overlapped", album.count), theirs.name, figures, target);
+        report.compare(
+            format!("{} photographs, overlapped", album.count),
+            theirs.name,
+            figures,
+            target,
+        );
     }
     let alone = album.develop_alone()?;
     for (who, results) in ["ours", "by hand"].into_iter().zip(&album.first_results) {
         let (results, compared) = (results.borrow(), alone.len().to_string());
-        report.tell(format!("the first photographs come out as they do one after the other: {who}"), compared, Some(*results == alone));
+        report.tell(
+            format!("the first photographs come out as they do one after the other: {who}"),
+            compared,
+            Some(*results == alone),
+        );
     }
     Ok(())
 }
 
 /// Which takes the longest.
 fn longest_of(measured: &[Measured]) -> usize {
-    let median_s = |index: usize| measured[index].figure(|took| took.finish_s).map_or(0.0, |figure| figure.median_s);
-    (0..measured.len()).max_by(|one, other| median_s(*one).total_cmp(&median_s(*other))).unwrap_or(0)
+    let median_s = |index: usize| {
+        measured[index].figure(|took| took.finish_s).map_or(0.0, |figure| figure.median_s)
+    };
+    (0..measured.len())
+        .max_by(|one, other| median_s(*one).total_cmp(&median_s(*other)))
+        .unwrap_or(0)
 }
 
 /// The photographs, and what became of them.
@@ -59,11 +73,14 @@ struct Album {
 
 impl Album {
     fn new(session: &Session) -> Outcome<Self> {
-        let portrait = picture::built_in().map_err(|_| Fault::new("the portrait of the examples cannot be read"))?;
+        let portrait = picture::built_in()
+            .map_err(|_| Fault::new("the portrait of the examples cannot be read"))?;
         let step = session.size(1, 16) as isize;
         let variation = |index: usize| {
             let exposure = 100 - 3 * index as u16;
-            portrait.slice(s![..;step, ..;step, ..]).mapv(|value| (u16::from(value) * exposure / 100) as u8)
+            portrait
+                .slice(s![..;step, ..;step, ..])
+                .mapv(|value| (u16::from(value) * exposure / 100) as u8)
         };
         Ok(Self {
             variations: (0..VARIATIONS).map(variation).collect(),
@@ -112,7 +129,8 @@ fn overlapped_by_hand(album: &Rc<Album>) -> Outcome<Run<'static>> {
 fn computing(album: &Rc<Album>) -> Outcome<Run<'static>> {
     let album = Rc::clone(album);
     Ok(Box::new(move || {
-        let (studio, photos): (_, Vec<Picture>) = (&album.studio, album.photos().into_iter().map(SmartArray::from).collect());
+        let (studio, photos): (_, Vec<Picture>) =
+            (&album.studio, album.photos().into_iter().map(SmartArray::from).collect());
         photos.iter().try_for_each(|photo| photo.prefetch(&studio.upload))?;
         studio.upload.synchronize()?;
         let work = || Ok(photos.iter().try_for_each(|photo| studio.steps(photo).map(drop))?);
@@ -131,7 +149,13 @@ fn copies(album: &Album, is_up: bool) -> Outcome<Run<'static>> {
     Ok(Box::new(move || {
         let _kept = &memory;
         let copy = || {
-            let copy = |_| if is_up { bare::up(&stream, address, host.host()) } else { bare::down(&stream, host.host(), address) };
+            let copy = |_| {
+                if is_up {
+                    bare::up(&stream, address, host.host())
+                } else {
+                    bare::down(&stream, host.host(), address)
+                }
+            };
             (0..count).try_for_each(copy)
         };
         timed(copy, || Ok(stream.synchronize()?))

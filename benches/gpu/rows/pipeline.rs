@@ -1,4 +1,5 @@
-//! One array up, a chain of kernels over it, one array down: by this library, by hand, as a graph, and over managed memory.
+//! One array up, a chain of kernels over it, one array down: by this library, by hand, as a graph,
+//! and over managed memory.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -48,7 +49,11 @@ fn case(session: &Session, report: &mut Report, (len, times): (usize, usize), mo
         (0, 6, Target::None),
     ];
     for (ours, theirs, target) in pairs {
-        let work = format!("{KERNELS} kernels over {}: {}", size_text(4 * len as u64), measured[ours].name);
+        let work = format!(
+            "{KERNELS} kernels over {}: {}",
+            size_text(4 * len as u64),
+            measured[ours].name
+        );
         let figures = [ours, theirs].map(|index| measured[index].figure(|took| took.finish_s));
         report.compare(work, measured[theirs].name, figures, target);
     }
@@ -60,10 +65,19 @@ fn change(first: &mut f32) {
 }
 
 fn check(first: f32) -> Outcome {
-    if first == 1.0 { Ok(()) } else { Err(Fault::new(format_args!("the chain came to {first} instead of 1"))) }
+    if first == 1.0 {
+        Ok(())
+    } else {
+        Err(Fault::new(format_args!("the chain came to {first} instead of 1")))
+    }
 }
 
-fn ours(session: &Session, len: usize, times: usize, is_page_locked: bool) -> Outcome<Run<'static>> {
+fn ours(
+    session: &Session,
+    len: usize,
+    times: usize,
+    is_page_locked: bool,
+) -> Outcome<Run<'static>> {
     let (kernel, stream) = (affine(), session.gpu.new_stream()?);
     let (mut x, mut y) = (Floats::from(vec![1.0; len]), Floats::uninit(len));
     if is_page_locked {
@@ -73,8 +87,16 @@ fn ours(session: &Session, len: usize, times: usize, is_page_locked: bool) -> Ou
         let turn = || {
             change(&mut x.host_mut()?[0]);
             for _ in 0..KERNELS / 2 {
-                kernel.launch_on(&stream, cover(len), (NUMBERS.0, NUMBERS.1, &x, &mut y, len as u64))?;
-                kernel.launch_on(&stream, cover(len), (NUMBERS.0, NUMBERS.1, &y, &mut x, len as u64))?;
+                kernel.launch_on(
+                    &stream,
+                    cover(len),
+                    (NUMBERS.0, NUMBERS.1, &x, &mut y, len as u64),
+                )?;
+                kernel.launch_on(
+                    &stream,
+                    cover(len),
+                    (NUMBERS.0, NUMBERS.1, &y, &mut x, len as u64),
+                )?;
             }
             check(x.host()?[0])
         };

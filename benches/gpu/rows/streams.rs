@@ -27,14 +27,24 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         let figures = [0, theirs].map(|index| measured[index].figure(|took| took.finish_s));
         report.compare("a round of 5 launches, through", measured[theirs].name, figures, target);
         let figures = [0, theirs].map(|index| measured[index].figure(|took| took.queue_s));
-        report.compare("a round of 5 launches, queued", measured[theirs].name, figures, Target::None);
+        report.compare(
+            "a round of 5 launches, queued",
+            measured[theirs].name,
+            figures,
+            Target::None,
+        );
     }
     let figure = correct(session);
-    report.tell("what the readers saw is what the writer had written before, and nothing later", figure.1, Some(figure.0));
+    report.tell(
+        "what the readers saw is what the writer had written before, and nothing later",
+        figure.1,
+        Some(figure.0),
+    );
     Ok(())
 }
 
-/// Round by round: the shared array goes up by one, and each reader adds it, and one, to its own. So after n rounds that has n(n + 1)/2 + n.
+/// Round by round: the shared array goes up by one, and each reader adds it, and one, to its own.
+/// So after n rounds that has n(n + 1)/2 + n.
 fn correct(session: &Session) -> (bool, String) {
     let rounds = session.size(200, 20);
     let outcome = Ours::new(session).and_then(|mut ours| {
@@ -48,7 +58,10 @@ fn correct(session: &Session) -> (bool, String) {
         }
         Ok(())
     });
-    (outcome.is_ok(), outcome.map_or_else(|fault| fault.to_string(), |()| format!("{rounds} rounds")))
+    (
+        outcome.is_ok(),
+        outcome.map_or_else(|fault| fault.to_string(), |()| format!("{rounds} rounds")),
+    )
 }
 
 struct Ours {
@@ -66,13 +79,24 @@ impl Ours {
         let outputs = all.split_off(3);
         let inputs = all.split_off(1);
         let shared = all.pop().ok_or_else(|| Fault::new("there is no array"))?;
-        Ok(Self { streams: session.streams(STREAMS)?, writer: ours::touch1(), reader: ours::touch4(), shared, inputs, outputs })
+        Ok(Self {
+            streams: session.streams(STREAMS)?,
+            writer: ours::touch1(),
+            reader: ours::touch4(),
+            shared,
+            inputs,
+            outputs,
+        })
     }
 
     fn round(&mut self) -> Outcome {
         self.writer.launch_on(&self.streams[0], one_block(), (&mut self.shared,))?;
         for (stream, output) in self.streams.iter().zip(&mut self.outputs) {
-            self.reader.launch_on(stream, one_block(), (&self.shared, &self.inputs[0], &self.inputs[1], output))?;
+            self.reader.launch_on(
+                stream,
+                one_block(),
+                (&self.shared, &self.inputs[0], &self.inputs[1], output),
+            )?;
         }
         Ok(())
     }
@@ -81,7 +105,13 @@ impl Ours {
 fn ours_run(session: &Session) -> Outcome<Run<'static>> {
     let (mut ours, rounds) = (Ours::new(session)?, session.size(200, 5));
     let streams = ours.streams.clone();
-    Ok(Box::new(move || timed_each(rounds, || ours.round(), || Ok(streams.iter().try_for_each(Stream::synchronize)?))))
+    Ok(Box::new(move || {
+        timed_each(
+            rounds,
+            || ours.round(),
+            || Ok(streams.iter().try_for_each(Stream::synchronize)?),
+        )
+    }))
 }
 
 /// The same by cudarc: kernels, streams and memory.
@@ -97,12 +127,21 @@ struct Theirs {
 
 impl Theirs {
     fn new(twin: Twin) -> Outcome<Self> {
-        let streams: Vec<Arc<CudaStream>> = (0..STREAMS).map(|_| twin.stream()).collect::<Outcome<_>>()?;
+        let streams: Vec<Arc<CudaStream>> =
+            (0..STREAMS).map(|_| twin.stream()).collect::<Outcome<_>>()?;
         let zeros = || twin::zeros(&streams[0], LEN);
         let (shared, inputs) = (zeros()?, [zeros()?, zeros()?]);
         let outputs = (0..STREAMS).map(|_| zeros()).collect::<Outcome<_>>()?;
         twin.context.synchronize()?;
-        Ok(Self { writer: twin.function("touch1")?, reader: twin.function("touch4")?, streams, shared, inputs, outputs, twin })
+        Ok(Self {
+            writer: twin.function("touch1")?,
+            reader: twin.function("touch4")?,
+            streams,
+            shared,
+            inputs,
+            outputs,
+            twin,
+        })
     }
 
     fn write(&mut self) -> Outcome {
@@ -119,7 +158,8 @@ fn wait_for_all(streams: &[Arc<CudaStream>]) -> Outcome {
     Ok(streams.iter().try_for_each(|stream| stream.synchronize())?)
 }
 
-/// One event when the shared array is written, which the readers wait for; one behind each reader, which the next writer waits for.
+/// One event when the shared array is written, which the readers wait for; one behind each reader,
+/// which the next writer waits for.
 fn by_hand(session: &Session) -> Outcome<Run<'static>> {
     let (mut theirs, rounds) = (Theirs::new(Twin::untracked()?)?, session.size(200, 5));
     let event = |_| Ok(theirs.twin.context.new_event(None)?);

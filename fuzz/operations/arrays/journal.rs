@@ -1,4 +1,5 @@
-//! Judges what calls return: refusals exactly where they are due, failures no more often than they were asked for.
+//! Judges what calls return: refusals exactly where they are due, failures no more often than they
+//! were asked for.
 
 use resident::emulation::CallKind;
 use resident::{Device, Error, Result};
@@ -82,7 +83,8 @@ impl Journal {
         outcome.map_err(|error| self.note(&error)).ok()
     }
 
-    /// What a call returned that makes these uses. `None` if it was rightly refused: then nothing has changed.
+    /// What a call returned that makes these uses. `None` if it was rightly refused: then nothing
+    /// has changed.
     pub(super) fn judge<T: Value, R>(
         &mut self,
         outcome: Result<R>,
@@ -102,8 +104,10 @@ impl Journal {
                 return Some(value);
             }
             Err(Error::Uninitialised { .. }) if has_unwritten => {}
-            Err(Error::Lost { .. }) if read().any(|used| references[used.array].may_be_lost(&used.cells)) => {}
-            Err(Error::Shape { .. } | Error::Requirement { .. }) if misfits.contains(&Misfit::Shapes) => {}
+            Err(Error::Lost { .. })
+                if read().any(|used| references[used.array].may_be_lost(&used.cells)) => {}
+            Err(Error::Shape { .. } | Error::Requirement { .. })
+                if misfits.contains(&Misfit::Shapes) => {}
             Err(Error::NotContiguous { .. }) if misfits.contains(&Misfit::Gaps) => {}
             Err(Error::LayoutMismatch { .. }) if misfits.contains(&Misfit::Orders) => {}
             Err(error) => self.note(&error),
@@ -111,16 +115,22 @@ impl Journal {
         None
     }
 
-    /// Whether work that will fail when it runs was queued since this was last asked. A failed poisoning takes no contents.
+    /// Whether work that will fail when it runs was queued since this was last asked. A failed
+    /// poisoning takes no contents.
     fn has_late_failure(&mut self) -> bool {
         if self.late.is_empty() {
             return false;
         }
-        let logs = self.devices.each_ref().map(|device| device.emulation().expect("an emulated device").calls());
+        let logs = self
+            .devices
+            .each_ref()
+            .map(|device| device.emulation().expect("an emulated device").calls());
         let is_new = |fault: &Failing| {
             let device = usize::from(fault.second_device);
             let call = logs[device].iter().find(|call| call.number == u64::from(fault.call));
-            call.is_some_and(|call| call.number > self.seen[device] && call.kind != CallKind::Poison)
+            call.is_some_and(|call| {
+                call.number > self.seen[device] && call.kind != CallKind::Poison
+            })
         };
         let found = self.late.iter().any(is_new);
         self.seen = logs.map(|log| log.len() as u64);

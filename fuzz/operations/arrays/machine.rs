@@ -51,7 +51,8 @@ fn device(program: &Program, second: bool) -> Device {
         if failing.late { fault.late() } else { fault }
     };
     let emulation = Emulation::new().seed(program.seed).poison(program.poison);
-    let emulation = program.memory.map_or(emulation.clone(), |bytes| emulation.memory(u64::from(bytes)));
+    let emulation =
+        program.memory.map_or(emulation.clone(), |bytes| emulation.memory(u64::from(bytes)));
     let own = program.faults.iter().flatten().filter(|failing| failing.second_device == second);
     Device::emulated(own.fold(emulation, |emulation, failing| emulation.fail(fault(*failing))))
 }
@@ -63,12 +64,25 @@ impl<T: Value> Machine<T> {
         let mut journal = Journal::new(devices.clone(), faults, program.memory.is_some());
         let mut streams = Vec::new();
         for device in &devices {
-            let second = (0..4).find_map(|_| journal.judge_plain(device.new_stream())).expect("no more than three calls fail");
+            let second = (0..4)
+                .find_map(|_| journal.judge_plain(device.new_stream()))
+                .expect("no more than three calls fail");
             streams.extend([device.stream(), second]);
         }
-        let origins = [Origin::Adopted { reversed: false, gaps: false }, Origin::Zeros, Origin::Full, Origin::Uninit];
-        let maker = |(number, origin)| Maker { shape: number as u8, columns_first: false, value: 40 * number as u8, origin };
-        let (arrays, references) = origins.into_iter().enumerate().map(maker).map(whole::made).unzip();
+        let origins = [
+            Origin::Adopted { reversed: false, gaps: false },
+            Origin::Zeros,
+            Origin::Full,
+            Origin::Uninit,
+        ];
+        let maker = |(number, origin)| Maker {
+            shape: number as u8,
+            columns_first: false,
+            value: 40 * number as u8,
+            origin,
+        };
+        let (arrays, references) =
+            origins.into_iter().enumerate().map(maker).map(whole::made).unzip();
         Self {
             devices,
             streams,
@@ -84,12 +98,22 @@ impl<T: Value> Machine<T> {
 
     pub(super) fn take(&mut self, operation: &Operation) {
         match operation {
-            Operation::One { array, part, lane, value, action } => self.one(below(*array, ARRAYS), part, *lane, u32::from(*value), *action),
-            Operation::Pair { arrays, parts, lane, transfer } => self.pair(*arrays, parts, *lane, *transfer),
+            Operation::One { array, part, lane, value, action } => {
+                self.one(below(*array, ARRAYS), part, *lane, u32::from(*value), *action)
+            }
+            Operation::Pair { arrays, parts, lane, transfer } => {
+                self.pair(*arrays, parts, *lane, *transfer)
+            }
             Operation::Combine { arrays, parts, lane } => self.combine(*arrays, parts, *lane),
-            Operation::Halves { array, axis, at, parts, lane, transfer } => self.halves(*array, (*axis, *at), parts, *lane, *transfer),
-            Operation::Combs { array, axis, lanes, value } => self.combs(*array, *axis, *lanes, u32::from(*value)),
-            Operation::Clone { array, part, into } => self.clone_part(below(*array, ARRAYS), part, below(*into, ARRAYS)),
+            Operation::Halves { array, axis, at, parts, lane, transfer } => {
+                self.halves(*array, (*axis, *at), parts, *lane, *transfer)
+            }
+            Operation::Combs { array, axis, lanes, value } => {
+                self.combs(*array, *axis, *lanes, u32::from(*value))
+            }
+            Operation::Clone { array, part, into } => {
+                self.clone_part(below(*array, ARRAYS), part, below(*into, ARRAYS))
+            }
             Operation::Renew { array, maker } => self.renew(below(*array, ARRAYS), *maker),
             Operation::Return { array } => self.give_back(below(*array, ARRAYS)),
             Operation::Look { array, part } => self.look(below(*array, ARRAYS), part),
@@ -109,11 +133,20 @@ impl<T: Value> Machine<T> {
         let cells = self.references[array].layout.slice(&info).to_owned();
         let target = Target { array, cells, lane, value };
         match action {
-            Action::Host | Action::HostMut | Action::HostOverwrite | Action::HostChanged | Action::CallStamp | Action::CallMix => {
+            Action::Host
+            | Action::HostMut
+            | Action::HostOverwrite
+            | Action::HostChanged
+            | Action::CallStamp
+            | Action::CallMix => {
                 self.on_host(target, &info, action);
             }
-            Action::Stamp { .. } | Action::Mix { .. } | Action::Break => self.launch(target, &info, action),
-            Action::Fill | Action::FillOn | Action::Get(_) | Action::Set(_) => self.on_elements(target, &info, action),
+            Action::Stamp { .. } | Action::Mix { .. } | Action::Break => {
+                self.launch(target, &info, action)
+            }
+            Action::Fill | Action::FillOn | Action::Get(_) | Action::Set(_) => {
+                self.on_elements(target, &info, action)
+            }
             _ => self.on_device(target, &info, action),
         }
     }
@@ -122,24 +155,38 @@ impl<T: Value> Machine<T> {
         let Target { array, cells, value, .. } = target;
         let mut view = self.arrays[array].slice_mut(info);
         let (outcome, used) = match action {
-            Action::Host => (view.host().map(|host| Some(host.to_owned())), Use::read(array, cells)),
+            Action::Host => {
+                (view.host().map(|host| Some(host.to_owned())), Use::read(array, cells))
+            }
             Action::HostMut => {
-                let outcome = view.host_mut().map(|mut host| host.iter_mut().for_each(|x| *x = x.mixed(value)));
+                let outcome = view
+                    .host_mut()
+                    .map(|mut host| host.iter_mut().for_each(|x| *x = x.mixed(value)));
                 (outcome.map(|()| None), Use::change(array, cells))
             }
             Action::HostOverwrite => {
-                let outcome = view.host_overwrite().map(|mut host| host.iter_mut().zip(counting(value)).for_each(|(x, value)| *x = value));
+                let outcome = view.host_overwrite().map(|mut host| {
+                    host.iter_mut().zip(counting(value)).for_each(|(x, value)| *x = value)
+                });
                 (outcome.map(|()| None), Use::overwrite(array, cells))
             }
             Action::HostChanged => match view.host_changed() {
                 Err(Error::LostUpdate { .. }) => return,
                 outcome => (outcome.map(|()| None), Use::change(array, cells)),
             },
-            Action::CallMix => (self.kernels.mix.call(grid(), (value, &mut view)).map(|()| None), Use::change(array, cells)),
-            _ => (self.kernels.stamp.call(grid(), (value, &mut view)).map(|()| None), Use::overwrite(array, cells)),
+            Action::CallMix => (
+                self.kernels.mix.call(grid(), (value, &mut view)).map(|()| None),
+                Use::change(array, cells),
+            ),
+            _ => (
+                self.kernels.stamp.call(grid(), (value, &mut view)).map(|()| None),
+                Use::overwrite(array, cells),
+            ),
         };
         let uses = [used];
-        let Some(seen) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else { return };
+        let Some(seen) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else {
+            return;
+        };
         let ([Use { cells, .. }], reference) = (&uses, &mut self.references[array]);
         reference.save(cells);
         if let Some(seen) = seen {
@@ -155,17 +202,28 @@ impl<T: Value> Machine<T> {
     fn launch(&mut self, target: Target, info: &Info, action: Action) {
         let (stream, Target { array, cells, value, .. }) = (self.stream(target.lane), target);
         let is_flat = matches!(action, Action::Stamp { flat: true } | Action::Mix { flat: true });
-        let misfits: &[Misfit] = if is_flat && !is_unbroken(&cells) { &[Misfit::Gaps] } else { &[] };
+        let misfits: &[Misfit] =
+            if is_flat && !is_unbroken(&cells) { &[Misfit::Gaps] } else { &[] };
         let view = &mut self.arrays[array].slice_mut(info);
         let kernels = &self.kernels;
         let outcome = match action {
-            Action::Stamp { flat: false } => kernels.stamp.launch_on(&stream, grid(), (value, view)),
-            Action::Stamp { flat: true } => kernels.stamp_flat.launch_on(&stream, grid(), (value, view)),
+            Action::Stamp { flat: false } => {
+                kernels.stamp.launch_on(&stream, grid(), (value, view))
+            }
+            Action::Stamp { flat: true } => {
+                kernels.stamp_flat.launch_on(&stream, grid(), (value, view))
+            }
             Action::Mix { flat: false } => kernels.mix.launch_on(&stream, grid(), (value, view)),
-            Action::Mix { flat: true } => kernels.mix_flat.launch_on(&stream, grid(), (value, view)),
+            Action::Mix { flat: true } => {
+                kernels.mix_flat.launch_on(&stream, grid(), (value, view))
+            }
             _ => kernels.broken.launch_on(&stream, grid(), (view,)),
         };
-        let uses = [if matches!(action, Action::Stamp { .. }) { Use::overwrite(array, cells) } else { Use::change(array, cells) }];
+        let uses = [if matches!(action, Action::Stamp { .. }) {
+            Use::overwrite(array, cells)
+        } else {
+            Use::change(array, cells)
+        }];
         if self.journal.judge(outcome, &mut self.references, &uses, misfits).is_none() {
             return;
         }
@@ -192,13 +250,16 @@ impl<T: Value> Machine<T> {
         let has_heap = info.len() > 4 || cells.is_empty();
         let (outcome, used) = match action {
             Action::GpuMut { forgotten } => {
-                let end = |guard| if forgotten && !has_heap { std::mem::forget(guard) } else { drop(guard) };
+                let end = |guard| {
+                    if forgotten && !has_heap { std::mem::forget(guard) } else { drop(guard) }
+                };
                 (view.gpu_mut_on(&stream).map(end), Use::change(array, cells))
             }
             Action::GpuOverwrite { kept } => {
                 let outcome = view.gpu_overwrite_on(&stream).map(drop);
                 let is_handed_out = outcome.is_ok();
-                let stamped = (kept && is_handed_out).then(|| self.kernels.stamp.launch_on(&stream, grid(), (value, &mut view)));
+                let stamped = (kept && is_handed_out)
+                    .then(|| self.kernels.stamp.launch_on(&stream, grid(), (value, &mut view)));
                 return self.overwritten(outcome, Use::overwrite(array, cells), stamped, value);
             }
             Action::GpuChanged => match view.gpu_changed_on(&stream) {
@@ -214,7 +275,8 @@ impl<T: Value> Machine<T> {
             }
         };
         let uses = [used];
-        if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some() && uses[0].writes {
+        if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some() && uses[0].writes
+        {
             let lost = may_be_lost(&self.references, &uses);
             let contents = self.references[array].contents(&uses[0].cells);
             self.references[array].write(uses[0].cells.iter().copied(), contents, lost);
@@ -222,15 +284,27 @@ impl<T: Value> Machine<T> {
     }
 
     /// A part was handed out to be overwritten, and perhaps was.
-    fn overwritten(&mut self, outcome: Result<()>, used: Use, stamped: Option<Result<()>>, value: u32) {
+    fn overwritten(
+        &mut self,
+        outcome: Result<()>,
+        used: Use,
+        stamped: Option<Result<()>>,
+        value: u32,
+    ) {
         let uses = [used];
         if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_none() {
             return;
         }
         let lost = may_be_lost(&self.references, &uses);
         let Use { array, cells, .. } = &uses[0];
-        self.references[*array].write(cells.iter().copied(), std::iter::repeat(Contents::Anything), lost);
-        let is_kept = stamped.is_some_and(|outcome| self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some());
+        self.references[*array].write(
+            cells.iter().copied(),
+            std::iter::repeat(Contents::Anything),
+            lost,
+        );
+        let is_kept = stamped.is_some_and(|outcome| {
+            self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some()
+        });
         self.has_broken_promise |= !is_kept;
         if is_kept {
             self.stamp(&uses[0], value, lost || may_be_lost(&self.references, &uses));
@@ -239,9 +313,15 @@ impl<T: Value> Machine<T> {
 
     fn promise(&mut self, outcome: Result<Pending<ArrayD<T>>>, used: Use) {
         let uses = [used];
-        let Some(pending) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else { return };
+        let Some(pending) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else {
+            return;
+        };
         let contents = self.references[uses[0].array].contents(&uses[0].cells);
-        self.promised.push(Promised { pending, contents, may_be_lost: may_be_lost(&self.references, &uses) });
+        self.promised.push(Promised {
+            pending,
+            contents,
+            may_be_lost: may_be_lost(&self.references, &uses),
+        });
     }
 
     fn on_elements(&mut self, target: Target, info: &Info, action: Action) {
@@ -260,9 +340,15 @@ impl<T: Value> Machine<T> {
                 let Some((index, cell)) = nth(&cells, number) else { return };
                 let outcome = view.get(index);
                 let uses = [Use::read(array, cell)];
-                let Some(seen) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else { return };
+                let Some(seen) = self.journal.judge(outcome, &mut self.references, &uses, &[])
+                else {
+                    return;
+                };
                 let reference = &mut self.references[array];
-                assert_allowed(&Array::from_elem(IxDyn(&[]), seen), &reference.contents(&uses[0].cells));
+                assert_allowed(
+                    &Array::from_elem(IxDyn(&[]), seen),
+                    &reference.contents(&uses[0].cells),
+                );
                 reference.save(&uses[0].cells);
             }
             Action::Set(number) => {
@@ -282,16 +368,26 @@ impl<T: Value> Machine<T> {
         let uses = [used];
         if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some() {
             let cells = uses[0].cells.iter().copied();
-            self.references[uses[0].array].write(cells, std::iter::repeat(Contents::Value(T::of(value))), false);
+            self.references[uses[0].array].write(
+                cells,
+                std::iter::repeat(Contents::Value(T::of(value))),
+                false,
+            );
         }
     }
 
     pub(super) fn stamp(&mut self, used: &Use, value: u32, may_be_lost: bool) {
-        self.references[used.array].write(used.cells.iter().copied(), counting(value).map(Contents::Value), may_be_lost);
+        self.references[used.array].write(
+            used.cells.iter().copied(),
+            counting(value).map(Contents::Value),
+            may_be_lost,
+        );
     }
 
     pub(super) fn change(&mut self, used: &Use, value: u32, may_be_lost: bool) {
-        let changed = self.references[used.array].contents(&used.cells).map(|contents| contents.map(|old| old.mixed(value)));
+        let changed = self.references[used.array]
+            .contents(&used.cells)
+            .map(|contents| contents.map(|old| old.mixed(value)));
         self.references[used.array].write(used.cells.iter().copied(), changed, may_be_lost);
     }
 }

@@ -1,7 +1,8 @@
 //! Programs over the public API, beside a reference that knows values and no places.
 //!
-//! Devices are seeded, so a program runs the same way each time. Calls of theirs fail where the program says so, at once or when their work runs;
-//! what a failure may have taken is tracked per element (`reference`), and every call's outcome is judged by it (`journal`).
+//! Devices are seeded, so a program runs the same way each time. Calls of theirs fail where the
+//! program says so, at once or when their work runs; what a failure may have taken is tracked per
+//! element (`reference`), and every call's outcome is judged by it (`journal`).
 
 mod journal;
 mod kernels;
@@ -44,7 +45,8 @@ struct Failing {
     late: bool,
 }
 
-/// One operation. Numbers are taken modulo what there is to choose from, so each is legal always. A lane is one of the streams.
+/// One operation. Numbers are taken modulo what there is to choose from, so each is legal always. A
+/// lane is one of the streams.
 #[derive(Arbitrary, Debug)]
 enum Operation {
     One { array: u8, part: Part, lane: u8, value: u8, action: Action },

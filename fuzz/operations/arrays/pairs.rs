@@ -21,7 +21,9 @@ fn carry<T: Value>(
 ) -> Result<()> {
     match transfer {
         Transfer::Copy { flat: false } => kernels.copy.launch_on(stream, grid(), (source, target)),
-        Transfer::Copy { flat: true } => kernels.copy_flat.launch_on(stream, grid(), (source, target)),
+        Transfer::Copy { flat: true } => {
+            kernels.copy_flat.launch_on(stream, grid(), (source, target))
+        }
         Transfer::CallCopy => kernels.copy.call(grid(), (source, target)),
         Transfer::Assign => target.assign(source),
         Transfer::AssignOn => target.assign_on(stream, source),
@@ -40,22 +42,44 @@ fn misfits(transfer: Transfer, source: &Cells, target: &Cells) -> Vec<Misfit> {
 }
 
 impl<T: Value> Machine<T> {
-    pub(super) fn pair(&mut self, arrays: [u8; 2], parts: &[Part; 2], lane: u8, transfer: Transfer) {
+    pub(super) fn pair(
+        &mut self,
+        arrays: [u8; 2],
+        parts: &[Part; 2],
+        lane: u8,
+        transfer: Transfer,
+    ) {
         let from = below(arrays[0], ARRAYS);
         let to = (from + 1 + below(arrays[1], ARRAYS - 1)) % ARRAYS;
         let stream = self.stream(lane);
-        let infos = [(from, &parts[0]), (to, &parts[1])].map(|(array, part)| part.resolve(self.arrays[array].shape()));
-        let [source, target] = [(from, &infos[0]), (to, &infos[1])].map(|(array, info)| self.references[array].layout.slice(info));
+        let infos = [(from, &parts[0]), (to, &parts[1])]
+            .map(|(array, part)| part.resolve(self.arrays[array].shape()));
+        let [source, target] = [(from, &infos[0]), (to, &infos[1])]
+            .map(|(array, info)| self.references[array].layout.slice(info));
         let crops = common([source.shape(), target.shape()]);
-        let (source, target) = (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
+        let (source, target) =
+            (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
         let [from_array, to_array] = self.arrays.get_disjoint_mut([from, to]).expect("two arrays");
         let view = from_array.slice(&infos[0]);
         let mut outer = to_array.slice_mut(&infos[1]);
-        let outcome = carry(&self.kernels, &stream, transfer, &view.slice(&crops[0]), &mut outer.slice_mut(&crops[1]));
+        let outcome = carry(
+            &self.kernels,
+            &stream,
+            transfer,
+            &view.slice(&crops[0]),
+            &mut outer.slice_mut(&crops[1]),
+        );
         self.carried(outcome, transfer, [(from, source), (to, target)]);
     }
 
-    pub(super) fn halves(&mut self, array: u8, (axis, at): (u8, u8), parts: &[Part; 2], lane: u8, transfer: Transfer) {
+    pub(super) fn halves(
+        &mut self,
+        array: u8,
+        (axis, at): (u8, u8),
+        parts: &[Part; 2],
+        lane: u8,
+        transfer: Transfer,
+    ) {
         let array = below(array, ARRAYS);
         let shape = self.arrays[array].shape().to_vec();
         if shape.is_empty() {
@@ -67,15 +91,27 @@ impl<T: Value> Machine<T> {
         let infos = [parts[0].resolve(left.shape()), parts[1].resolve(right.shape())];
         let (source, target) = (left.slice(&infos[0]), right.slice(&infos[1]));
         let crops = common([source.shape(), target.shape()]);
-        let (source, target) = (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
+        let (source, target) =
+            (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
         let (left, mut right) = self.arrays[array].split_at_mut(Axis(axis), at);
         let view = left.slice(&infos[0]);
         let mut outer = right.slice_mut(&infos[1]);
-        let outcome = carry(&self.kernels, &stream, transfer, &view.slice(&crops[0]), &mut outer.slice_mut(&crops[1]));
+        let outcome = carry(
+            &self.kernels,
+            &stream,
+            transfer,
+            &view.slice(&crops[0]),
+            &mut outer.slice_mut(&crops[1]),
+        );
         self.carried(outcome, transfer, [(array, source), (array, target)]);
     }
 
-    fn carried(&mut self, outcome: Result<()>, transfer: Transfer, [(from, source), (to, target)]: [(usize, Cells); 2]) {
+    fn carried(
+        &mut self,
+        outcome: Result<()>,
+        transfer: Transfer,
+        [(from, source), (to, target)]: [(usize, Cells); 2],
+    ) {
         let misfits = misfits(transfer, &source, &target);
         let uses = [Use::read(from, source), Use::overwrite(to, target)];
         if self.journal.judge(outcome, &mut self.references, &uses, &misfits).is_none() {
@@ -92,11 +128,14 @@ impl<T: Value> Machine<T> {
 
     pub(super) fn combine(&mut self, arrays: [u8; 3], parts: &[Part; 3], lane: u8) {
         let into = below(arrays[2], ARRAYS);
-        let [one, other] = [arrays[0], arrays[1]].map(|array| (into + 1 + below(array, ARRAYS - 1)) % ARRAYS);
+        let [one, other] =
+            [arrays[0], arrays[1]].map(|array| (into + 1 + below(array, ARRAYS - 1)) % ARRAYS);
         let numbers = [one, other, into];
         let stream = self.stream(lane);
-        let infos: [_; 3] = std::array::from_fn(|at| parts[at].resolve(self.arrays[numbers[at]].shape()));
-        let cells: [_; 3] = std::array::from_fn(|at| self.references[numbers[at]].layout.slice(&infos[at]));
+        let infos: [_; 3] =
+            std::array::from_fn(|at| parts[at].resolve(self.arrays[numbers[at]].shape()));
+        let cells: [_; 3] =
+            std::array::from_fn(|at| self.references[numbers[at]].layout.slice(&infos[at]));
         let crops = common(cells.each_ref().map(|cells| cells.shape()));
         let cells: [Cells; 3] = std::array::from_fn(|at| cells[at].slice(&crops[at]).to_owned());
         // The array that is written is taken out, since the other two may be one.
@@ -116,16 +155,20 @@ impl<T: Value> Machine<T> {
         if self.journal.judge(outcome, &mut self.references, uses, misfits).is_none() {
             return;
         }
-        let [x, y, z] = uses.each_ref().map(|used| self.references[used.array].contents(&used.cells));
+        let [x, y, z] =
+            uses.each_ref().map(|used| self.references[used.array].contents(&used.cells));
         let values = x.iter().zip(&y).zip(&z).map(|((x, y), z)| match (x, y, z) {
-            (Contents::Value(x), Contents::Value(y), Contents::Value(z)) => Contents::Value(combined(*x, *y, *z)),
+            (Contents::Value(x), Contents::Value(y), Contents::Value(z)) => {
+                Contents::Value(combined(*x, *y, *z))
+            }
             _ => Contents::Anything,
         });
         let lost = may_be_lost(&self.references, uses);
         self.references[uses[2].array].write(uses[2].cells.iter().copied(), values, lost);
     }
 
-    /// Every second index of an axis is changed on one stream, the others are written on another; both views live at once.
+    /// Every second index of an axis is changed on one stream, the others are written on another;
+    /// both views live at once.
     pub(super) fn combs(&mut self, array: u8, axis: u8, lanes: [u8; 2], value: u32) {
         let array = below(array, ARRAYS);
         let shape = self.arrays[array].shape().to_vec();
@@ -137,7 +180,8 @@ impl<T: Value> Machine<T> {
             return;
         }
         let infos = [0, 1].map(|first| comb(&shape, axis, first));
-        let [even, odd] = infos.each_ref().map(|info| self.references[array].layout.slice(info).to_owned());
+        let [even, odd] =
+            infos.each_ref().map(|info| self.references[array].layout.slice(info).to_owned());
         let [stream, other] = lanes.map(|lane| self.stream(lane));
         let (mut first, mut second) = self.arrays[array].multi_slice_mut((&infos[0], &infos[1]));
         let mixed = self.kernels.mix.launch_on(&stream, grid(), (value, &mut first));

@@ -44,7 +44,11 @@ impl Choice {
             kind => {
                 let start = start % (extent + 1);
                 let step = 1 + isize::from(self.kind / 8 % 3);
-                range(start, start + len % (extent + 1 - start), if kind == 7 { -step } else { step })
+                range(
+                    start,
+                    start + len % (extent + 1 - start),
+                    if kind == 7 { -step } else { step },
+                )
             }
         }
     }
@@ -65,19 +69,23 @@ impl Part {
     }
 }
 
-/// What is taken of parts of these shapes so that all have one shape; where they have different numbers of axes, nothing helps.
+/// What is taken of parts of these shapes so that all have one shape; where they have different
+/// numbers of axes, nothing helps.
 pub(super) fn common<const N: usize>(shapes: [&[usize]; N]) -> [Info; N] {
     let all_alike = shapes.iter().all(|shape| shape.len() == shapes[0].len());
     let extent = |axis: usize| shapes.iter().map(|shape| shape[axis]).min().unwrap_or(0);
     shapes.map(|shape| {
-        let axes = (0..shape.len()).map(|axis| range(0, if all_alike { extent(axis) } else { shape[axis] }, 1));
+        let axes = (0..shape.len())
+            .map(|axis| range(0, if all_alike { extent(axis) } else { shape[axis] }, 1));
         info(axes.collect())
     })
 }
 
 /// The part of an axis at every second index.
 pub(super) fn comb(shape: &[usize], axis: usize, first: usize) -> Info {
-    let all = |(other, extent): (usize, &usize)| if other == axis { range(first, *extent, 2) } else { range(0, *extent, 1) };
+    let all = |(other, extent): (usize, &usize)| {
+        if other == axis { range(first, *extent, 2) } else { range(0, *extent, 1) }
+    };
     info(shape.iter().enumerate().map(all).collect())
 }
 

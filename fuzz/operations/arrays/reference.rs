@@ -29,7 +29,8 @@ pub(super) struct Reference<T> {
     pub(super) layout: Cells,
     /// By number.
     pub(super) elements: Vec<Element<T>>,
-    /// A copy of it may have failed to arrive somewhere: it is not lost, but what is computed there may be.
+    /// A copy of it may have failed to arrive somewhere: it is not lost, but what is computed there
+    /// may be.
     pub(super) is_doubtful: bool,
 }
 
@@ -54,11 +55,18 @@ impl<T: Value> Contents<T> {
 
 impl<T: Value> Reference<T> {
     /// An array whose elements lie in memory as the strides say, with contents by index.
-    pub(super) fn new(shape: &[usize], strides: &[isize], contents: impl IntoIterator<Item = Contents<T>>) -> Self {
+    pub(super) fn new(
+        shape: &[usize],
+        strides: &[isize],
+        contents: impl IntoIterator<Item = Contents<T>>,
+    ) -> Self {
         let layout = layout(shape, strides);
         let blank = Element { contents: Contents::Unwritten, may_be_lost: false };
         let mut elements = vec![blank; layout.len()];
-        layout.iter().zip(contents).for_each(|(number, contents)| elements[*number].contents = contents);
+        layout
+            .iter()
+            .zip(contents)
+            .for_each(|(number, contents)| elements[*number].contents = contents);
         Self { layout, elements, is_doubtful: false }
     }
 
@@ -81,7 +89,10 @@ impl<T: Value> Reference<T> {
         contents: impl IntoIterator<Item = Contents<T>>,
         may_be_lost: bool,
     ) {
-        cells.into_iter().zip(contents).for_each(|(cell, contents)| self.elements[cell] = Element { contents, may_be_lost });
+        cells
+            .into_iter()
+            .zip(contents)
+            .for_each(|(cell, contents)| self.elements[cell] = Element { contents, may_be_lost });
     }
 
     /// They stand where nothing can take them.
@@ -93,10 +104,14 @@ impl<T: Value> Reference<T> {
 /// What was read is what there is.
 pub(super) fn assert_allowed<T: Value>(seen: &Array<T, IxDyn>, contents: &ArrayD<Contents<T>>) {
     assert_eq!(seen.shape(), contents.shape());
-    assert!(contents.iter().zip(seen).all(|(contents, seen)| contents.allows(*seen)), "{seen:?} was read, expected was {contents:?}");
+    assert!(
+        contents.iter().zip(seen).all(|(contents, seen)| contents.allows(*seen)),
+        "{seen:?} was read, expected was {contents:?}"
+    );
 }
 
-/// Numbers of elements by their places in memory, of which there are as many as elements, without gaps.
+/// Numbers of elements by their places in memory, of which there are as many as elements, without
+/// gaps.
 fn layout(shape: &[usize], strides: &[isize]) -> Cells {
     let offset = |index: &IxDyn| -> isize {
         let steps = (0..shape.len()).map(|axis| index[axis] as isize * strides[axis]);
@@ -107,6 +122,9 @@ fn layout(shape: &[usize], strides: &[isize]) -> Cells {
     let cells = offsets.map(|offset| (offset - lowest) as usize);
     let mut sorted: Vec<usize> = cells.iter().copied().collect();
     sorted.sort_unstable();
-    assert!(sorted.iter().copied().eq(0..cells.len()), "strides {strides:?} of {shape:?} leave gaps");
+    assert!(
+        sorted.iter().copied().eq(0..cells.len()),
+        "strides {strides:?} of {shape:?} leave gaps"
+    );
     cells
 }

@@ -40,7 +40,12 @@ impl Value for [u8; 3] {
 
 /// What `combine` makes of three elements.
 pub(super) fn combined<T: Value>(x: T, y: T, z: T) -> T {
-    T::of(x.number().wrapping_mul(3).wrapping_add(y.number().wrapping_mul(5)).wrapping_add(z.number().wrapping_mul(7)))
+    T::of(
+        x.number()
+            .wrapping_mul(3)
+            .wrapping_add(y.number().wrapping_mul(5))
+            .wrapping_add(z.number().wrapping_mul(7)),
+    )
 }
 
 /// Consecutive elements.

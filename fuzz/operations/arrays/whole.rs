@@ -12,8 +12,19 @@ use super::value::{Value, counting};
 use super::{Maker, Origin, Waiting};
 
 /// The shapes that arrays have; more than six axes are more than a region has.
-const SHAPES: [&[usize]; 11] =
-    [&[10], &[4, 5], &[5, 4], &[4, 5], &[2, 3, 4], &[7], &[3, 1, 4], &[], &[0], &[3, 0], &[2, 1, 2, 1, 2, 1, 2, 2]];
+const SHAPES: [&[usize]; 11] = [
+    &[10],
+    &[4, 5],
+    &[5, 4],
+    &[4, 5],
+    &[2, 3, 4],
+    &[7],
+    &[3, 1, 4],
+    &[],
+    &[0],
+    &[3, 0],
+    &[2, 1, 2, 1, 2, 1, 2, 2],
+];
 
 /// An array and what it holds.
 pub(super) fn made<T: Value>(maker: Maker) -> (Smart<T>, Reference<T>) {
@@ -35,18 +46,26 @@ pub(super) fn made<T: Value>(maker: Maker) -> (Smart<T>, Reference<T>) {
     (array, reference)
 }
 
-fn adopted<T: Value>(maker: Maker, shape: &[usize], reversed: bool, gaps: bool) -> (Smart<T>, Reference<T>) {
-    let values: Vec<T> = counting(u32::from(maker.value)).take(2 * shape.iter().product::<usize>()).collect();
+fn adopted<T: Value>(
+    maker: Maker,
+    shape: &[usize],
+    reversed: bool,
+    gaps: bool,
+) -> (Smart<T>, Reference<T>) {
+    let values: Vec<T> =
+        counting(u32::from(maker.value)).take(2 * shape.iter().product::<usize>()).collect();
     let mut array = match shape.split_first() {
         Some((first, rest)) if gaps => {
             let wide: Vec<usize> = std::iter::once(2 * first).chain(rest.iter().copied()).collect();
-            let mut array = Array::from_shape_vec(IxDyn(&wide).set_f(maker.columns_first), values).expect("twice as many values");
+            let mut array = Array::from_shape_vec(IxDyn(&wide).set_f(maker.columns_first), values)
+                .expect("twice as many values");
             array.slice_axis_inplace(Axis(0), Slice::new(0, None, 2));
             array
         }
         _ => {
             let values = values[..shape.iter().product()].to_vec();
-            Array::from_shape_vec(IxDyn(shape).set_f(maker.columns_first), values).expect("as many values as elements")
+            Array::from_shape_vec(IxDyn(shape).set_f(maker.columns_first), values)
+                .expect("as many values as elements")
         }
     };
     if reversed && !shape.is_empty() {
@@ -69,19 +88,30 @@ impl<T: Value> Machine<T> {
         let outcome = self.arrays[array].slice(&info).try_clone();
         // What was never written is not read, and is not written in the clone either.
         let source = &self.references[array];
-        let read: Vec<usize> = cells.iter().copied().filter(|cell| source.elements[*cell].contents != Contents::Unwritten).collect();
-        let uses = [Use::read(array, Cells::from_shape_vec(IxDyn(&[read.len()]), read).expect("one axis"))];
-        let Some(clone) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else { return };
+        let read: Vec<usize> = cells
+            .iter()
+            .copied()
+            .filter(|cell| source.elements[*cell].contents != Contents::Unwritten)
+            .collect();
+        let uses = [Use::read(
+            array,
+            Cells::from_shape_vec(IxDyn(&[read.len()]), read).expect("one axis"),
+        )];
+        let Some(clone) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else {
+            return;
+        };
         let source = &self.references[array];
         let mut reference = Reference::new(clone.shape(), clone.strides(), source.contents(&cells));
         for (to, from) in reference.layout.iter().zip(&cells) {
-            reference.elements[*to].may_be_lost = source.elements[*from].may_be_lost || source.is_doubtful;
+            reference.elements[*to].may_be_lost =
+                source.elements[*from].may_be_lost || source.is_doubtful;
         }
         reference.is_doubtful = source.is_doubtful;
         (self.arrays[into], self.references[into]) = (clone, reference);
     }
 
-    /// `into_array`, looked at, and adopted again. An array that cannot be returned is gone; zeros of its shape take its place.
+    /// `into_array`, looked at, and adopted again. An array that cannot be returned is gone; zeros
+    /// of its shape take its place.
     pub(super) fn give_back(&mut self, array: usize) {
         let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(IxDyn(&[0])));
         let (shape, strides) = (taken.shape().to_vec(), taken.strides().to_vec());
@@ -96,7 +126,8 @@ impl<T: Value> Machine<T> {
         assert_allowed(&given, &self.references[array].contents(&uses[0].cells));
         // Without elements, strides mean nothing.
         assert!(given.is_empty() || given.strides() == strides);
-        let contents: Vec<Contents<T>> = given.iter().map(|value| Contents::Value(*value)).collect();
+        let contents: Vec<Contents<T>> =
+            given.iter().map(|value| Contents::Value(*value)).collect();
         self.arrays[array] = Smart::from(given);
         self.references[array] = Reference::new(&shape, self.arrays[array].strides(), contents);
     }
@@ -109,7 +140,8 @@ impl<T: Value> Machine<T> {
         let words = format!("{smart:?} {view:?} {residency} {}", smart.name());
         assert!(!words.is_empty());
         let bytes = (view.len() * size_of::<T>()) as u64;
-        let places = [residency.host(), residency.on(&self.devices[0]), residency.on(&self.devices[1])];
+        let places =
+            [residency.host(), residency.on(&self.devices[0]), residency.on(&self.devices[1])];
         assert!(
             places.iter().all(|place| !matches!(place, Validity::Partial { valid_bytes } if *valid_bytes == 0 || *valid_bytes >= bytes))
         );
@@ -158,7 +190,8 @@ impl<T: Value> Machine<T> {
     fn settle(&mut self) {
         for device in self.devices.clone() {
             let tries = 1 + self.journal.failures_left();
-            let is_done = (0..tries).any(|_| self.journal.judge_plain(device.synchronize()).is_some());
+            let is_done =
+                (0..tries).any(|_| self.journal.judge_plain(device.synchronize()).is_some());
             assert!(is_done, "{device} fails for ever");
         }
         self.references.iter_mut().for_each(|reference| reference.is_doubtful = false);
@@ -180,23 +213,36 @@ impl<T: Value> Machine<T> {
         for device in &self.devices {
             let mut hazards = device.emulation().expect("an emulated device").hazards();
             // Whoever is handed memory to write it, and does not, has it read as it was.
-            hazards.retain(|hazard| !(self.has_broken_promise && hazard.kind == HazardKind::NeverWritten));
-            assert!(hazards.is_empty(), "{}", hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
-            assert!((0..tries).any(|_| device.memory().in_use == 0), "{} bytes left on {device}", device.memory().in_use);
+            hazards.retain(|hazard| {
+                !(self.has_broken_promise && hazard.kind == HazardKind::NeverWritten)
+            });
+            assert!(
+                hazards.is_empty(),
+                "{}",
+                hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+            );
+            assert!(
+                (0..tries).any(|_| device.memory().in_use == 0),
+                "{} bytes left on {device}",
+                device.memory().in_use
+            );
         }
     }
 
-    /// The whole array is read, and if that is refused, each element; of those that were never written the first stands for all, to save time.
+    /// The whole array is read, and if that is refused, each element; of those that were never
+    /// written the first stands for all, to save time.
     fn verify(&mut self, array: usize) {
         let uses = [Use::read(array, self.references[array].layout.clone())];
         let outcome: Result<ArrayD<T>> = self.arrays[array].host().map(|host| host.to_owned());
         if let Some(seen) = self.journal.judge(outcome, &mut self.references, &uses, &[]) {
             return assert_allowed(&seen, &self.references[array].contents(&uses[0].cells));
         }
-        let is_unwritten = |cell: usize| self.references[array].elements[cell].contents == Contents::Unwritten;
+        let is_unwritten =
+            |cell: usize| self.references[array].elements[cell].contents == Contents::Unwritten;
         let numbered = || uses[0].cells.indexed_iter().map(|(index, cell)| (index, *cell));
         let written = numbered().filter(|(_, cell)| !is_unwritten(*cell));
-        let tried: Vec<(IxDyn, usize)> = written.chain(numbered().find(|(_, cell)| is_unwritten(*cell))).collect();
+        let tried: Vec<(IxDyn, usize)> =
+            written.chain(numbered().find(|(_, cell)| is_unwritten(*cell))).collect();
         for (index, cell) in tried {
             self.verify_element(array, &index, cell);
         }
@@ -207,10 +253,14 @@ impl<T: Value> Machine<T> {
         let uses = [Use::read(array, cell)];
         for _ in 0..=self.journal.failures_left() {
             let outcome = self.arrays[array].get(index.clone());
-            let is_refused = matches!(outcome, Err(Error::Uninitialised { .. } | Error::Lost { .. }));
+            let is_refused =
+                matches!(outcome, Err(Error::Uninitialised { .. } | Error::Lost { .. }));
             let judged = self.journal.judge(outcome, &mut self.references, &uses, &[]);
             if let Some(seen) = judged {
-                return assert_allowed(&Array::from_elem(IxDyn(&[]), seen), &self.references[array].contents(&uses[0].cells));
+                return assert_allowed(
+                    &Array::from_elem(IxDyn(&[]), seen),
+                    &self.references[array].contents(&uses[0].cells),
+                );
             }
             if is_refused {
                 return;

@@ -1,10 +1,12 @@
-//! One array's state beside actual memory at each place: plans are carried out on it, byte for byte.
+//! One array's state beside actual memory at each place: plans are carried out on it, byte for
+//! byte.
 
 use arbitrary::Arbitrary;
 
 use super::space::{Box, Mask, Space};
 use crate::coherence::{
-    Access, Coherence, ConstantId, Content, Costs, Holders, LossId, Piece, Place, PlaceSet, Refusal, Region, Source, Undefined,
+    Access, Coherence, ConstantId, Content, Costs, Holders, LossId, Piece, Place, PlaceSet,
+    Refusal, Region, Source, Undefined,
 };
 
 /// Places that a program can have.
@@ -70,7 +72,9 @@ impl Cell {
         match self.truth {
             Truth::Undefined(why) => Content::Undefined(why),
             Truth::Constant(value) => Content::Constant { value, filled: places },
-            Truth::Stored(_) => Content::Stored(Holders::from_places(places).expect("a stored cell is fresh somewhere")),
+            Truth::Stored(_) => Content::Stored(
+                Holders::from_places(places).expect("a stored cell is fresh somewhere"),
+            ),
         }
     }
 
@@ -80,7 +84,10 @@ impl Cell {
         match self.truth {
             Truth::Constant(id) => Source::Constant(id),
             _ => Source::Place(
-                fresh.min_by_key(|place| costs.costs[*place]).and_then(Place::slot).expect("a stored cell is fresh somewhere"),
+                fresh
+                    .min_by_key(|place| costs.costs[*place])
+                    .and_then(Place::slot)
+                    .expect("a stored cell is fresh somewhere"),
             ),
         }
     }
@@ -94,7 +101,8 @@ impl Cell {
         }
     }
 
-    /// New truth, fresh at one place or nowhere; all other memory becomes garbage that is nothing else.
+    /// New truth, fresh at one place or nowhere; all other memory becomes garbage that is nothing
+    /// else.
     fn write(&mut self, truth: Truth, at: Option<Place>, garbage: u64) {
         self.truth = truth;
         self.is_fresh = [false; PLACES_MAX];
@@ -107,18 +115,31 @@ impl Cell {
 }
 
 impl Memory {
-    pub(super) fn new(space: &Space, start: Start, costs: [u8; PLACES_MAX], bridged_max: u8) -> Self {
-        let blank = Cell { truth: Truth::Undefined(Undefined::Never), is_fresh: [false; PLACES_MAX], memory: [0; PLACES_MAX] };
+    pub(super) fn new(
+        space: &Space,
+        start: Start,
+        costs: [u8; PLACES_MAX],
+        bridged_max: u8,
+    ) -> Self {
+        let blank = Cell {
+            truth: Truth::Undefined(Undefined::Never),
+            is_fresh: [false; PLACES_MAX],
+            memory: [0; PLACES_MAX],
+        };
         let costs = Drawn { costs, bridged_max: u64::from(bridged_max % 8) };
         let mut cells = vec![blank; space.len()];
         let state = match start {
             Start::Undefined => Coherence::undefined(&space.shape),
             Start::Constant => {
-                cells.iter_mut().for_each(|cell| cell.write(Truth::Constant(ConstantId(0)), None, 1));
+                cells
+                    .iter_mut()
+                    .for_each(|cell| cell.write(Truth::Constant(ConstantId(0)), None, 1));
                 Coherence::constant(&space.shape, ConstantId(0))
             }
             Start::Stored => {
-                cells.iter_mut().for_each(|cell| cell.write(Truth::Stored(0), Some(Place::HOST), 1));
+                cells
+                    .iter_mut()
+                    .for_each(|cell| cell.write(Truth::Stored(0), Some(Place::HOST), 1));
                 Coherence::stored(&space.shape, Place::HOST)
             }
         };
@@ -161,12 +182,20 @@ impl Memory {
     }
 
     fn undefined(&mut self, mask: &Mask) -> Vec<Undefined> {
-        let why = |cell: &mut Cell| if let Truth::Undefined(why) = cell.truth { Some(why) } else { None };
+        let why =
+            |cell: &mut Cell| if let Truth::Undefined(why) = cell.truth { Some(why) } else { None };
         self.inside(mask).filter_map(why).collect()
     }
 
-    /// A refusal names cells that are undefined for the reason it gives; what was lost comes before what was never written.
-    fn check_refusal(&mut self, space: &Space, mask: &Mask, refusal: &Refusal, undefined: &[Undefined]) {
+    /// A refusal names cells that are undefined for the reason it gives; what was lost comes before
+    /// what was never written.
+    fn check_refusal(
+        &mut self,
+        space: &Space,
+        mask: &Mask,
+        refusal: &Refusal,
+        undefined: &[Undefined],
+    ) {
         let named = space.disjoint(&[refusal.region]);
         assert!(named.iter().zip(mask).all(|(named, inside)| !named || *inside));
         assert!(self.inside(&named).all(|cell| cell.truth == Truth::Undefined(refusal.undefined)));
@@ -174,9 +203,11 @@ impl Memory {
         assert_eq!(is_lost(&refusal.undefined), undefined.iter().any(is_lost));
     }
 
-    /// Carries out a plan: what is wanted and not fresh here, once each, and no element that is fresh here but padding.
+    /// Carries out a plan: what is wanted and not fresh here, once each, and no element that is
+    /// fresh here but padding.
     fn copy(&mut self, space: &Space, at: Place, mask: &Mask, pieces: &[Piece]) {
-        let lower_bound = self.inside(mask).filter(|cell| !cell.is_fresh[at.index()]).count() as u64;
+        let lower_bound =
+            self.inside(mask).filter(|cell| !cell.is_fresh[at.index()]).count() as u64;
         let copied: u64 = pieces.iter().map(|piece| piece.region.len() - piece.padding).sum();
         assert_eq!(copied, lower_bound, "elements copied and elements needed");
         for piece in pieces {
@@ -212,7 +243,8 @@ impl Memory {
         for cell in self.inside(&mask) {
             let was_fresh = std::mem::take(&mut cell.is_fresh[at.index()]);
             cell.memory[at.index()] = garbage;
-            if was_fresh && matches!(cell.truth, Truth::Stored(_)) && !cell.is_fresh.contains(&true) {
+            if was_fresh && matches!(cell.truth, Truth::Stored(_)) && !cell.is_fresh.contains(&true)
+            {
                 cell.truth = Truth::Undefined(Undefined::Lost(loss));
             }
         }
@@ -240,14 +272,21 @@ impl Memory {
     fn check_answers(&mut self, at: Place, region: &Region, mask: &Mask) {
         let is_fresh = |cell: &Cell| cell.is_fresh[at.index()];
         let only = |cell: &Cell| cell.content().is_only_at(at);
-        assert_eq!(self.state.valid_elements(at), self.cells.iter().filter(|cell| is_fresh(cell)).count() as u64);
-        assert_eq!(self.state.undefined_elements(), self.cells.iter().filter(|cell| cell.value().is_none()).count() as u64);
+        assert_eq!(
+            self.state.valid_elements(at),
+            self.cells.iter().filter(|cell| is_fresh(cell)).count() as u64
+        );
+        assert_eq!(
+            self.state.undefined_elements(),
+            self.cells.iter().filter(|cell| cell.value().is_none()).count() as u64
+        );
         assert_eq!(self.state.is_valid(at, region), self.inside(mask).all(|cell| is_fresh(cell)));
         assert_eq!(self.state.would_lose(at, region), self.inside(mask).any(|cell| only(cell)));
     }
 }
 
-/// One element of a piece arrives at its destination. Says 1 if it is padding, which may change nothing.
+/// One element of a piece arrives at its destination. Says 1 if it is padding, which may change
+/// nothing.
 fn arrive(cell: &mut Cell, at: Place, piece: &Piece, costs: &Drawn) -> u64 {
     let value = match piece.source {
         Source::Constant(id) => {
@@ -257,7 +296,11 @@ fn arrive(cell: &mut Cell, at: Place, piece: &Piece, costs: &Drawn) -> u64 {
         Source::Place(from) => cell.memory[from.index()],
     };
     if cell.is_fresh[at.index()] {
-        assert_eq!(value, cell.memory[at.index()], "padding changes an element that is valid at the destination");
+        assert_eq!(
+            value,
+            cell.memory[at.index()],
+            "padding changes an element that is valid at the destination"
+        );
         return 1;
     }
     assert_eq!(piece.source, cell.source(costs), "a copy does not come from the nearest place");

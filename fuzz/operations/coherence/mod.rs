@@ -86,12 +86,19 @@ impl Program {
 
 impl Run {
     fn take(&mut self, operation: &Operation) {
-        let place = |number: u8| Place::slot(usize::from(number) % self.places).expect("a slot below 64");
+        let place =
+            |number: u8| Place::slot(usize::from(number) % self.places).expect("a slot below 64");
         let space = &self.space;
         match operation {
-            Operation::Access { place: number, part, kind } => self.memory.access(space, place(*number), part, (*kind).into()),
-            Operation::Constant { part, id } => self.memory.write_constant(space, part, ConstantId(u32::from(id % 3))),
-            Operation::Withdraw { place: number, part, id } => self.memory.withdraw(space, place(*number), part, LossId(u32::from(*id))),
+            Operation::Access { place: number, part, kind } => {
+                self.memory.access(space, place(*number), part, (*kind).into())
+            }
+            Operation::Constant { part, id } => {
+                self.memory.write_constant(space, part, ConstantId(u32::from(id % 3)))
+            }
+            Operation::Withdraw { place: number, part, id } => {
+                self.memory.withdraw(space, place(*number), part, LossId(u32::from(*id)))
+            }
             Operation::Insert { second, part } => self.sets.insert(space, *second, part),
             Operation::Remove { second, part } => self.sets.remove(space, *second, part),
             Operation::Combine { how, part } => self.sets.combine(space, *how, part),

@@ -48,9 +48,15 @@ impl Sets {
         self.pair(space, true);
         let [(one, cells), (other, other_cells)] = &self.pairs;
         let (set, cells) = match how {
-            Combination::Union => (one.union(other), combined(cells, other_cells, |one, other| one || other)),
-            Combination::Intersection => (one.intersection(other), combined(cells, other_cells, |one, other| one && other)),
-            Combination::Difference => (one.difference(other), combined(cells, other_cells, |one, other| one && !other)),
+            Combination::Union => {
+                (one.union(other), combined(cells, other_cells, |one, other| one || other))
+            }
+            Combination::Intersection => {
+                (one.intersection(other), combined(cells, other_cells, |one, other| one && other))
+            }
+            Combination::Difference => {
+                (one.difference(other), combined(cells, other_cells, |one, other| one && !other))
+            }
         };
         check(space, &set, &cells, &region, &mask);
         assert_eq!(set.is_same(other), cells == *other_cells);
@@ -72,11 +78,16 @@ fn check(space: &Space, set: &RegionSet, cells: &Mask, region: &Region, mask: &M
     let count = cells.iter().filter(|inside| **inside).count() as u64;
     assert_eq!(space.disjoint(&regions), *cells);
     assert_eq!((set.len(), set.is_empty(), set.count()), (count, count == 0, regions.len()));
-    assert!(space.cells().iter().zip(cells).all(|(cell, inside)| set.contains_point(cell) == *inside));
+    assert!(
+        space.cells().iter().zip(cells).all(|(cell, inside)| set.contains_point(cell) == *inside)
+    );
     let (mut held, mut missing) = (Vec::new(), Vec::new());
     set.visit(region, |part| held.push(*part));
     set.visit_missing(region, |part| missing.push(*part));
-    let (held_cells, missing_cells) = (combined(cells, mask, |set, asked| set && asked), combined(cells, mask, |set, asked| !set && asked));
+    let (held_cells, missing_cells) = (
+        combined(cells, mask, |set, asked| set && asked),
+        combined(cells, mask, |set, asked| !set && asked),
+    );
     assert_eq!(space.disjoint(&held), held_cells);
     assert_eq!(space.disjoint(&missing), missing_cells);
     assert_eq!(set.contains(region), !missing_cells.contains(&true));
@@ -119,7 +130,11 @@ impl Table {
         } else {
             self.map.update_values(&region, |old| next(*old));
         }
-        self.values.iter_mut().zip(&mask).filter(|(_, inside)| **inside).for_each(|(value, _)| *value = next(*value));
+        self.values
+            .iter_mut()
+            .zip(&mask)
+            .filter(|(_, inside)| **inside)
+            .for_each(|(value, _)| *value = next(*value));
         self.check(space, &region, &mask);
     }
 
@@ -129,7 +144,8 @@ impl Table {
         let is_uniform = self.values.windows(2).all(|pair| pair[0] == pair[1]);
         assert!(self.values.is_empty() || is_uniform == self.map.uniform().is_some());
         for wanted in 0..5 {
-            let present = self.values.iter().zip(mask).any(|(value, inside)| *inside && *value == wanted);
+            let present =
+                self.values.iter().zip(mask).any(|(value, inside)| *inside && *value == wanted);
             assert_eq!(self.map.any(region, |_, value| *value == wanted), present);
             assert_eq!(self.map.any_value(region, |value| *value == wanted), present);
         }

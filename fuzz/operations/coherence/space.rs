@@ -48,7 +48,10 @@ impl Space {
     /// A program has one to three axes; an extent may be zero.
     pub(super) fn new(axes: u8, extents: [u8; AXES_MAX]) -> Self {
         let axes = 1 + usize::from(axes) % AXES_MAX;
-        let shape: Vec<u64> = extents[..axes].iter().map(|extent| u64::from(extent % (EXTENTS_MAX[axes] + 1))).collect();
+        let shape: Vec<u64> = extents[..axes]
+            .iter()
+            .map(|extent| u64::from(extent % (EXTENTS_MAX[axes] + 1)))
+            .collect();
         let cells = shape.iter().fold(vec![Vec::new()], |cells: Vec<Vec<u64>>, extent| {
             let extended = |cell: &Vec<u64>| {
                 let cell = cell.clone();
@@ -73,8 +76,14 @@ impl Space {
 
     /// The cells of a box, and the same as a region.
     pub(super) fn resolve(&self, part: &Box) -> (Region, Mask) {
-        let ranges: Vec<_> = part.ranges.iter().zip(&self.shape).map(|(range, extent)| range.resolve(*extent)).collect();
-        let spans: Vec<Span> = ranges.iter().map(|(start, end, step)| Span::new(*start, *end, *step)).collect();
+        let ranges: Vec<_> = part
+            .ranges
+            .iter()
+            .zip(&self.shape)
+            .map(|(range, extent)| range.resolve(*extent))
+            .collect();
+        let spans: Vec<Span> =
+            ranges.iter().map(|(start, end, step)| Span::new(*start, *end, *step)).collect();
         let holds = |cell: &Vec<u64>| {
             let inside = |(index, (start, end, step)): (&u64, &(u64, u64, u64))| {
                 index >= start && index < end && (index - start).is_multiple_of(*step)
@@ -97,7 +106,12 @@ impl Space {
         for region in regions {
             let mask = self.mask(region);
             assert!(!region.is_empty());
-            assert_eq!(region.len(), mask.iter().filter(|inside| **inside).count() as u64, "{region:?} is beyond {:?}", self.shape);
+            assert_eq!(
+                region.len(),
+                mask.iter().filter(|inside| **inside).count() as u64,
+                "{region:?} is beyond {:?}",
+                self.shape
+            );
             for (seen, inside) in seen.iter_mut().zip(mask) {
                 assert!(!(*seen && inside), "a cell is in two of {regions:?}");
                 *seen |= inside;

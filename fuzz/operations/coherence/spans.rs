@@ -1,4 +1,5 @@
-//! Spans over all 64 bits, where cells cannot be listed: what two spans have in common is asked of single indices.
+//! Spans over all 64 bits, where cells cannot be listed: what two spans have in common is asked of
+//! single indices.
 
 use arbitrary::Arbitrary;
 
@@ -35,13 +36,24 @@ pub(super) fn check(one: WideSpan, other: WideSpan) {
     for index in tried {
         let (in_a, in_b) = (holds(first, index), holds(second, index));
         assert_eq!((a.contains(index), b.contains(index)), (in_a, in_b), "{index}");
-        assert_eq!(common.is_some_and(|span| span.contains(index)), in_a && in_b, "{index} of {a:?} and {b:?}");
-        assert!(union.is_none_or(|span| span.contains(index) == (in_a || in_b)), "{index} of {a:?} or {b:?}");
+        assert_eq!(
+            common.is_some_and(|span| span.contains(index)),
+            in_a && in_b,
+            "{index} of {a:?} and {b:?}"
+        );
+        assert!(
+            union.is_none_or(|span| span.contains(index) == (in_a || in_b)),
+            "{index} of {a:?} or {b:?}"
+        );
         assert!(!a.contains_span(&b) || in_a || !in_b);
     }
     assert_eq!(a.contains_span(&b), b.is_empty() || common == Some(b));
     assert_eq!(common, b.intersection(&a));
-    assert!(common.is_none_or(|span| !span.is_empty() && a.contains_span(&span) && b.contains_span(&span)));
+    assert!(
+        common.is_none_or(|span| !span.is_empty()
+            && a.contains_span(&span)
+            && b.contains_span(&span))
+    );
 }
 
 /// Indices of a span, and around it: its ends, and some in between.

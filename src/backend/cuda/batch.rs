@@ -10,7 +10,8 @@ use super::call::check;
 use super::library::DRIVER;
 use crate::backend::BackendError;
 
-/// Fewer lines than this are queued by a call each: a call has its price, and a batch is taken apart by the driver.
+/// Fewer lines than this are queued by a call each: a call has its price, and a batch is taken
+/// apart by the driver.
 pub(super) const LINES_MIN: usize = 4;
 
 /// Lines to be copied: device addresses, or the host's.
@@ -29,7 +30,8 @@ struct Location {
     id: c_int,
 }
 
-/// `CUmemcpyAttributes` as the driver's ABI has it since CUDA 12.8: the bindings have it for newer versions alone.
+/// `CUmemcpyAttributes` as the driver's ABI has it since CUDA 12.8: the bindings have it for newer
+/// versions alone.
 #[repr(C)]
 struct Attributes {
     source_access_order: c_int,
@@ -38,9 +40,19 @@ struct Attributes {
     flags: u32,
 }
 
-/// Destinations, sources, lengths, their number; attributes, from which copy on each holds, their number; which copy was refused; the stream.
-type CopyBatch =
-    unsafe extern "C" fn(*mut u64, *mut u64, *mut usize, usize, *mut Attributes, *mut usize, usize, *mut usize, sys::CUstream) -> CUresult;
+/// Destinations, sources, lengths, their number; attributes, from which copy on each holds, their
+/// number; which copy was refused; the stream.
+type CopyBatch = unsafe extern "C" fn(
+    *mut u64,
+    *mut u64,
+    *mut usize,
+    usize,
+    *mut Attributes,
+    *mut usize,
+    usize,
+    *mut usize,
+    sys::CUstream,
+) -> CUresult;
 
 /// The first form of the function, which newer drivers keep under this name.
 fn function() -> Option<CopyBatch> {
@@ -65,18 +77,38 @@ impl Lines {
     ///
     /// # Safety
     ///
-    /// As for `copy::queue`: the stream's context is current, and each line is readable at its source and writable at its destination until the copy is over.
+    /// As for `copy::queue`: the stream's context is current, and each line is readable at its
+    /// source and writable at its destination until the copy is over.
     pub(super) unsafe fn queue(mut self, stream: sys::CUstream) -> Result<bool, BackendError> {
         const IN_ORDER_OF_STREAM: c_int = 1;
         let Some(copy_batch) = function() else { return Ok(false) };
         let anywhere = Location { kind: 0, id: 0 };
-        let mut attributes =
-            Attributes { source_access_order: IN_ORDER_OF_STREAM, source_location: anywhere, destination_location: anywhere, flags: 0 };
+        let mut attributes = Attributes {
+            source_access_order: IN_ORDER_OF_STREAM,
+            source_location: anywhere,
+            destination_location: anywhere,
+            flags: 0,
+        };
         let (count, mut from_first, mut refused) = (self.sources.len(), 0, usize::MAX);
-        let (destinations, sources, lens_bytes) = (self.destinations.as_mut_ptr(), self.sources.as_mut_ptr(), self.lens_bytes.as_mut_ptr());
-        // SAFETY: the lists have `count` entries each and live for the call, as the attributes do; the caller vouches for the lines.
+        let (destinations, sources, lens_bytes) = (
+            self.destinations.as_mut_ptr(),
+            self.sources.as_mut_ptr(),
+            self.lens_bytes.as_mut_ptr(),
+        );
+        // SAFETY: the lists have `count` entries each and live for the call, as the attributes do;
+        // the caller vouches for the lines.
         let outcome = unsafe {
-            copy_batch(destinations, sources, lens_bytes, count, &raw mut attributes, &raw mut from_first, 1, &raw mut refused, stream)
+            copy_batch(
+                destinations,
+                sources,
+                lens_bytes,
+                count,
+                &raw mut attributes,
+                &raw mut from_first,
+                1,
+                &raw mut refused,
+                stream,
+            )
         };
         match outcome {
             CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(false),

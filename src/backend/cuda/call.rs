@@ -1,11 +1,13 @@
-//! From the driver's results to this crate's refusals. Nothing here asks the driver for texts: it may be the very thing that is missing.
+//! From the driver's results to this crate's refusals. Nothing here asks the driver for texts: it
+//! may be the very thing that is missing.
 
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{DriverError, sys};
 
 use crate::backend::{BackendError, BackendErrorKind};
 
-/// What a driver call returned, as a refusal that names the call. Running out of memory has no bytes here: whoever allocates knows them.
+/// What a driver call returned, as a refusal that names the call. Running out of memory has no
+/// bytes here: whoever allocates knows them.
 pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendError> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -13,31 +15,47 @@ pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendE
     }
 }
 
-/// The same for calls that concern two contexts, of which the driver may tell either's death. That of the stream's own shows at the next call.
+/// The same for calls that concern two contexts, of which the driver may tell either's death. That
+/// of the stream's own shows at the next call.
 pub(super) fn check_between(result: CUresult, call: &'static str) -> Result<(), BackendError> {
-    check(result, call).map_err(|refusal| BackendError { kind: BackendErrorKind::Driver { code: result as i64 }, ..refusal })
+    check(result, call).map_err(|refusal| BackendError {
+        kind: BackendErrorKind::Driver { code: result as i64 },
+        ..refusal
+    })
 }
 
 /// The same for cudarc's own wrappers.
-pub(super) fn checked<T>(result: Result<T, DriverError>, call: &'static str) -> Result<T, BackendError> {
+pub(super) fn checked<T>(
+    result: Result<T, DriverError>,
+    call: &'static str,
+) -> Result<T, BackendError> {
     result.map_err(|DriverError(failed)| refusal(failed, call))
 }
 
 /// A call that failed.
 #[cold]
 pub(super) fn refusal(failed: CUresult, call: &'static str) -> BackendError {
-    let kind = if is_sticky(failed) { BackendErrorKind::DeviceLost } else { BackendErrorKind::Driver { code: failed as i64 } };
+    let kind = if is_sticky(failed) {
+        BackendErrorKind::DeviceLost
+    } else {
+        BackendErrorKind::Driver { code: failed as i64 }
+    };
     BackendError { kind, call, detail: describe(failed) }
 }
 
 /// Arguments that this library should never pass on.
 #[cold]
 pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
-    BackendError { kind: BackendErrorKind::Driver { code: CUresult::CUDA_ERROR_INVALID_VALUE as i64 }, call, detail }
+    BackendError {
+        kind: BackendErrorKind::Driver { code: CUresult::CUDA_ERROR_INVALID_VALUE as i64 },
+        call,
+        detail,
+    }
 }
 
-/// Errors after which every call of the context fails: the CUDA driver API says of them that the process must be terminated and relaunched. As
-/// numbers, since some have names in newer bindings only.
+/// Errors after which every call of the context fails: the CUDA driver API says of them that the
+/// process must be terminated and relaunched. As numbers, since some have names in newer bindings
+/// only.
 pub(super) fn is_sticky(failed: CUresult) -> bool {
     const ECC_UNCORRECTABLE: i64 = 214;
     const NVLINK_UNCORRECTABLE: i64 = 220;
@@ -60,14 +78,17 @@ pub(super) fn is_sticky(failed: CUresult) -> bool {
             | LAUNCH_TIMEOUT
             | CONTEXT_IS_DESTROYED
             | ASSERT
-            | HARDWARE_STACK_ERROR..=LAUNCH_FAILED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED | EXTERNAL_DEVICE
+            | HARDWARE_STACK_ERROR
+            ..=LAUNCH_FAILED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED | EXTERNAL_DEVICE
     )
 }
 
 /// The driver's name for a result, and what to do about the ones that users meet.
 pub(super) fn describe(failed: CUresult) -> String {
     let advice = match failed as i64 {
-        3 => "the driver was not initialised in this process; after a fork CUDA cannot be used in the child: start a new process instead",
+        3 => {
+            "the driver was not initialised in this process; after a fork CUDA cannot be used in the child: start a new process instead"
+        }
         4 => "the process is ending and the driver is shut down already",
         34 => {
             "the library found is a stub for linking, not a driver: install an NVIDIA driver, or take the stub's folder out of the search path"
@@ -76,12 +97,18 @@ pub(super) fn describe(failed: CUresult) -> String {
         209 => "the code was compiled for another architecture than this GPU's",
         222 => "the PTX is newer than the driver: update the driver, or compile to a cubin",
         700 => "a kernel read or wrote memory that is not its own; run it under compute-sanitizer",
-        802 => "the machine's GPUs are not ready: on machines with NVSwitch the service nvidia-fabricmanager has to run",
+        802 => {
+            "the machine's GPUs are not ready: on machines with NVSwitch the service nvidia-fabricmanager has to run"
+        }
         999 => {
             "the driver does not say why; where nothing works, see whether the kernel module nvidia-uvm is loaded (nvidia-modprobe -u), and dmesg"
         }
-        803 => "kernel module and user library of the driver differ: reboot, or reinstall the driver",
-        804 => "the driver's compatibility package does not support this GPU: install a full driver",
+        803 => {
+            "kernel module and user library of the driver differ: reboot, or reinstall the driver"
+        }
+        804 => {
+            "the driver's compatibility package does not support this GPU: install a full driver"
+        }
         _ => return format!("{failed:?}"),
     };
     format!("{failed:?}: {advice}")
@@ -95,7 +122,8 @@ pub(super) fn version_text(version: i32) -> String {
 /// The version of CUDA that the driver speaks, as 12040 for 12.4.
 pub(super) fn driver_version() -> Result<i32, BackendError> {
     let mut version = 0;
-    // SAFETY: the driver library is loaded (`availability` looked before any other call), and writes one `int`.
+    // SAFETY: the driver library is loaded (`availability` looked before any other call), and
+    // writes one `int`.
     check(unsafe { sys::cuDriverGetVersion(&raw mut version) }, "cuDriverGetVersion")?;
     Ok(version)
 }

@@ -1,4 +1,5 @@
-//! What of a stream's work is over: asked of the driver by whoever waits or looks, and cleared up in order before it counts.
+//! What of a stream's work is over: asked of the driver by whoever waits or looks, and cleared up
+//! in order before it counts.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, TryLockError};
@@ -9,10 +10,13 @@ use super::call::check;
 use super::event::DriverEvent;
 use super::flight::After;
 use super::stream::{QueueCore, find};
-use crate::backend::{BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope};
+use crate::backend::{
+    BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope,
+};
 
 impl QueueCore {
-    /// Notes what a call found out about the context, and if it died, that everything in flight died with it.
+    /// Notes what a call found out about the context, and if it died, that everything in flight
+    /// died with it.
     pub(super) fn note<T>(&self, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
         let outcome = self.device.context().note(outcome);
         if outcome.is_err() && self.device.context().death().is_some() {
@@ -29,7 +33,11 @@ impl QueueCore {
             return Ok(());
         }
         if scope::in_body() {
-            return Err(BackendError { kind: BackendErrorKind::InsideKernel, call: "synchronize", detail: String::new() });
+            return Err(BackendError {
+                kind: BackendErrorKind::InsideKernel,
+                call: "synchronize",
+                detail: String::new(),
+            });
         }
         match self.wait_on_device(position) {
             Ok(upto) => self.clear_upto(upto, true),
@@ -51,7 +59,13 @@ impl QueueCore {
             None => {
                 self.enter()?;
                 // SAFETY: the stream lives as long as `self`.
-                (check(unsafe { sys::cuStreamSynchronize(self.raw_stream()) }, "cuStreamSynchronize"), tail)
+                (
+                    check(
+                        unsafe { sys::cuStreamSynchronize(self.raw_stream()) },
+                        "cuStreamSynchronize",
+                    ),
+                    tail,
+                )
             }
         };
         self.note(outcome).map(|()| upto)
@@ -87,14 +101,22 @@ impl QueueCore {
     }
 
     /// Whether the event at `position` is past and everything before it is cleared up.
-    pub(super) fn look_at(&self, position: Position, event: &DriverEvent) -> Result<bool, BackendError> {
+    pub(super) fn look_at(
+        &self,
+        position: Position,
+        event: &DriverEvent,
+    ) -> Result<bool, BackendError> {
         if self.completed() < position {
             self.over_if(event.is_past(), position)?;
         }
         Ok(self.completed() >= position)
     }
 
-    fn over_if(&self, past: Result<bool, BackendError>, upto: Position) -> Result<(), BackendError> {
+    fn over_if(
+        &self,
+        past: Result<bool, BackendError>,
+        upto: Position,
+    ) -> Result<(), BackendError> {
         match self.note(past) {
             Ok(true) => self.clear_upto(upto, false),
             Ok(false) => {}
@@ -104,16 +126,19 @@ impl QueueCore {
         Ok(())
     }
 
-    /// Does what remains to be done of work that the device is through with, then says that it is over: once what it depends on is, since that may turn out
-    /// as failed, and once the host has done what it waited for. If another thread is at it, `waits` says whether to wait for that; it is not over yet if not.
+    /// Does what remains to be done of work that the device is through with, then says that it is
+    /// over: once what it depends on is, since that may turn out as failed, and once the host has
+    /// done what it waited for. If another thread is at it, `waits` says whether to wait for that;
+    /// it is not over yet if not.
     fn clear_upto(&self, upto: Position, waits: bool) {
         if self.settle_dependencies(upto, waits) {
             self.take_turn(upto, waits);
         }
     }
 
-    /// Clears up on other streams as far as what is over here depends on them; says whether that is done. No turn is held meanwhile, and no stack is used
-    /// for the way from stream to stream, which may be long.
+    /// Clears up on other streams as far as what is over here depends on them; says whether that is
+    /// done. No turn is held meanwhile, and no stack is used for the way from stream to stream,
+    /// which may be long.
     fn settle_dependencies(&self, upto: Position, waits: bool) -> bool {
         let mut way: Vec<(Arc<Self>, Position, Position)> = Vec::new();
         let mut met = Position::START;
@@ -139,14 +164,16 @@ impl QueueCore {
         }
     }
 
-    /// Work on another stream that is not cleared up, on which work up to `upto` here depends; `met` is as far as there is none.
+    /// Work on another stream that is not cleared up, on which work up to `upto` here depends;
+    /// `met` is as far as there is none.
     fn next_dependency(&self, met: &mut Position, upto: Position) -> Option<(Arc<Self>, Position)> {
         loop {
             let (position, depends) = self.line().ledger.prerequisites_behind(*met, upto)?;
             let others = depends.into_iter().filter(|(queue, _)| *queue != self.id);
             // A stream that is gone has nothing left to be cleared up.
-            let unsettled =
-                |(queue, at): (QueueId, Position)| find(queue).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at);
+            let unsettled = |(queue, at): (QueueId, Position)| {
+                find(queue).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at)
+            };
             let found = { others }.find_map(unsettled);
             if found.is_some() {
                 return found;
@@ -159,27 +186,38 @@ impl QueueCore {
         let turn = match self.clearing.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
-            Err(TryLockError::WouldBlock) if waits => self.clearing.lock().unwrap_or_else(PoisonError::into_inner),
+            Err(TryLockError::WouldBlock) if waits => {
+                self.clearing.lock().unwrap_or_else(PoisonError::into_inner)
+            }
             Err(TryLockError::WouldBlock) => return false,
         };
         let let_go = self.clear(upto);
         drop(turn);
-        // What is somebody else's may wait where it goes: nobody waits for that with a turn in hand.
+        // What is somebody else's may wait where it goes: nobody waits for that with a turn in
+        // hand.
         drop(let_go);
         true
     }
 
     /// Returns what is to be dropped without the turn.
     fn clear(&self, upto: Position) -> Vec<After> {
-        // Failures are entered before the work is taken out: whoever queues meanwhile finds one or the other.
+        // Failures are entered before the work is taken out: whoever queues meanwhile finds one or
+        // the other.
         let inheriting = self.line().ledger.inheriting(upto);
         for (position, depends, loss) in inheriting {
-            if let Some(root) = depends.iter().find_map(|(queue, position)| failure::of(*queue, *position)) {
-                let record = FailureRecord { kind: root.kind.max(loss), inherited: true, ..root.as_ref().clone() };
+            if let Some(root) =
+                depends.iter().find_map(|(queue, position)| failure::of(*queue, *position))
+            {
+                let record = FailureRecord {
+                    kind: root.kind.max(loss),
+                    inherited: true,
+                    ..root.as_ref().clone()
+                };
                 failure::enter(self.id, position, Arc::new(record));
             }
         }
-        // What the host has yet to do of it is no secret meanwhile: a stream that is to wait for this work waits for that too.
+        // What the host has yet to do of it is no secret meanwhile: a stream that is to wait for
+        // this work waits for that too.
         let over = self.line().ledger.take_in_hand(upto);
         let is_any = !over.is_empty();
         let mut let_go = Vec::new();
@@ -211,7 +249,10 @@ impl QueueCore {
 
     fn finish(&self, after: After) {
         match after {
-            After::Nothing | After::LetGo { .. } | After::GiveBack { .. } | After::Behind { .. } => {}
+            After::Nothing
+            | After::LetGo { .. }
+            | After::GiveBack { .. }
+            | After::Behind { .. } => {}
             After::Unpack(landing) => landing.unpack(),
             After::Free(address) => {
                 let is_current = self.device.context().enter().is_ok();
@@ -236,7 +277,8 @@ impl QueueCore {
         self.completed.store(tail.0, Ordering::Release);
     }
 
-    /// Asks whether the context lives. Work of others that waited for this stream tells nothing of that: whoever waits for a dead device is let go.
+    /// Asks whether the context lives. Work of others that waited for this stream tells nothing of
+    /// that: whoever waits for a dead device is let go.
     fn look_for_death(&self) {
         let asked = self.device.context().enter().and_then(|()| {
             // SAFETY: the stream lives as long as `self`.
@@ -245,7 +287,8 @@ impl QueueCore {
                 other => check(other, "cuStreamQuery"),
             }
         });
-        // One that cannot be asked, and is not dead, is taken to be well: what waited for it is through.
+        // One that cannot be asked, and is not dead, is taken to be well: what waited for it is
+        // through.
         let _noted = self.note(asked);
     }
 

@@ -1,4 +1,5 @@
-//! One GPU's primary context, as two cudarc objects: one that is this library's alone, and one that users share.
+//! One GPU's primary context, as two cudarc objects: one that is this library's alone, and one that
+//! users share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,8 +13,8 @@ use crate::backend::{BackendError, BackendErrorKind};
 #[derive(Debug)]
 pub(super) struct Context {
     cudarc: Arc<CudaContext>,
-    /// Tracks slices as cudarc does by default. Our streams are made by it, so that it knows of them: with more streams than one it orders uses of its
-    /// slices by events.
+    /// Tracks slices as cudarc does by default. Our streams are made by it, so that it knows of
+    /// them: with more streams than one it orders uses of its slices by events.
     shared: Arc<CudaContext>,
     ordinal: usize,
     capability: (u32, u32),
@@ -26,13 +27,21 @@ impl Context {
     /// Retains the primary context of a device. The driver library is there.
     pub(super) fn open(ordinal: usize) -> Result<Self, BackendError> {
         let cudarc = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
-        // SAFETY: cudarc's tracking orders uses of its own slices. This context object makes none: memory, order and lifetimes are this library's
-        // (`order`, `storage`), and users get another object (`Device::cuda_context`).
+        // SAFETY: cudarc's tracking orders uses of its own slices. This context object makes none:
+        // memory, order and lifetimes are this library's (`order`, `storage`), and users get
+        // another object (`Device::cuda_context`).
         unsafe { cudarc.disable_event_tracking() };
         let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
         let capability = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
         let capability = (capability.0.unsigned_abs(), capability.1.unsigned_abs());
-        Ok(Self { cudarc, shared, ordinal, capability, driver_version: driver_version()?, death: OnceLock::new() })
+        Ok(Self {
+            cudarc,
+            shared,
+            ordinal,
+            capability,
+            driver_version: driver_version()?,
+            death: OnceLock::new(),
+        })
     }
 
     pub(super) fn cudarc(&self) -> &Arc<CudaContext> {
@@ -58,7 +67,8 @@ impl Context {
         self.driver_version
     }
 
-    /// Makes it current on this thread: before every call, since other libraries in the process do the same with theirs.
+    /// Makes it current on this thread: before every call, since other libraries in the process do
+    /// the same with theirs.
     #[inline]
     pub(super) fn enter(&self) -> Result<(), BackendError> {
         if let Some(death) = self.death.get() {

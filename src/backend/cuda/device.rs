@@ -19,11 +19,12 @@ use super::queue::CudaQueue;
 use super::registered::Registered;
 use super::stream::{self, QueueCore};
 use crate::backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded, MemoryUsage, PageLock,
-    Program, Queue, scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
+    LoadError, Loaded, MemoryUsage, PageLock, Program, Queue, scope,
 };
 
-/// What is staged at once: long enough that a call is nothing beside it, short enough that a few of them stay in the caches of the host.
+/// What is staged at once: long enough that a call is nothing beside it, short enough that a few of
+/// them stay in the caches of the host.
 const PIECE_BYTES_MAX: u64 = 4 << 20;
 
 /// What the streams of a GPU share.
@@ -76,7 +77,8 @@ impl CudaDevice {
         self.0.context.cudarc().cu_ctx() == other.cu_ctx()
     }
 
-    /// A stream of somebody else's as a queue. It is of this GPU's primary context: the caller looked.
+    /// A stream of somebody else's as a queue. It is of this GPU's primary context: the caller
+    /// looked.
     pub(crate) fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
         let core = QueueCore::new(Arc::clone(&self.0), stream);
         core.share();
@@ -105,11 +107,18 @@ impl DeviceCore {
         self.pitch_max_bytes
     }
 
-    /// Takes memory. Where there is no room, what is queued is waited for, frees above all, and what is kept is given back; then once more.
-    pub(super) fn allocate(&self, len_bytes: u64, stream: sys::CUstream) -> Result<Address, BackendError> {
+    /// Takes memory. Where there is no room, what is queued is waited for, frees above all, and
+    /// what is kept is given back; then once more.
+    pub(super) fn allocate(
+        &self,
+        len_bytes: u64,
+        stream: sys::CUstream,
+    ) -> Result<Address, BackendError> {
         self.memory.allocate(len_bytes, stream).or_else(|refusal| {
-            // What the limit forbids is not found by waiting: what was freed counts as free from then on.
-            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. }) && !self.memory.is_beyond_limit(len_bytes);
+            // What the limit forbids is not found by waiting: what was freed counts as free from
+            // then on.
+            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
+                && !self.memory.is_beyond_limit(len_bytes);
             if !is_full || self.memory.usage().pooled == 0 || scope::in_body() {
                 return Err(refusal);
             }
@@ -128,13 +137,15 @@ impl DeviceCore {
         self.memory.trim()
     }
 
-    /// The context of another GPU for a copy from there; none where it is this one. At the first such copy each lets the other at its memory where the
-    /// machine allows that; otherwise the driver goes by way of the host.
+    /// The context of another GPU for a copy from there; none where it is this one. At the first
+    /// such copy each lets the other at its memory where the machine allows that; otherwise the
+    /// driver goes by way of the host.
     pub(super) fn context_of_peer(&self, peer: &Self) -> Option<sys::CUcontext> {
         if peer.context.ordinal() == self.context.ordinal() {
             return None;
         }
-        if self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(peer.context.ordinal()) {
+        if self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(peer.context.ordinal())
+        {
             self.let_at(peer);
         }
         Some(peer.context.cudarc().cu_ctx())
@@ -145,11 +156,13 @@ impl DeviceCore {
         let (own, other) = (self.context.cudarc(), peer.context.cudarc());
         let mut can = 0;
         // SAFETY: the driver writes one `int`; both devices are open.
-        let asked = unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, own.cu_device(), other.cu_device()) };
+        let asked =
+            unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, own.cu_device(), other.cu_device()) };
         if asked != CUresult::CUDA_SUCCESS || can == 0 {
             return;
         }
-        // SAFETY: this GPU's context is current: copies are queued by threads that entered it; the other is retained by its device.
+        // SAFETY: this GPU's context is current: copies are queued by threads that entered it; the
+        // other is retained by its device.
         let _slower = unsafe { sys::cuCtxEnablePeerAccess(other.cu_ctx(), 0) };
         let _slower = peer.memory.share_with(self.context.ordinal());
     }
@@ -193,7 +206,11 @@ impl Backend for CudaDevice {
 
     fn trim(&self) -> Result<(), BackendError> {
         if scope::in_body() {
-            return Err(BackendError { kind: BackendErrorKind::InsideKernel, call: "trim", detail: String::new() });
+            return Err(BackendError {
+                kind: BackendErrorKind::InsideKernel,
+                call: "trim",
+                detail: String::new(),
+            });
         }
         self.0.trim()?;
         self.0.pinned.trim()
@@ -208,7 +225,8 @@ impl Backend for CudaDevice {
     }
 
     fn model(&self) -> String {
-        checked(self.0.context.cudarc().name(), "cuDeviceGetName").unwrap_or_else(|_| "a GPU that does not tell its name".to_owned())
+        checked(self.0.context.cudarc().name(), "cuDeviceGetName")
+            .unwrap_or_else(|_| "a GPU that does not tell its name".to_owned())
     }
 
     fn poison(&self) -> Option<u8> {
@@ -228,7 +246,8 @@ impl Backend for CudaDevice {
     }
 
     fn expect_downloads(&self, lens_bytes: &[u64]) {
-        let blocks: SmallVec<[Pinned; 4]> = lens_bytes.iter().map_while(|len_bytes| self.0.pinned.take(*len_bytes)).collect();
+        let blocks: SmallVec<[Pinned; 4]> =
+            lens_bytes.iter().map_while(|len_bytes| self.0.pinned.take(*len_bytes)).collect();
         // Given back at once, to be taken when they are needed.
         drop(blocks);
     }
@@ -237,8 +256,13 @@ impl Backend for CudaDevice {
         PIECE_BYTES_MAX
     }
 
-    fn page_lock(&self, start: *mut u8, len_bytes: usize) -> Result<Box<dyn PageLock>, BackendError> {
-        Registered::lock(&self.0.context, start, len_bytes).map(|registered| Box::new(registered) as Box<dyn PageLock>)
+    fn page_lock(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Box<dyn PageLock>, BackendError> {
+        Registered::lock(&self.0.context, start, len_bytes)
+            .map(|registered| Box::new(registered) as Box<dyn PageLock>)
     }
 
     fn runs(&self) -> BodyKind {

@@ -1,4 +1,5 @@
-//! Events: the driver's, taken from a store and put back, since making one costs more than recording it.
+//! Events: the driver's, taken from a store and put back, since making one costs more than
+//! recording it.
 
 use std::any::Any;
 use std::fmt;
@@ -26,7 +27,8 @@ pub(super) struct EventStore {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Handle(sys::CUevent);
 
-// SAFETY: an event may be used from any thread: the driver's functions are thread safe, and the handle is nothing but a name.
+// SAFETY: an event may be used from any thread: the driver's functions are thread safe, and the
+// handle is nothing but a name.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -47,7 +49,11 @@ impl EventStore {
     }
 
     fn create(&self, timing: bool) -> Result<Handle, BackendError> {
-        let flags = if timing { sys::CUevent_flags::CU_EVENT_DEFAULT } else { sys::CUevent_flags::CU_EVENT_DISABLE_TIMING };
+        let flags = if timing {
+            sys::CUevent_flags::CU_EVENT_DEFAULT
+        } else {
+            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING
+        };
         self.context.note(checked(result::event::create(flags), "cuEventCreate")).map(Handle)
     }
 
@@ -58,7 +64,8 @@ impl EventStore {
 
 impl Drop for EventStore {
     fn drop(&mut self) {
-        // Where the context cannot be entered, the process ends or the context is dead: the driver frees its events itself.
+        // Where the context cannot be entered, the process ends or the context is dead: the driver
+        // frees its events itself.
         if self.context.enter().is_err() {
             return;
         }
@@ -71,8 +78,8 @@ impl Drop for EventStore {
     }
 }
 
-/// One of the driver's events, in use until dropped. What was recorded or is waited for stays so when it is used again: waits are bound to the
-/// record that was current when they were queued.
+/// One of the driver's events, in use until dropped. What was recorded or is waited for stays so
+/// when it is used again: waits are bound to the record that was current when they were queued.
 #[derive(Debug)]
 pub(super) struct DriverEvent {
     handle: Handle,
@@ -87,18 +94,30 @@ impl Drop for DriverEvent {
 }
 
 impl DriverEvent {
-    /// Records it behind everything queued on `stream`, which is of the store's context; that is current.
+    /// Records it behind everything queued on `stream`, which is of the store's context; that is
+    /// current.
     pub(super) fn record(&self, stream: sys::CUstream) -> Result<(), BackendError> {
         // SAFETY: both handles live, the stream by its owner who calls, the event by `self`.
-        self.store.context.note(check(unsafe { sys::cuEventRecord(self.handle.0, stream) }, "cuEventRecord"))
+        self.store
+            .context
+            .note(check(unsafe { sys::cuEventRecord(self.handle.0, stream) }, "cuEventRecord"))
     }
 
-    /// Lets `stream` wait for it; the stream's context is current, which may be another than the event's.
-    pub(super) fn hold_up(&self, stream: sys::CUstream, context: sys::CUcontext) -> Result<(), BackendError> {
+    /// Lets `stream` wait for it; the stream's context is current, which may be another than the
+    /// event's.
+    pub(super) fn hold_up(
+        &self,
+        stream: sys::CUstream,
+        context: sys::CUcontext,
+    ) -> Result<(), BackendError> {
         // SAFETY: as in `record`; a wait may be for an event of another context.
         let outcome = unsafe { sys::cuStreamWaitEvent(stream, self.handle.0, 0) };
         let is_own = self.store.context.cudarc().cu_ctx() == context;
-        if is_own { check(outcome, "cuStreamWaitEvent") } else { check_between(outcome, "cuStreamWaitEvent") }
+        if is_own {
+            check(outcome, "cuStreamWaitEvent")
+        } else {
+            check_between(outcome, "cuStreamWaitEvent")
+        }
     }
 
     /// Whether it is past. An error is one of the context.
@@ -115,7 +134,9 @@ impl DriverEvent {
     pub(super) fn wait(&self) -> Result<(), BackendError> {
         self.store.context.enter()?;
         // SAFETY: the event lives.
-        self.store.context.note(check(unsafe { sys::cuEventSynchronize(self.handle.0) }, "cuEventSynchronize"))
+        self.store
+            .context
+            .note(check(unsafe { sys::cuEventSynchronize(self.handle.0) }, "cuEventSynchronize"))
     }
 }
 
@@ -161,7 +182,11 @@ impl RawEvent for CudaEvent {
         let Some(earlier) = earlier.as_any().downcast_ref::<Self>() else {
             return Err(no_timing("the two events are timed by different clocks"));
         };
-        if !(self.event.timing && earlier.event.timing && self.is_complete()? && earlier.is_complete()?) {
+        if !(self.event.timing
+            && earlier.event.timing
+            && self.is_complete()?
+            && earlier.is_complete()?)
+        {
             return Err(no_timing("both events must be recorded with timing, and be complete"));
         }
         let context = &self.event.store.context;
@@ -169,7 +194,8 @@ impl RawEvent for CudaEvent {
             return Err(no_timing("the two events are of two GPUs, whose clocks differ"));
         }
         context.enter()?;
-        let milliseconds = context.note(milliseconds_between(earlier.event.handle, self.event.handle))?;
+        let milliseconds =
+            context.note(milliseconds_between(earlier.event.handle, self.event.handle))?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
     }
 
@@ -184,18 +210,24 @@ impl fmt::Debug for CudaEvent {
     }
 }
 
-/// The bindings call the function's newer form, and end the program where a driver before 12.8 lacks it: so the first form is looked for by name, which all
-/// have.
+/// The bindings call the function's newer form, and end the program where a driver before 12.8
+/// lacks it: so the first form is looked for by name, which all have.
 fn milliseconds_between(Handle(start): Handle, Handle(end): Handle) -> Result<f32, BackendError> {
     type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
     // SAFETY: this is the function's type.
     let function = unsafe { DRIVER.function::<ElapsedTime>("cuEventElapsedTime") };
     let function = function.ok_or_else(|| no_timing("the driver has no such function"))?;
     let mut milliseconds = 0.0;
-    // SAFETY: the driver writes one number; both events live, were recorded with timing, and are past: the caller looked.
-    check(unsafe { function(&raw mut milliseconds, start, end) }, "cuEventElapsedTime").map(|()| milliseconds)
+    // SAFETY: the driver writes one number; both events live, were recorded with timing, and are
+    // past: the caller looked.
+    check(unsafe { function(&raw mut milliseconds, start, end) }, "cuEventElapsedTime")
+        .map(|()| milliseconds)
 }
 
 fn no_timing(detail: &str) -> BackendError {
-    BackendError { kind: BackendErrorKind::NoTiming, call: "cuEventElapsedTime", detail: detail.to_owned() }
+    BackendError {
+        kind: BackendErrorKind::NoTiming,
+        call: "cuEventElapsedTime",
+        detail: detail.to_owned(),
+    }
 }

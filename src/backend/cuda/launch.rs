@@ -18,16 +18,23 @@ type Parameters = SmallVec<[*mut c_void; 16]>;
 /// # Safety
 ///
 /// * The stream's context is current, and the kernel was loaded there.
-/// * The arguments are those of the kernel's signature, and name memory that lives until the launch is over, ordered against other uses of the same
-///   bytes.
-pub(super) unsafe fn queue(stream: sys::CUstream, kernel: &CudaKernel, grid: Grid, arguments: &mut Arguments) -> Result<(), BackendError> {
+/// * The arguments are those of the kernel's signature, and name memory that lives until the launch
+///   is over, ordered against other uses of the same bytes.
+pub(super) unsafe fn queue(
+    stream: sys::CUstream,
+    kernel: &CudaKernel,
+    grid: Grid,
+    arguments: &mut Arguments,
+) -> Result<(), BackendError> {
     let starts = starts(kernel.parameters(), &arguments.words)?;
     put_addresses(arguments);
     let words = arguments.words.as_mut_ptr();
-    let mut parameters: Parameters = starts.iter().map(|start| words.wrapping_add(*start).cast()).collect();
+    let mut parameters: Parameters =
+        starts.iter().map(|start| words.wrapping_add(*start).cast()).collect();
     let (blocks, threads) = (grid.blocks(), grid.threads());
-    // SAFETY: the driver copies the parameters before it returns; their number and sizes are those of the function, which `kernel` was checked for when
-    // it was loaded. That the code keeps to its signature is what the caller of `Kernel::cuda` vouched for.
+    // SAFETY: the driver copies the parameters before it returns; their number and sizes are those
+    // of the function, which `kernel` was checked for when it was loaded. That the code keeps to
+    // its signature is what the caller of `Kernel::cuda` vouched for.
     let result = unsafe {
         sys::cuLaunchKernel(
             kernel.function(),
@@ -55,7 +62,10 @@ fn put_addresses(arguments: &mut Arguments) {
 }
 
 /// At which word each parameter starts.
-fn starts(layouts: &[ParameterLayout], words: &[u64]) -> Result<SmallVec<[usize; 16]>, BackendError> {
+fn starts(
+    layouts: &[ParameterLayout],
+    words: &[u64],
+) -> Result<SmallVec<[usize; 16]>, BackendError> {
     let mut starts = SmallVec::new();
     let mut next = 0;
     for layout in layouts {
@@ -65,7 +75,10 @@ fn starts(layouts: &[ParameterLayout], words: &[u64]) -> Result<SmallVec<[usize;
         {
             return Err(invalid(
                 "cuLaunchKernel",
-                format!("parameter {} was compiled for {ndim} dimensions and is given an array of {first}", starts.len()),
+                format!(
+                    "parameter {} was compiled for {ndim} dimensions and is given an array of {first}",
+                    starts.len()
+                ),
             ));
         }
         starts.push(next);
@@ -83,12 +96,21 @@ mod tests {
     use smallvec::smallvec;
 
     use super::{put_addresses, starts};
-    use crate::backend::{Access, Address, Arguments, ArrayArgument, ElementLayout, ParameterLayout};
+    use crate::backend::{
+        Access, Address, Arguments, ArrayArgument, ElementLayout, ParameterLayout,
+    };
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
 
     fn array(address: u64, origin_bytes: u64, at_word: u32, is_flat: bool) -> ArrayArgument {
-        ArrayArgument { address: Address(address), origin_bytes, element_bytes: 4, at_word, is_flat, access: Access::Read }
+        ArrayArgument {
+            address: Address(address),
+            origin_bytes,
+            element_bytes: 4,
+            at_word,
+            is_flat,
+            access: Access::Read,
+        }
     }
 
     #[test]
@@ -96,7 +118,11 @@ mod tests {
         let layouts = [
             ParameterLayout::Scalar(FLOAT),
             ParameterLayout::Sized { element: FLOAT, ndim: Some(2), is_read_only: true },
-            ParameterLayout::Scalar(ElementLayout { len_bytes: 12, align_bytes: 4, rust_name: "[f32; 3]" }),
+            ParameterLayout::Scalar(ElementLayout {
+                len_bytes: 12,
+                align_bytes: 4,
+                rust_name: "[f32; 3]",
+            }),
             ParameterLayout::Flat { element: FLOAT, is_read_only: false },
         ];
         let mut arguments = Arguments {
@@ -108,6 +134,9 @@ mod tests {
         assert_eq!(arguments.words.as_slice(), [7, 0x1010, 30, 40, 40, 1, 8, 9, 0x2000]);
         assert!(starts(&layouts[..3], &[7, 2, 30, 40, 40, 1, 8]).is_err());
         let refusal = starts(&layouts[1..2], &[1, 30, 1]).expect_err("one dimension for two");
-        assert!(refusal.detail.contains("compiled for 2 dimensions and is given an array of 1"), "{refusal}");
+        assert!(
+            refusal.detail.contains("compiled for 2 dimensions and is given an array of 1"),
+            "{refusal}"
+        );
     }
 }

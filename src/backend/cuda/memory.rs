@@ -1,4 +1,5 @@
-//! Memory of one GPU: a pool of this library's own, so that the device's default pool stays as others set it.
+//! Memory of one GPU: a pool of this library's own, so that the device's default pool stays as
+//! others set it.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uchar, c_void};
@@ -14,7 +15,8 @@ use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 /// Where memory comes from.
 #[derive(Debug)]
 pub(super) struct DeviceMemory {
-    /// `None` on devices without pools, whose memory is taken and given back by calls that wait for the device.
+    /// `None` on devices without pools, whose memory is taken and given back by calls that wait for
+    /// the device.
     pool: Option<Pool>,
     held: Mutex<Held>,
 }
@@ -26,7 +28,8 @@ struct Held {
     /// Memory of others, by address.
     lent: HashMap<u64, Lent>,
     in_use_bytes: u64,
-    /// Of devices without pools: freed, and still used by work in flight, or refused by the driver when it was to be given back.
+    /// Of devices without pools: freed, and still used by work in flight, or refused by the driver
+    /// when it was to be given back.
     draining: HashMap<u64, Draining>,
     limit_bytes: Option<u64>,
 }
@@ -53,7 +56,8 @@ unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
-/// `CUmemPoolProps` as the driver's ABI has it since CUDA 11.2: the bindings' own field names change from version to version.
+/// `CUmemPoolProps` as the driver's ABI has it since CUDA 11.2: the bindings' own field names
+/// change from version to version.
 #[repr(C)]
 struct PoolProperties {
     allocation_type: c_int,
@@ -64,7 +68,10 @@ struct PoolProperties {
     reserved: [c_uchar; 64],
 }
 
-const _: () = assert!(size_of::<PoolProperties>() == size_of::<sys::CUmemPoolProps>(), "the layout that the driver reads");
+const _: () = assert!(
+    size_of::<PoolProperties>() == size_of::<sys::CUmemPoolProps>(),
+    "the layout that the driver reads"
+);
 
 impl PoolProperties {
     /// Page-locked allocations on one device, not to be shared with other processes.
@@ -90,23 +97,32 @@ struct PoolAccess {
     flags: c_int,
 }
 
-const _: () = assert!(size_of::<PoolAccess>() == size_of::<sys::CUmemAccessDesc>(), "the layout that the driver reads");
+const _: () = assert!(
+    size_of::<PoolAccess>() == size_of::<sys::CUmemAccessDesc>(),
+    "the layout that the driver reads"
+);
 
 impl DeviceMemory {
     /// Makes the pool if the device has such; the context is current.
     pub(super) fn open(context: &Context) -> Result<Self, BackendError> {
-        let has_pools = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
+        let has_pools =
+            context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
         let pool = if has_pools { Some(Pool::create(context.ordinal())?) } else { None };
         Ok(Self { pool, held: Mutex::default() })
     }
 
-    /// Whether `free` is queued on a stream; otherwise memory is given back by `release`, when its last use is known to be over.
+    /// Whether `free` is queued on a stream; otherwise memory is given back by `release`, when its
+    /// last use is known to be over.
     pub(super) fn frees_in_order(&self) -> bool {
         self.pool.is_some()
     }
 
     /// Takes memory, for use on `stream`; the context is current.
-    pub(super) fn allocate(&self, len_bytes: u64, stream: sys::CUstream) -> Result<Address, BackendError> {
+    pub(super) fn allocate(
+        &self,
+        len_bytes: u64,
+        stream: sys::CUstream,
+    ) -> Result<Address, BackendError> {
         self.give_back_idle();
         self.reserve(len_bytes)?;
         let outcome = self.allocate_unlimited(len_bytes, stream);
@@ -128,20 +144,39 @@ impl DeviceMemory {
         let mut held = self.held();
         let free = held.free_below_limit();
         if len_bytes > free {
-            let detail = format!("the limit set for this library is {} bytes", held.limit_bytes.unwrap_or_default());
-            return Err(BackendError { kind: BackendErrorKind::OutOfMemory { requested: len_bytes, free }, call: "allocate", detail });
+            let detail = format!(
+                "the limit set for this library is {} bytes",
+                held.limit_bytes.unwrap_or_default()
+            );
+            return Err(BackendError {
+                kind: BackendErrorKind::OutOfMemory { requested: len_bytes, free },
+                call: "allocate",
+                detail,
+            });
         }
         held.in_use_bytes += len_bytes;
         Ok(())
     }
 
-    fn allocate_unlimited(&self, len_bytes: u64, stream: sys::CUstream) -> Result<Address, BackendError> {
+    fn allocate_unlimited(
+        &self,
+        len_bytes: u64,
+        stream: sys::CUstream,
+    ) -> Result<Address, BackendError> {
         let mut address = 0;
         let call = if self.pool.is_some() { "cuMemAllocFromPoolAsync" } else { "cuMemAlloc" };
         let outcome = match &self.pool {
             Some(Pool(pool)) => {
-                // SAFETY: pool and stream are of the current context; the driver writes one address.
-                unsafe { sys::cuMemAllocFromPoolAsync(&raw mut address, len_bytes as usize, *pool, stream) }
+                // SAFETY: pool and stream are of the current context; the driver writes one
+                // address.
+                unsafe {
+                    sys::cuMemAllocFromPoolAsync(
+                        &raw mut address,
+                        len_bytes as usize,
+                        *pool,
+                        stream,
+                    )
+                }
             }
             // SAFETY: the driver writes one address.
             None => unsafe { sys::cuMemAlloc_v2(&raw mut address, len_bytes as usize) },
@@ -154,11 +189,17 @@ impl DeviceMemory {
     }
 
     /// Gives memory back behind what is queued on `stream`; of devices with pools.
-    pub(super) fn free(&self, Address(address): Address, stream: sys::CUstream) -> Result<(), BackendError> {
+    pub(super) fn free(
+        &self,
+        Address(address): Address,
+        stream: sys::CUstream,
+    ) -> Result<(), BackendError> {
         self.known(address)?;
-        // Before the driver has it: it may give the address out again at once, to another thread, whose entry this must not be.
+        // Before the driver has it: it may give the address out again at once, to another thread,
+        // whose entry this must not be.
         let len_bytes = self.forget(address);
-        // SAFETY: the address came from `allocate` and was not freed since (`known`); whoever frees it ordered the stream behind all uses.
+        // SAFETY: the address came from `allocate` and was not freed since (`known`); whoever frees
+        // it ordered the stream behind all uses.
         check(unsafe { sys::cuMemFreeAsync(address, stream) }, "cuMemFreeAsync").inspect_err(|_| {
             let mut held = self.held();
             held.live.insert(address, len_bytes);
@@ -174,7 +215,8 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// The last use of draining memory is over: it is given back; later if the context is not current, or the driver refuses.
+    /// The last use of draining memory is over: it is given back; later if the context is not
+    /// current, or the driver refuses.
     pub(super) fn release(&self, Address(address): Address, is_current: bool) {
         if let Some(draining) = self.held().draining.get_mut(&address) {
             draining.is_idle = true;
@@ -188,10 +230,13 @@ impl DeviceMemory {
         if self.pool.is_some() {
             return;
         }
-        // Taken out first: two threads must not give the same memory back, and the lock is not held while the driver works.
-        let idle: Vec<(u64, Draining)> = self.held().draining.extract_if(|_, draining| draining.is_idle).collect();
+        // Taken out first: two threads must not give the same memory back, and the lock is not held
+        // while the driver works.
+        let idle: Vec<(u64, Draining)> =
+            self.held().draining.extract_if(|_, draining| draining.is_idle).collect();
         for (address, draining) in idle {
-            // SAFETY: the address came from `allocate`, was freed once (`drain`), and its last use is over; nobody else has it now.
+            // SAFETY: the address came from `allocate`, was freed once (`drain`), and its last use
+            // is over; nobody else has it now.
             if check(unsafe { sys::cuMemFree_v2(address) }, "cuMemFree").is_err() {
                 self.held().draining.insert(address, draining);
             }
@@ -203,7 +248,9 @@ impl DeviceMemory {
         if self.held().live.contains_key(&address) {
             return Ok(());
         }
-        let detail = format!("no live memory starts at device address {address:#x}; it was freed before or never allocated here");
+        let detail = format!(
+            "no live memory starts at device address {address:#x}; it was freed before or never allocated here"
+        );
         Err(super::call::invalid("free", detail))
     }
 
@@ -227,7 +274,10 @@ impl DeviceMemory {
     pub(super) fn keep(&self, address: u64, lent: Lent) -> Result<(), BackendError> {
         let mut held = self.held();
         if held.live.contains_key(&address) || held.lent.contains_key(&address) {
-            return Err(super::call::invalid("take_over", format!("an array lives at device address {address:#x} already")));
+            return Err(super::call::invalid(
+                "take_over",
+                format!("an array lives at device address {address:#x} already"),
+            ));
         }
         held.lent.insert(address, lent);
         Ok(())
@@ -240,10 +290,12 @@ impl DeviceMemory {
 
     pub(super) fn usage(&self) -> MemoryUsage {
         let held = self.held();
-        let (own, draining) = (held.in_use_bytes, held.draining.values().map(|draining| draining.len_bytes).sum());
+        let (own, draining) =
+            (held.in_use_bytes, held.draining.values().map(|draining| draining.len_bytes).sum());
         let lent: u64 = held.lent.values().map(|lent| lent.len_bytes).sum();
         drop(held);
-        let pooled = self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
+        let pooled =
+            self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
         MemoryUsage { in_use: own + lent, pooled }
     }
 
@@ -261,8 +313,12 @@ impl DeviceMemory {
         const READ_WRITE: c_int = 3;
         let Some(Pool(pool)) = &self.pool else { return Ok(()) };
         let access = PoolAccess { location_type: 1, location_id: peer as c_int, flags: READ_WRITE };
-        // SAFETY: the driver reads one `CUmemAccessDesc`, whose layout `PoolAccess` has; the pool lives.
-        check(unsafe { sys::cuMemPoolSetAccess(*pool, (&raw const access).cast(), 1) }, "cuMemPoolSetAccess")
+        // SAFETY: the driver reads one `CUmemAccessDesc`, whose layout `PoolAccess` has; the pool
+        // lives.
+        check(
+            unsafe { sys::cuMemPoolSetAccess(*pool, (&raw const access).cast(), 1) },
+            "cuMemPoolSetAccess",
+        )
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -274,20 +330,28 @@ impl Pool {
     fn create(ordinal: usize) -> Result<Self, BackendError> {
         let mut pool = std::ptr::null_mut();
         let properties = PoolProperties::on_device(ordinal);
-        // SAFETY: the driver reads one `CUmemPoolProps`, whose layout `PoolProperties` has, and writes one handle.
-        check(unsafe { sys::cuMemPoolCreate(&raw mut pool, (&raw const properties).cast()) }, "cuMemPoolCreate")?;
+        // SAFETY: the driver reads one `CUmemPoolProps`, whose layout `PoolProperties` has, and
+        // writes one handle.
+        check(
+            unsafe { sys::cuMemPoolCreate(&raw mut pool, (&raw const properties).cast()) },
+            "cuMemPoolCreate",
+        )?;
         let pool = Self(pool);
         pool.keep_everything()?;
         Ok(pool)
     }
 
-    /// Memory that was given back is kept for the next allocation until somebody trims: steady state then takes none from the system.
+    /// Memory that was given back is kept for the next allocation until somebody trims: steady
+    /// state then takes none from the system.
     fn keep_everything(&self) -> Result<(), BackendError> {
         let mut threshold = u64::MAX;
         let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         let value: *mut c_void = (&raw mut threshold).cast();
         // SAFETY: the attribute is a `cuuint64_t`, which the driver reads.
-        check(unsafe { sys::cuMemPoolSetAttribute(self.0, attribute, value) }, "cuMemPoolSetAttribute")
+        check(
+            unsafe { sys::cuMemPoolSetAttribute(self.0, attribute, value) },
+            "cuMemPoolSetAttribute",
+        )
     }
 
     /// What the pool holds of the device's memory; 0 where the driver does not tell.
@@ -295,7 +359,8 @@ impl Pool {
         let mut reserved: u64 = 0;
         let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
         // SAFETY: the attribute is a `cuuint64_t`, which the driver writes.
-        let outcome = unsafe { sys::cuMemPoolGetAttribute(self.0, attribute, (&raw mut reserved).cast()) };
+        let outcome =
+            unsafe { sys::cuMemPoolGetAttribute(self.0, attribute, (&raw mut reserved).cast()) };
         if outcome == CUresult::CUDA_SUCCESS { reserved } else { 0 }
     }
 }
@@ -310,5 +375,9 @@ pub(super) fn free_and_total() -> Result<(u64, u64), BackendError> {
 
 fn out_of_memory(requested: u64, call: &'static str) -> BackendError {
     let free = free_and_total().map_or(0, |(free, _)| free);
-    BackendError { kind: BackendErrorKind::OutOfMemory { requested, free }, call, detail: String::new() }
+    BackendError {
+        kind: BackendErrorKind::OutOfMemory { requested, free },
+        call,
+        detail: String::new(),
+    }
 }

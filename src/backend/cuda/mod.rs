@@ -1,7 +1,8 @@
 //! NVIDIA GPUs, through cudarc. Nothing outside this folder names cudarc, the interop module aside.
 //!
-//! cudarc gives contexts, streams, modules, NVRTC and the driver's functions; memory, order and lifetimes are this library's, since cudarc's own
-//! tracking keeps one reader of many and costs calls for each argument.
+//! cudarc gives contexts, streams, modules, NVRTC and the driver's functions; memory, order and
+//! lifetimes are this library's, since cudarc's own tracking keeps one reader of many and costs
+//! calls for each argument.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -18,13 +19,18 @@
 //! | `watch` | wakes tasks that wait for a stream |
 //! | `code` | from CUDA C to a kernel that can be launched: see there |
 //!
-//! A position is drawn under the stream's lock together with the driver's calls. A chain of launches asks nothing of the driver but the launches: what is
-//! over is found out when somebody waits or looks. Failures of queued work are the context's death, which takes all with it that is in flight.
+//! A position is drawn under the stream's lock together with the driver's calls. A chain of
+//! launches asks nothing of the driver but the launches: what is over is found out when somebody
+//! waits or looks. Failures of queued work are the context's death, which takes all with it that is
+//! in flight.
 //!
-//! Downloads to ordinary memory are put in their place by the host, when somebody looks. The device does not see that, so order between streams is kept by
-//! the host as well: a stream that waits for an event remembers what is left to be done on the other (`flight::After::Behind`), and that is done first.
+//! Downloads to ordinary memory are put in their place by the host, when somebody looks. The device
+//! does not see that, so order between streams is kept by the host as well: a stream that waits for
+//! an event remembers what is left to be done on the other (`flight::After::Behind`), and that is
+//! done first.
 //!
-//! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves (memory, events, page-locked memory, registrations, programs).
+//! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves
+//! (memory, events, page-locked memory, registrations, programs).
 
 mod batch;
 mod call;
@@ -57,7 +63,8 @@ use cudarc::driver::{CudaContext, DriverError};
 pub(crate) use device::CudaDevice;
 pub(crate) use queue::CudaQueue;
 
-/// How many GPUs the driver shows, or why there is none to be had: what was looked for, what was found, what to do.
+/// How many GPUs the driver shows, or why there is none to be had: what was looked for, what was
+/// found, what to do.
 pub(crate) fn count() -> Result<usize, String> {
     if !library::DRIVER.is_present() {
         let files = library::DRIVER.files();
@@ -71,8 +78,13 @@ pub(crate) fn count() -> Result<usize, String> {
     match CudaContext::device_count() {
         Ok(0) => Err(no_gpu("cuDeviceGetCount found 0")),
         Ok(count) => Ok(count.unsigned_abs() as usize),
-        Err(DriverError(refusal)) if refusal as i64 == NO_DEVICE => Err(no_gpu("CUDA_ERROR_NO_DEVICE")),
-        Err(DriverError(refusal)) => Err(format!("the NVIDIA driver was found and does not start: {}", call::describe(refusal))),
+        Err(DriverError(refusal)) if refusal as i64 == NO_DEVICE => {
+            Err(no_gpu("CUDA_ERROR_NO_DEVICE"))
+        }
+        Err(DriverError(refusal)) => Err(format!(
+            "the NVIDIA driver was found and does not start: {}",
+            call::describe(refusal)
+        )),
     }
 }
 
@@ -92,12 +104,17 @@ fn no_gpu(found: &str) -> String {
 pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
     let count = count()?;
     if ordinal >= count {
-        return Err(format!("the driver shows {count} GPU(s), numbered from 0; look at CUDA_VISIBLE_DEVICES"));
+        return Err(format!(
+            "the driver shows {count} GPU(s), numbered from 0; look at CUDA_VISIBLE_DEVICES"
+        ));
     }
     let version = call::driver_version().map_err(|refusal| refusal.to_string())?;
     if version < DRIVER_VERSION_MIN {
         let (has, wants) = (call::version_text(version), call::version_text(DRIVER_VERSION_MIN));
-        return Err(format!("the driver speaks CUDA {has}, and {wants} or later is needed: update the NVIDIA driver"));
+        return Err(format!(
+            "the driver speaks CUDA {has}, and {wants} or later is needed: update the NVIDIA driver"
+        ));
     }
-    CudaDevice::open(ordinal).map_err(|refusal| format!("the GPU is there and does not open: {refusal}"))
+    CudaDevice::open(ordinal)
+        .map_err(|refusal| format!("the GPU is there and does not open: {refusal}"))
 }

@@ -1,19 +1,28 @@
-//! Which of the machine's processors are near a GPU: page-locked memory that is taken by a thread there lies on the GPU's own NUMA node, and so on the
-//! short side of its link. (NCCL places its buffers in this way.)
+//! Which of the machine's processors are near a GPU: page-locked memory that is taken by a thread
+//! there lies on the GPU's own NUMA node, and so on the short side of its link. (NCCL places its
+//! buffers in this way.)
 
 use super::context::Context;
 
 /// The processors near a GPU; none where all are equally near, or nobody tells.
 #[derive(Debug)]
 pub(super) struct Near {
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux says which are near, and moves threads there"))]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux says which are near, and moves threads there")
+    )]
     processors: Vec<usize>,
 }
 
 impl Near {
     /// Asks the system where the GPU is attached.
     pub(super) fn to(context: &Context) -> Self {
-        Self { processors: context.pci_address().and_then(|address| system::processors_near(&address)).unwrap_or_default() }
+        Self {
+            processors: context
+                .pci_address()
+                .and_then(|address| system::processors_near(&address))
+                .unwrap_or_default(),
+        }
     }
 
     /// Runs something on one of these processors; anywhere if that cannot be.
@@ -36,7 +45,8 @@ mod system {
 
     impl Drop for Away {
         fn drop(&mut self) {
-            // The set was this thread's own a moment ago; if the system has since taken processors away, it keeps the thread where it may run.
+            // The set was this thread's own a moment ago; if the system has since taken processors
+            // away, it keeps the thread where it may run.
             let _left_there = sched_setaffinity(None, &self.0);
         }
     }
@@ -48,7 +58,10 @@ mod system {
         }
         let before = sched_getaffinity(None).ok()?;
         let mut there = CpuSet::new();
-        let allowed = near.processors.iter().filter(|processor| **processor < CpuSet::MAX_CPU && before.is_set(**processor));
+        let allowed = near
+            .processors
+            .iter()
+            .filter(|processor| **processor < CpuSet::MAX_CPU && before.is_set(**processor));
         allowed.for_each(|processor| there.set(*processor));
         (there.count() > 0 && sched_setaffinity(None, &there).is_ok()).then_some(Away(before))
     }
@@ -59,10 +72,13 @@ mod system {
         if nodes.len() < 2 {
             return None;
         }
-        let node = fs::read_to_string(format!("/sys/bus/pci/devices/{pci_address}/numa_node")).ok()?;
+        let node =
+            fs::read_to_string(format!("/sys/bus/pci/devices/{pci_address}/numa_node")).ok()?;
         // -1 says that the firmware does not tell.
         let node: usize = node.trim().parse().ok()?;
-        parse_list(fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")).ok()?.trim())
+        parse_list(
+            fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")).ok()?.trim(),
+        )
     }
 
     /// A list as the kernel writes it: `0-3,8,10-11`.
@@ -91,13 +107,18 @@ mod system {
         #[test]
         fn a_thread_goes_there_and_comes_back() {
             let before = sched_getaffinity(None).expect("it may be asked");
-            let first = (0..1024).find(|processor| before.is_set(*processor)).expect("it runs somewhere");
-            let away = go(&Near { processors: vec![first, 1 << 20] }).expect("it may go where it may be");
+            let first =
+                (0..1024).find(|processor| before.is_set(*processor)).expect("it runs somewhere");
+            let away =
+                go(&Near { processors: vec![first, 1 << 20] }).expect("it may go where it may be");
             let there = sched_getaffinity(None).expect("it may be asked");
             assert!(there.count() == 1 && there.is_set(first));
             drop(away);
             assert_eq!(sched_getaffinity(None).expect("it may be asked"), before);
-            assert!(go(&Near { processors: vec![] }).is_none() && go(&Near { processors: vec![1 << 20] }).is_none());
+            assert!(
+                go(&Near { processors: vec![] }).is_none()
+                    && go(&Near { processors: vec![1 << 20] }).is_none()
+            );
         }
 
         #[test]

@@ -1,13 +1,16 @@
-//! Which memory of the host this library has registered with the driver, and which arrays need that. Pure: the driver is somebody's who implements
-//! [`Driver`].
+//! Which memory of the host this library has registered with the driver, and which arrays need
+//! that. Pure: the driver is somebody's who implements [`Driver`].
 //!
-//! Arrays share no byte, but neighbours share the page on which one ends and the next begins. A driver that registers whole pages refuses the second of
-//! them. That one then joins its neighbour's registration on the page that they share, and registers what lies between such pages. So a registration goes
-//! with its last user, and memory under it stays allocated until then, also where its own array has gone: what nobody owns any more the system could give
-//! to others, and the device would go on with the old pages.
+//! Arrays share no byte, but neighbours share the page on which one ends and the next begins. A
+//! driver that registers whole pages refuses the second of them. That one then joins its
+//! neighbour's registration on the page that they share, and registers what lies between such
+//! pages. So a registration goes with its last user, and memory under it stays allocated until
+//! then, also where its own array has gone: what nobody owns any more the system could give to
+//! others, and the device would go on with the old pages.
 //!
-//! Each array first asks for its bytes as they are. Drivers of today take them beside those of a neighbour (seen on 590.48): nothing is shared then, no
-//! copy is cut, and ordinary memory beside an array stays ordinary to the driver.
+//! Each array first asks for its bytes as they are. Drivers of today take them beside those of a
+//! neighbour (seen on 590.48): nothing is shared then, no copy is cut, and ordinary memory beside
+//! an array stays ordinary to the driver.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +24,8 @@ pub(super) trait Driver<K> {
     type Refusal;
     /// Registers bytes; `false` if some of them, or of their pages, are registered already.
     fn register(&mut self, bytes: &Range<usize>) -> Result<bool, Self::Refusal>;
-    /// Whether all of these bytes, which are contiguous and not empty, can be taken for registered by one call.
+    /// Whether all of these bytes, which are contiguous and not empty, can be taken for registered
+    /// by one call.
     fn knows(&mut self, bytes: &Range<usize>) -> bool;
     /// Lets go of what was registered from `start` on; `false` if that was refused.
     fn unregister(&mut self, start: usize, kept: &K) -> bool;
@@ -66,7 +70,8 @@ impl<K> Registrations<K> {
         Self(BTreeMap::new())
     }
 
-    /// Registers an array's bytes, which are not empty, or joins those who have their pages; nothing if others than arrays have some of them, and not all.
+    /// Registers an array's bytes, which are not empty, or joins those who have their pages;
+    /// nothing if others than arrays have some of them, and not all.
     pub(super) fn lock<D: Driver<K>>(
         &mut self,
         bytes: &Range<usize>,
@@ -76,7 +81,11 @@ impl<K> Registrations<K> {
     ) -> Result<Option<Hold>, D::Refusal> {
         if driver.register(bytes)? {
             self.enter(bytes, kept());
-            return Ok(Some(Hold { own: Some(bytes.start), joined: SmallVec::from_slice(&[bytes.start]), seams: SmallVec::new() }));
+            return Ok(Some(Hold {
+                own: Some(bytes.start),
+                joined: SmallVec::from_slice(&[bytes.start]),
+                seams: SmallVec::new(),
+            }));
         }
         let Plan { neighbours, missing } = self.plan(bytes, page_bytes);
         if neighbours.is_empty() {
@@ -98,7 +107,8 @@ impl<K> Registrations<K> {
         Ok(Some(Hold { own, joined: neighbours.into_iter().chain(own).collect(), seams }))
     }
 
-    /// Ends an array's use of all that it has joined, and lets go of registrations whose last user it was. Says what these kept.
+    /// Ends an array's use of all that it has joined, and lets go of registrations whose last user
+    /// it was. Says what these kept.
     pub(super) fn unlock(&mut self, hold: &mut Hold, driver: &mut impl Driver<K>) -> Vec<K> {
         let mut given_back = Vec::new();
         for start in std::mem::take(&mut hold.joined) {
@@ -109,25 +119,39 @@ impl<K> Registrations<K> {
         given_back
     }
 
-    /// Lets go of what was refused before, where `is_worth` says that it may go better now. Says what that kept.
-    pub(super) fn let_go_again(&mut self, driver: &mut impl Driver<K>, is_worth: impl Fn(&K) -> bool) -> Vec<K> {
-        let unused = self.0.iter().filter(|(_, registration)| registration.users == 0 && is_worth(&registration.kept));
+    /// Lets go of what was refused before, where `is_worth` says that it may go better now. Says
+    /// what that kept.
+    pub(super) fn let_go_again(
+        &mut self,
+        driver: &mut impl Driver<K>,
+        is_worth: impl Fn(&K) -> bool,
+    ) -> Vec<K> {
+        let unused = self
+            .0
+            .iter()
+            .filter(|(_, registration)| registration.users == 0 && is_worth(&registration.kept));
         let starts: Vec<usize> = unused.map(|(start, _)| *start).collect();
         starts.into_iter().filter_map(|start| self.let_go(start, driver)).collect()
     }
 
-    /// What an array's own registration keeps, for as long as there is one: then its memory has to stay, too.
+    /// What an array's own registration keeps, for as long as there is one: then its memory has to
+    /// stay, too.
     pub(super) fn kept(&mut self, hold: &Hold) -> Option<&mut K> {
         self.0.get_mut(&hold.own?).map(|registration| &mut registration.kept)
     }
 
-    /// What others have of the first and the last page of `bytes`; those in between belong to it alone.
+    /// What others have of the first and the last page of `bytes`; those in between belong to it
+    /// alone.
     fn plan(&self, bytes: &Range<usize>, page_bytes: usize) -> Plan {
         let page_of = |address: usize| address / page_bytes * page_bytes;
         let (first, last) = (page_of(bytes.start), page_of(bytes.end - 1));
         let has = |page: usize| self.around(page..page.saturating_add(page_bytes));
         let (before, behind) = (has(first), has(last));
-        let start = if before.is_some() { first.saturating_add(page_bytes).min(bytes.end) } else { bytes.start };
+        let start = if before.is_some() {
+            first.saturating_add(page_bytes).min(bytes.end)
+        } else {
+            bytes.start
+        };
         let end = if behind.is_some() { last.max(start) } else { bytes.end };
         let mut neighbours: SmallVec<[usize; 2]> = before.into_iter().chain(behind).collect();
         neighbours.dedup();
@@ -198,7 +222,11 @@ mod tests {
         fn register(&mut self, bytes: &Range<usize>) -> Result<bool, Infallible> {
             assert!(!bytes.is_empty());
             let new = self.reach(bytes);
-            let is_free = self.registered.values().map(|old| self.reach(old)).all(|old| old.end <= new.start || new.end <= old.start);
+            let is_free = self
+                .registered
+                .values()
+                .map(|old| self.reach(old))
+                .all(|old| old.end <= new.start || new.end <= old.start);
             if is_free {
                 self.registered.insert(bytes.start, bytes.clone());
             }
@@ -207,7 +235,10 @@ mod tests {
 
         fn knows(&mut self, bytes: &Range<usize>) -> bool {
             let asked = self.reach(bytes);
-            self.registered.values().map(|old| self.reach(old)).any(|old| old.start <= asked.start && asked.end <= old.end)
+            self.registered
+                .values()
+                .map(|old| self.reach(old))
+                .any(|old| old.start <= asked.start && asked.end <= old.end)
         }
 
         fn unregister(&mut self, start: usize, _kept: &Vec<usize>) -> bool {
@@ -246,7 +277,8 @@ mod tests {
             }
         }
 
-        /// Locks an array, or drops one that is locked. Memory that was not given back is nobody's to make an array of.
+        /// Locks an array, or drops one that is locked. Memory that was not given back is nobody's
+        /// to make an array of.
         fn turn(&mut self, number: usize) {
             match self.holds[number].take() {
                 Some(mut hold) => {
@@ -260,7 +292,12 @@ mod tests {
                 None if !self.kept.contains(&number) => {
                     let again = self.table.let_go_again(&mut self.driver, |_| true);
                     self.give_back(again);
-                    let Ok(hold) = self.table.lock(&self.arrays[number], PAGE_BYTES, &mut self.driver, Vec::new);
+                    let Ok(hold) = self.table.lock(
+                        &self.arrays[number],
+                        PAGE_BYTES,
+                        &mut self.driver,
+                        Vec::new,
+                    );
                     assert!(hold.is_some(), "nobody else registers anything");
                     self.holds[number] = hold;
                 }
@@ -272,19 +309,31 @@ mod tests {
         /// Page by page: how many locked arrays have a byte there, and who owns it.
         fn check(&self) {
             let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-            for (array, _) in self.arrays.iter().zip(&self.holds).filter(|(_, hold)| hold.is_some()) {
+            for (array, _) in self.arrays.iter().zip(&self.holds).filter(|(_, hold)| hold.is_some())
+            {
                 pages(array).for_each(|page| *counts.entry(page).or_default() += 1);
             }
-            let kept: BTreeSet<usize> = self.kept.iter().flat_map(|number| pages(&self.arrays[*number])).collect();
-            let registered: BTreeSet<usize> = self.driver.registered.values().flat_map(pages).collect();
+            let kept: BTreeSet<usize> =
+                self.kept.iter().flat_map(|number| pages(&self.arrays[*number])).collect();
+            let registered: BTreeSet<usize> =
+                self.driver.registered.values().flat_map(pages).collect();
             for page in counts.keys() {
-                assert!(registered.contains(page), "page {page} of a locked array is not registered");
+                assert!(
+                    registered.contains(page),
+                    "page {page} of a locked array is not registered"
+                );
             }
             for page in &registered {
-                assert!(counts.contains_key(page) || kept.contains(page), "page {page} is registered and nobody's");
+                assert!(
+                    counts.contains_key(page) || kept.contains(page),
+                    "page {page} is registered and nobody's"
+                );
             }
             let is_idle = counts.is_empty() && !self.driver.refuses;
-            assert!(!is_idle || self.table.0.values().all(|registration| registration.users == 0), "users are left over");
+            assert!(
+                !is_idle || self.table.0.values().all(|registration| registration.users == 0),
+                "users are left over"
+            );
             self.check_seams();
         }
 
@@ -292,14 +341,26 @@ mod tests {
         fn check_seams(&self) {
             for (array, hold) in self.arrays.iter().zip(&self.holds) {
                 let Some(hold) = hold else { continue };
-                assert!(!self.driver.looks_at_bytes || hold.seams.is_empty(), "nothing is shared where bytes are looked at");
-                let ends: Vec<usize> = [array.start].into_iter().chain(hold.seams.iter().copied()).chain([array.end]).collect();
+                assert!(
+                    !self.driver.looks_at_bytes || hold.seams.is_empty(),
+                    "nothing is shared where bytes are looked at"
+                );
+                let ends: Vec<usize> = [array.start]
+                    .into_iter()
+                    .chain(hold.seams.iter().copied())
+                    .chain([array.end])
+                    .collect();
                 for piece in ends.windows(2) {
                     assert!(piece[0] < piece[1], "{hold:?} of {array:?}");
                     let asked = self.driver.reach(&(piece[0]..piece[1]));
-                    let holds = |old: &Range<usize>| old.start <= asked.start && asked.end <= old.end;
+                    let holds =
+                        |old: &Range<usize>| old.start <= asked.start && asked.end <= old.end;
                     assert!(
-                        self.driver.registered.values().map(|old| self.driver.reach(old)).any(|old| holds(&old)),
+                        self.driver
+                            .registered
+                            .values()
+                            .map(|old| self.driver.reach(old))
+                            .any(|old| holds(&old)),
                         "{hold:?} of {array:?}"
                     );
                 }
@@ -315,16 +376,22 @@ mod tests {
             }
             let again = self.table.let_go_again(&mut self.driver, |_| true);
             self.give_back(again);
-            assert!(self.driver.registered.is_empty() && self.kept.is_empty() && self.table.0.is_empty());
+            assert!(
+                self.driver.registered.is_empty()
+                    && self.kept.is_empty()
+                    && self.table.0.is_empty()
+            );
         }
     }
 
     #[test]
     fn neighbours_in_every_order() {
-        // Three arrays within a page, of one, and over several, in all ways in which they can lie; locked and dropped in every order of five turns.
+        // Three arrays within a page, of one, and over several, in all ways in which they can lie;
+        // locked and dropped in every order of five turns.
         for lengths in 0..4_usize.pow(3) {
             for first_gap in 0..PAGE_BYTES {
-                let [one, two, three] = [lengths % 4, lengths / 4 % 4, lengths / 16].map(|nth| [1, 4, 6, 9][nth]);
+                let [one, two, three] =
+                    [lengths % 4, lengths / 4 % 4, lengths / 16].map(|nth| [1, 4, 6, 9][nth]);
                 for turns in 0..3_usize.pow(5) {
                     let mut world = World::new(false, &[(first_gap, one), (0, two), (0, three)]);
                     (0..5).for_each(|nth| world.turn(turns / 3_usize.pow(nth) % 3));

@@ -1,4 +1,5 @@
-//! Page-locked memory through which ordinary memory goes up and down: bounded, and kept for reuse, since locking pages is slow.
+//! Page-locked memory through which ordinary memory goes up and down: bounded, and kept for reuse,
+//! since locking pages is slow.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use crate::backend::{BackendError, DeviceKind, HostMemory};
 /// The smallest block.
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
 
-/// Larger blocks have no power of two, but a multiple of this: half of one could lie idle, and that many pages more would have to be locked.
+/// Larger blocks have no power of two, but a multiple of this: half of one could lie idle, and that
+/// many pages more would have to be locked.
 const BLOCK_BYTES_STEP: u64 = 2 << 20;
 
 /// Bounds what is page-locked for all devices together, in bytes.
@@ -31,7 +33,8 @@ pub(super) struct PinnedStore {
     context: Arc<Context>,
     near: Near,
     limit_bytes: u64,
-    /// The process that made it. In the child of a fork neither the blocks are there, nor the threads that help to pack into them.
+    /// The process that made it. In the child of a fork neither the blocks are there, nor the
+    /// threads that help to pack into them.
     process: u32,
     state: Mutex<State>,
 }
@@ -48,7 +51,8 @@ static LOCKED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Counts so many bytes more as locked, unless that is above the bound.
 fn count(block_bytes: u64, limit_bytes: u64) -> bool {
-    let within = |locked: u64| locked.checked_add(block_bytes).filter(|locked| *locked <= limit_bytes);
+    let within =
+        |locked: u64| locked.checked_add(block_bytes).filter(|locked| *locked <= limit_bytes);
     LOCKED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
 }
 
@@ -62,11 +66,17 @@ unsafe impl Send for Start {}
 impl PinnedStore {
     pub(super) fn new(context: Arc<Context>) -> Self {
         let process = std::process::id();
-        Self { near: Near::to(&context), context, limit_bytes: limit_bytes(), process, state: Mutex::default() }
+        Self {
+            near: Near::to(&context),
+            context,
+            limit_bytes: limit_bytes(),
+            process,
+            state: Mutex::default(),
+        }
     }
 
-    /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where the bound or the system leaves no room, and in the child
-    /// of a fork.
+    /// A block of at least so many bytes, the first `len_bytes` of which are its own; `None` where
+    /// the bound or the system leaves no room, and in the child of a fork.
     pub(super) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<Pinned> {
         if std::process::id() != self.process {
             return None;
@@ -76,12 +86,19 @@ impl PinnedStore {
             Some(kept) => kept,
             None => (self.lock_pages(wanted_bytes)?, wanted_bytes),
         };
-        Some(Pinned { start, len_bytes: usize::try_from(len_bytes).ok()?, block_bytes, store: Arc::clone(self) })
+        Some(Pinned {
+            start,
+            len_bytes: usize::try_from(len_bytes).ok()?,
+            block_bytes,
+            store: Arc::clone(self),
+        })
     }
 
     /// Whether such a block is there already.
     pub(super) fn keeps(&self, len_bytes: u64) -> bool {
-        block_bytes(len_bytes).is_some_and(|bytes| self.state().kept.range(fitting(bytes)).any(|(_, blocks)| !blocks.is_empty()))
+        block_bytes(len_bytes).is_some_and(|bytes| {
+            self.state().kept.range(fitting(bytes)).any(|(_, blocks)| !blocks.is_empty())
+        })
     }
 
     /// A kept block and its length, or the right to lock so many bytes more, or neither.
@@ -116,7 +133,10 @@ impl PinnedStore {
         let mut start: *mut c_void = std::ptr::null_mut();
         let outcome = self.context.enter().and_then(|()| {
             // SAFETY: the driver writes one pointer.
-            check(unsafe { sys::cuMemHostAlloc(&raw mut start, block_bytes as usize, PORTABLE) }, "cuMemHostAlloc")
+            check(
+                unsafe { sys::cuMemHostAlloc(&raw mut start, block_bytes as usize, PORTABLE) },
+                "cuMemHostAlloc",
+            )
         });
         if outcome.is_err() || start.is_null() {
             LOCKED_BYTES.fetch_sub(block_bytes, Ordering::Relaxed);
@@ -146,7 +166,8 @@ impl PinnedStore {
             return;
         }
         for Start(start) in blocks {
-            // SAFETY: the block came from `lock_pages` and was in nobody's hands. A refusal leaves it locked: a leak, no danger.
+            // SAFETY: the block came from `lock_pages` and was in nobody's hands. A refusal leaves
+            // it locked: a leak, no danger.
             let _leaked = unsafe { sys::cuMemFreeHost(start.cast()) };
         }
     }
@@ -159,7 +180,11 @@ impl PinnedStore {
 /// How long a block for so many bytes is made.
 fn block_bytes(len_bytes: u64) -> Option<u64> {
     let power = len_bytes.max(BLOCK_BYTES_MIN).checked_next_power_of_two()?;
-    if power <= 2 * BLOCK_BYTES_STEP { Some(power) } else { len_bytes.checked_next_multiple_of(BLOCK_BYTES_STEP) }
+    if power <= 2 * BLOCK_BYTES_STEP {
+        Some(power)
+    } else {
+        len_bytes.checked_next_multiple_of(BLOCK_BYTES_STEP)
+    }
 }
 
 /// Lengths of blocks that are taken for one of this length: a little longer ones too.
@@ -170,7 +195,10 @@ fn fitting(block_bytes: u64) -> RangeInclusive<u64> {
 impl State {
     /// The shortest block that will do, and its length.
     fn take_fitting(&mut self, block_bytes: u64) -> Option<(Start, u64)> {
-        let kept = self.kept.range_mut(fitting(block_bytes)).find_map(|(len_bytes, blocks)| Some((blocks.pop()?, *len_bytes)))?;
+        let kept = self
+            .kept
+            .range_mut(fitting(block_bytes))
+            .find_map(|(len_bytes, blocks)| Some((blocks.pop()?, *len_bytes)))?;
         self.kept_bytes -= kept.1;
         Some(kept)
     }
@@ -195,7 +223,8 @@ pub(super) struct Pinned {
     store: Arc<PinnedStore>,
 }
 
-// SAFETY: `start` is that of a block of at least `len_bytes`, zeroed when it was made and owned by this value alone until it is dropped.
+// SAFETY: `start` is that of a block of at least `len_bytes`, zeroed when it was made and owned by
+// this value alone until it is dropped.
 unsafe impl HostMemory for Pinned {
     fn base(&self) -> *mut u8 {
         self.start.0
@@ -246,7 +275,8 @@ unsafe impl Send for Plain {}
 // SAFETY: as above; whoever uses the pointer keeps the order of uses.
 unsafe impl Sync for Plain {}
 
-// SAFETY: `start` is that of `layout.size()` bytes, zeroed when they were made and freed by `drop` alone.
+// SAFETY: `start` is that of `layout.size()` bytes, zeroed when they were made and freed by `drop`
+// alone.
 unsafe impl HostMemory for Plain {
     fn base(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -292,11 +322,15 @@ fn parse_bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// The memory that this process may use, where the system tells: the machine's, or what its container has of it.
+/// The memory that this process may use, where the system tells: the machine's, or what its
+/// container has of it.
 fn machine_bytes() -> Option<u64> {
-    const OF_CONTAINERS: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    const OF_CONTAINERS: [&str; 2] =
+        ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     // Without a bound it says "max", or a number above what any machine has.
-    let bounds = OF_CONTAINERS.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+    let bounds = OF_CONTAINERS
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
     bounds.chain(installed_bytes()).min()
 }
 
@@ -312,7 +346,10 @@ mod tests {
 
     #[test]
     fn blocks_have_powers_of_two_up_to_4_mib_and_whole_steps_above() {
-        assert_eq!([0, 1, 5000, 1 << 20, (1 << 20) + 1, 3 << 20].map(block_bytes), [4096, 4096, 8192, 1 << 20, 2 << 20, 4 << 20].map(Some));
+        assert_eq!(
+            [0, 1, 5000, 1 << 20, (1 << 20) + 1, 3 << 20].map(block_bytes),
+            [4096, 4096, 8192, 1 << 20, 2 << 20, 4 << 20].map(Some)
+        );
         assert_eq!([(4 << 20) + 1, 10 << 30].map(block_bytes), [6 << 20, 10 << 30].map(Some));
         assert_eq!(block_bytes(u64::MAX), None);
     }
@@ -323,13 +360,19 @@ mod tests {
         state.kept = [(4096, vec![start]), (8192, vec![]), (10_000, vec![start, start])].into();
         state.kept_bytes = 24_096;
         let mut taken = |bytes| state.take_fitting(bytes).map(|(_, len_bytes)| len_bytes);
-        assert_eq!([taken(4096), taken(4096), taken(8192), taken(8192), taken(8192)], [Some(4096), None, Some(10_000), Some(10_000), None]);
+        assert_eq!(
+            [taken(4096), taken(4096), taken(8192), taken(8192), taken(8192)],
+            [Some(4096), None, Some(10_000), Some(10_000), None]
+        );
         assert_eq!(state.kept_bytes, 0);
     }
 
     #[test]
     fn bytes_are_read_with_their_unit() {
-        assert_eq!(["4096", "64k", " 2 G ", "3M"].map(parse_bytes), [Some(4096), Some(64 << 10), Some(2 << 30), Some(3 << 20)]);
+        assert_eq!(
+            ["4096", "64k", " 2 G ", "3M"].map(parse_bytes),
+            [Some(4096), Some(64 << 10), Some(2 << 30), Some(3 << 20)]
+        );
         assert_eq!(["", "lots", "-1", "99999999999G"].map(parse_bytes), [None; 4]);
     }
 }

@@ -14,7 +14,10 @@ use super::event::CudaEvent;
 use super::flight::{After, Flight, Name};
 use super::stream::QueueCore;
 use super::{submit, watch};
-use crate::backend::{Address, BackendError, Dependencies, FailureKind, Label, Position, Queue, QueueId, RawEvent, Work};
+use crate::backend::{
+    Address, BackendError, Dependencies, FailureKind, Label, Position, Queue, QueueId, RawEvent,
+    Work,
+};
 
 /// A stream's handle.
 #[derive(Debug)]
@@ -39,19 +42,22 @@ impl CudaQueue {
         same_stream(self.0.stream(), other)
     }
 
-    /// Lets a stream of somebody else's wait for everything that is queued here so far; its context is current afterwards.
+    /// Lets a stream of somebody else's wait for everything that is queued here so far; its context
+    /// is current afterwards.
     pub(crate) fn hold_up(&self, other: &CudaStream) -> Result<(), BackendError> {
         self.0.hold_up(other)
     }
 
-    /// Waits on the host for everything that is queued here so far, and makes the context of `other` current.
+    /// Waits on the host for everything that is queued here so far, and makes the context of
+    /// `other` current.
     pub(crate) fn wait_before(&self, other: &CudaStream) -> Result<(), BackendError> {
         self.0.wait_for(self.0.fence())?;
         enter_of(other.context())
     }
 }
 
-/// Makes somebody else's context current. Not by cudarc, which would return what some drop left to be told instead.
+/// Makes somebody else's context current. Not by cudarc, which would return what some drop left to
+/// be told instead.
 pub(super) fn enter_of(context: &CudaContext) -> Result<(), BackendError> {
     // SAFETY: the handle is that of a context which its object keeps.
     check(unsafe { sys::cuCtxSetCurrent(context.cu_ctx()) }, "cuCtxSetCurrent")
@@ -103,17 +109,29 @@ impl Queue for CudaQueue {
 
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
         let Some(event) = event.as_any().downcast_ref::<CudaEvent>() else {
-            return Err(invalid("cuStreamWaitEvent", "the event belongs to another kind of device".to_owned()));
+            return Err(invalid(
+                "cuStreamWaitEvent",
+                "the event belongs to another kind of device".to_owned(),
+            ));
         };
         self.0.enter_to_queue()?;
         let other = event.queue_core();
-        let after = if Arc::ptr_eq(other, &self.0) { After::Nothing } else { other.to_be_done_first(event.position()) };
+        let after = if Arc::ptr_eq(other, &self.0) {
+            After::Nothing
+        } else {
+            other.to_be_done_first(event.position())
+        };
         let mut line = self.0.line();
         let own = self.0.device.context().cudarc().cu_ctx();
         self.0.note_locked(event.driver_event().hold_up(self.0.raw_stream(), own))?;
         // Whoever waits for this stream waits for that too.
         let position = self.0.draw(&mut line);
-        line.push(Flight { position, depends: Dependencies::new(), after, loss: FailureKind::Copy });
+        line.push(Flight {
+            position,
+            depends: Dependencies::new(),
+            after,
+            loss: FailureKind::Copy,
+        });
         self.0.mark_the_way(&mut line);
         Ok(())
     }

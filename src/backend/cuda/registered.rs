@@ -14,11 +14,13 @@ use super::context::Context;
 use super::pages::{Driver, Hold, Registrations};
 use crate::backend::{BackendError, PageLock};
 
-/// All memory that this process has registered for arrays, for all devices together: a registration made in one context holds in all. Its lock is held
-/// over the driver's calls, so that nobody counts on what is about to go; nothing else is locked under it.
+/// All memory that this process has registered for arrays, for all devices together: a registration
+/// made in one context holds in all. Its lock is held over the driver's calls, so that nobody
+/// counts on what is about to go; nothing else is locked under it.
 static REGISTRATIONS: Mutex<Registrations<Kept>> = Mutex::new(Registrations::new());
 
-/// The process that made the first registration; 0 before. In the child of a fork none of them counts, and somebody may hold their lock who is not there.
+/// The process that made the first registration; 0 before. In the child of a fork none of them
+/// counts, and somebody may hold their lock who is not there.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 fn registrations() -> MutexGuard<'static, Registrations<Kept>> {
@@ -32,7 +34,8 @@ fn is_at_home() -> bool {
     before.is_ok() || before == Err(us)
 }
 
-/// What stays for as long as a registration: the context in which it was made, and memory whose arrays are gone.
+/// What stays for as long as a registration: the context in which it was made, and memory whose
+/// arrays are gone.
 struct Kept {
     context: Arc<Context>,
     memory: Vec<Arc<dyn Any + Send + Sync>>,
@@ -47,9 +50,14 @@ pub(super) struct Registered {
 }
 
 impl Registered {
-    /// Locks the pages of some memory, which is not empty, for all devices. What others locked already is used as it is, and left to them; all of it must
-    /// be then, since the driver copies nothing that lies half in locked memory.
-    pub(super) fn lock(context: &Arc<Context>, start: *mut u8, len_bytes: usize) -> Result<Self, BackendError> {
+    /// Locks the pages of some memory, which is not empty, for all devices. What others locked
+    /// already is used as it is, and left to them; all of it must be then, since the driver copies
+    /// nothing that lies half in locked memory.
+    pub(super) fn lock(
+        context: &Arc<Context>,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Self, BackendError> {
         if !is_at_home() {
             return Err(refusal(CUresult::CUDA_ERROR_NOT_INITIALIZED, REGISTER));
         }
@@ -57,11 +65,13 @@ impl Registered {
         let bytes = start.addr()..start.addr() + len_bytes;
         let mut calls = Calls { memory: start };
         let mut registrations = registrations();
-        let given_back = registrations.let_go_again(&mut calls, |kept| kept.context.death().is_none());
+        let given_back =
+            registrations.let_go_again(&mut calls, |kept| kept.context.death().is_none());
         // That may have been in another context.
         let entered = if given_back.is_empty() { Ok(()) } else { context.enter() };
         let make = || Kept { context: Arc::clone(context), memory: Vec::new() };
-        let locked = entered.and_then(|()| registrations.lock(&bytes, page_bytes(), &mut calls, make));
+        let locked =
+            entered.and_then(|()| registrations.lock(&bytes, page_bytes(), &mut calls, make));
         drop(registrations);
         drop(given_back);
         let hold = context.note(locked)?.ok_or_else(partly_registered)?;
@@ -85,7 +95,8 @@ impl PageLock for Registered {
             return true;
         }
         let mut registrations = registrations();
-        let given_back = registrations.unlock(&mut self.hold, &mut Calls { memory: std::ptr::null_mut() });
+        let given_back =
+            registrations.unlock(&mut self.hold, &mut Calls { memory: std::ptr::null_mut() });
         let is_free = registrations.kept(&self.hold).is_none();
         drop(registrations);
         // Memory and contexts are let go of with no lock held.
@@ -118,7 +129,8 @@ impl fmt::Debug for Registered {
     }
 }
 
-/// The driver's calls. To register, the context is current, and `memory` is where all that is asked for lies.
+/// The driver's calls. To register, the context is current, and `memory` is where all that is asked
+/// for lies.
 struct Calls {
     memory: *mut u8,
 }
@@ -129,7 +141,8 @@ impl Driver<Kept> for Calls {
     fn register(&mut self, bytes: &Range<usize>) -> Result<bool, BackendError> {
         const PORTABLE: u32 = 1;
         let start = self.memory.with_addr(bytes.start);
-        // SAFETY: the bytes lie in the caller's memory, who keeps it for as long as the lock; registering changes nothing of what it holds.
+        // SAFETY: the bytes lie in the caller's memory, who keeps it for as long as the lock;
+        // registering changes nothing of what it holds.
         let outcome = unsafe { sys::cuMemHostRegister_v2(start.cast(), bytes.len(), PORTABLE) };
         match outcome {
             CUresult::CUDA_SUCCESS => Ok(true),
@@ -144,13 +157,15 @@ impl Driver<Kept> for Calls {
     }
 
     fn unregister(&mut self, start: usize, kept: &Kept) -> bool {
-        // A context whose kernel failed keeps its registrations: it is asked all the same, and memory that it does not let go of stays where it is.
+        // A context whose kernel failed keeps its registrations: it is asked all the same, and
+        // memory that it does not let go of stays where it is.
         if kept.context.enter().is_err() {
             // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
             let _dead = unsafe { sys::cuCtxSetCurrent(kept.context.cudarc().cu_ctx()) };
         }
         let start = std::ptr::without_provenance_mut(start);
-        // SAFETY: registered by `register`; arrays whose memory lies in its pages have left, and work in flight keeps its arrays, so nothing uses it any more.
+        // SAFETY: registered by `register`; arrays whose memory lies in its pages have left, and
+        // work in flight keeps its arrays, so nothing uses it any more.
         let outcome = unsafe { sys::cuMemHostUnregister(start) };
         match outcome {
             // Not registered: nobody has these pages any more.
@@ -163,25 +178,35 @@ impl Driver<Kept> for Calls {
     }
 }
 
-/// The number of the registration whose pages this address lies in, 0 if the driver does not tell; none if it is ordinary memory. A context is current.
+/// The number of the registration whose pages this address lies in, 0 if the driver does not tell;
+/// none if it is ordinary memory. A context is current.
 fn registration_at(address: usize) -> Option<u64> {
     const HOST: u64 = 1;
     let kind = attribute(address, CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
-    let number = || attribute(address, CUpointer_attribute::CU_POINTER_ATTRIBUTE_BUFFER_ID).unwrap_or(0);
+    let number =
+        || attribute(address, CUpointer_attribute::CU_POINTER_ATTRIBUTE_BUFFER_ID).unwrap_or(0);
     (kind == Some(HOST)).then(number)
 }
 
 fn attribute(address: usize, attribute: CUpointer_attribute) -> Option<u64> {
     let mut value = 0_u64;
-    // SAFETY: the driver writes one number of 32 or 64 bits; the address is a name to it, which it does not follow.
-    let asked = unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, address as sys::CUdeviceptr) };
+    // SAFETY: the driver writes one number of 32 or 64 bits; the address is a name to it, which it
+    // does not follow.
+    let asked = unsafe {
+        sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, address as sys::CUdeviceptr)
+    };
     (asked == CUresult::CUDA_SUCCESS).then_some(value)
 }
 
 /// The system's pages: from the vector that Linux hands to each process, else what nearly all have.
 fn page_bytes() -> usize {
     static PAGE_BYTES: OnceLock<usize> = OnceLock::new();
-    *PAGE_BYTES.get_or_init(|| std::fs::read("/proc/self/auxv").ok().and_then(|entries| told_page_bytes(&entries)).unwrap_or(4096))
+    *PAGE_BYTES.get_or_init(|| {
+        std::fs::read("/proc/self/auxv")
+            .ok()
+            .and_then(|entries| told_page_bytes(&entries))
+            .unwrap_or(4096)
+    })
 }
 
 /// The vector is made of pairs of words: what is told, and the value.

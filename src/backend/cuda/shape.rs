@@ -1,8 +1,10 @@
-//! How the driver takes a box of bytes: lines, planes and volumes, within its limits on pitches. Pure arithmetic.
+//! How the driver takes a box of bytes: lines, planes and volumes, within its limits on pitches.
+//! Pure arithmetic.
 
 use crate::backend::CopyPart;
 
-/// One call's worth of a copy: `width_bytes` bytes, `height` times, `depth` times. Offsets in bytes.
+/// One call's worth of a copy: `width_bytes` bytes, `height` times, `depth` times. Offsets in
+/// bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     pub(super) source: u64,
@@ -37,7 +39,11 @@ impl Shape {
     }
 
     /// Runs, `count` of them, if the driver takes such pitches.
-    fn plane(part: &CopyPart, (count, source, destination): (u64, u64, u64), pitch_max: u64) -> Option<Self> {
+    fn plane(
+        part: &CopyPart,
+        (count, source, destination): (u64, u64, u64),
+        pitch_max: u64,
+    ) -> Option<Self> {
         let fits = |stride| stride >= part.run_bytes && stride <= pitch_max;
         let pitch = |line_bytes| Pitch { line_bytes, plane_lines: count };
         (fits(source) && fits(destination)).then(|| Self {
@@ -48,11 +54,13 @@ impl Shape {
         })
     }
 
-    /// Planes, `count` of them, if the way from one to the next is a whole number of lines at both ends.
+    /// Planes, `count` of them, if the way from one to the next is a whole number of lines at both
+    /// ends.
     fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
         let lines = |stride: u64, pitch: Pitch| {
             let lines = stride / pitch.line_bytes;
-            (stride.is_multiple_of(pitch.line_bytes) && lines >= self.height).then_some(Pitch { plane_lines: lines, ..pitch })
+            (stride.is_multiple_of(pitch.line_bytes) && lines >= self.height)
+                .then_some(Pitch { plane_lines: lines, ..pitch })
         };
         Some(Self {
             depth: count,
@@ -71,7 +79,8 @@ impl Shape {
     }
 }
 
-/// The calls that a part takes: one for up to three axes where pitches allow it, more for what does not fit one call.
+/// The calls that a part takes: one for up to three axes where pitches allow it, more for what does
+/// not fit one call.
 pub(super) fn each(part: &CopyPart, pitch_max: u64, visit: &mut impl FnMut(Shape)) {
     if part.run_bytes == 0 {
         return;
@@ -111,7 +120,12 @@ mod tests {
     const PITCH_MAX: u64 = 1 << 20;
 
     fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
-        CopyPart { run_bytes, source_offset_bytes: 1000, destination_offset_bytes: 5000, axes: SmallVec::from_slice(axes) }
+        CopyPart {
+            run_bytes,
+            source_offset_bytes: 1000,
+            destination_offset_bytes: 5000,
+            axes: SmallVec::from_slice(axes),
+        }
     }
 
     fn shapes(part: &CopyPart) -> Vec<Shape> {
@@ -126,8 +140,12 @@ mod tests {
         for shape in shapes {
             for plane in 0..shape.depth {
                 for line in 0..shape.height {
-                    let at = |pitch: super::Pitch| (plane * pitch.plane_lines + line) * pitch.line_bytes;
-                    let (from, to) = (shape.source + at(shape.source_pitch), shape.destination + at(shape.destination_pitch));
+                    let at =
+                        |pitch: super::Pitch| (plane * pitch.plane_lines + line) * pitch.line_bytes;
+                    let (from, to) = (
+                        shape.source + at(shape.source_pitch),
+                        shape.destination + at(shape.destination_pitch),
+                    );
                     bytes.extend((0..shape.width_bytes).map(|byte| (from + byte, to + byte)));
                 }
             }
@@ -139,10 +157,15 @@ mod tests {
     fn bytes_of_part(part: &CopyPart) -> Vec<(u64, u64)> {
         let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
         for (count, from, to) in &part.axes {
-            starts = starts.iter().flat_map(|(a, b)| (0..*count).map(move |turn| (a + turn * from, b + turn * to))).collect();
+            starts = starts
+                .iter()
+                .flat_map(|(a, b)| (0..*count).map(move |turn| (a + turn * from, b + turn * to)))
+                .collect();
         }
-        let mut bytes: Vec<(u64, u64)> =
-            starts.iter().flat_map(|(a, b)| (0..part.run_bytes).map(move |byte| (a + byte, b + byte))).collect();
+        let mut bytes: Vec<(u64, u64)> = starts
+            .iter()
+            .flat_map(|(a, b)| (0..part.run_bytes).map(move |byte| (a + byte, b + byte)))
+            .collect();
         bytes.sort_unstable();
         bytes
     }

@@ -14,12 +14,16 @@ use super::event::{CudaEvent, DriverEvent};
 use super::flight::{After, Flight, Ledger};
 use super::lent::Lent;
 use super::queue::enter_of;
-use crate::backend::{Address, BackendError, Dependencies, FailureKind, FailureRecord, Position, QueueId, failure};
+use crate::backend::{
+    Address, BackendError, Dependencies, FailureKind, FailureRecord, Position, QueueId, failure,
+};
 
-/// Recorded events that are remembered for waits on the host. Losing an old one only makes a later wait cover more.
+/// Recorded events that are remembered for waits on the host. Losing an old one only makes a later
+/// wait cover more.
 const EVENTS_KEPT: usize = 32;
 
-/// So much work that leaves something to do, and an event is recorded behind it: then it can be cleared up while the stream goes on.
+/// So much work that leaves something to do, and an event is recorded behind it: then it can be
+/// cleared up while the stream goes on.
 const FLIGHTS_PER_EVENT: usize = 16;
 
 /// So much such work, and whoever launches clears up what is over.
@@ -92,8 +96,9 @@ impl QueueCore {
         &self.stream
     }
 
-    /// Makes the context current, to queue something. Refuses while others capture the stream: what is queued would not run, but be recorded, and run at their
-    /// will, over memory that is somebody else's by then.
+    /// Makes the context current, to queue something. Refuses while others capture the stream: what
+    /// is queued would not run, but be recorded, and run at their will, over memory that is
+    /// somebody else's by then.
     pub(super) fn enter_to_queue(&self) -> Result<(), BackendError> {
         self.enter()?;
         if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
@@ -104,13 +109,15 @@ impl QueueCore {
         const CALL: &str = "cuStreamIsCapturing";
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: the stream lives as long as `self`; the driver writes one status.
-        self.note_locked(check(unsafe { sys::cuStreamIsCapturing(self.raw_stream(), &raw mut status) }, CALL))?;
+        self.note_locked(check(
+            unsafe { sys::cuStreamIsCapturing(self.raw_stream(), &raw mut status) },
+            CALL,
+        ))?;
         if status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
             return Ok(());
         }
         let refused = refusal(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CALL);
-        let advice =
-            "the stream is being captured: end the capture before arrays are used on it, or capture a stream that they are not used on";
+        let advice = "the stream is being captured: end the capture before arrays are used on it, or capture a stream that they are not used on";
         Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
     }
 
@@ -137,13 +144,15 @@ impl QueueCore {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a stream remembers that waits for `position` of this one, if anything is to be done there that is of matter elsewhere.
+    /// What a stream remembers that waits for `position` of this one, if anything is to be done
+    /// there that is of matter elsewhere.
     pub(super) fn to_be_done_first(&self, position: Position) -> After {
         let matters = self.completed() < position && self.line().ledger.matters_elsewhere(position);
         if matters { After::Behind { queue: self.id, position } } else { After::Nothing }
     }
 
-    /// Behind so much work that leaves something to do, an event is recorded. Where that is refused, one behind later work will do.
+    /// Behind so much work that leaves something to do, an event is recorded. Where that is
+    /// refused, one behind later work will do.
     pub(super) fn mark_the_way(&self, line: &mut Line) {
         if line.flights_since_event < FLIGHTS_PER_EVENT || line.ledger.len() < FLIGHTS_PER_EVENT {
             return;
@@ -158,13 +167,18 @@ impl QueueCore {
     }
 
     /// Dependencies that may still spoil what reads them, or the failure of one that has.
-    pub(super) fn pending(&self, line: &Line, depends: Dependencies) -> Result<Dependencies, Arc<FailureRecord>> {
+    pub(super) fn pending(
+        &self,
+        line: &Line,
+        depends: Dependencies,
+    ) -> Result<Dependencies, Arc<FailureRecord>> {
         let mut pending = Dependencies::new();
         for (queue, position) in depends {
             if let Some(root) = failure::of(queue, position) {
                 return Err(root);
             }
-            // Work of this very stream fails with its device alone, unless it depends on other streams itself.
+            // Work of this very stream fails with its device alone, unless it depends on other
+            // streams itself.
             if queue != self.id || line.ledger.may_inherit(position) {
                 pending.push((queue, position));
             }
@@ -172,27 +186,33 @@ impl QueueCore {
         Ok(pending)
     }
 
-    /// Draws a position without queueing anything. Others queue on this stream too, unseen: what they queued so far lies before it, which cannot be
-    /// said of the tail, and nothing is known to be over up to it.
+    /// Draws a position without queueing anything. Others queue on this stream too, unseen: what
+    /// they queued so far lies before it, which cannot be said of the tail, and nothing is known to
+    /// be over up to it.
     pub(super) fn fence(&self) -> Position {
         self.draw(&mut self.line())
     }
 
-    /// Queues an event behind everything, and remembers it. It has a position of its own: what others queued behind the last work of ours lies before
-    /// it, and no earlier event stands for it.
+    /// Queues an event behind everything, and remembers it. It has a position of its own: what
+    /// others queued behind the last work of ours lies before it, and no earlier event stands for
+    /// it.
     pub(super) fn record(self: &Arc<Self>, timing: bool) -> Result<CudaEvent, BackendError> {
         self.enter_to_queue()?;
         let event = Arc::new(self.device.events().take(timing)?);
         let mut line = self.line();
         self.note_locked(event.record(self.raw_stream()))?;
-        // A position of its own: before it may stand a wait alone, which is no work and takes its time all the same.
+        // A position of its own: before it may stand a wait alone, which is no work and takes its
+        // time all the same.
         let position = self.draw(&mut line);
         line.keep(position, Arc::clone(&event));
         Ok(CudaEvent::new(Arc::clone(self), position, event))
     }
 
     /// As `note`, by a thread that holds the line: the rest is given up by whoever asks next.
-    pub(super) fn note_locked<T>(&self, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
+    pub(super) fn note_locked<T>(
+        &self,
+        outcome: Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
         self.device.context().note(outcome)
     }
 
@@ -209,17 +229,28 @@ impl QueueCore {
         }
         memory.drain(address)?;
         let position = self.draw(&mut line);
-        line.push(Flight { position, depends: Dependencies::new(), after: After::Free(address), loss: FailureKind::Copy });
+        line.push(Flight {
+            position,
+            depends: Dependencies::new(),
+            after: After::Free(address),
+            loss: FailureKind::Copy,
+        });
         self.mark_the_way(&mut line);
         Ok(position)
     }
 
-    /// Gives memory of somebody else's back behind what is queued here: its owner frees it on a stream of its own, which waits.
+    /// Gives memory of somebody else's back behind what is queued here: its owner frees it on a
+    /// stream of its own, which waits.
     fn give_back(self: &Arc<Self>, address: Address, lent: Lent) -> Result<Position, BackendError> {
         if !lent.frees_in_order() {
             let mut line = self.line();
             let position = self.draw(&mut line);
-            line.push(Flight { position, depends: Dependencies::new(), after: After::GiveBack { _lent: lent }, loss: FailureKind::Copy });
+            line.push(Flight {
+                position,
+                depends: Dependencies::new(),
+                after: After::GiveBack { _lent: lent },
+                loss: FailureKind::Copy,
+            });
             self.mark_the_way(&mut line);
             return Ok(position);
         }
@@ -231,7 +262,8 @@ impl QueueCore {
         Ok(self.tail())
     }
 
-    /// Lets a stream of somebody else's wait for everything that is queued here so far; its context is current afterwards.
+    /// Lets a stream of somebody else's wait for everything that is queued here so far; its context
+    /// is current afterwards.
     pub(super) fn hold_up(self: &Arc<Self>, other: &CudaStream) -> Result<(), BackendError> {
         let event = self.note(self.record(false))?;
         enter_of(other.context())?;
@@ -244,7 +276,8 @@ impl Drop for QueueCore {
         let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
         queues.remove(&self.id);
         drop(queues);
-        // Nobody waited for what is still in flight, and nobody can any more. What it touches must outlive it.
+        // Nobody waited for what is still in flight, and nobody can any more. What it touches must
+        // outlive it.
         if !self.poll(self.tail()).unwrap_or(false) {
             std::mem::forget(self.line().ledger.take_upto(Position(u64::MAX)));
         }
@@ -283,7 +316,9 @@ pub(super) fn look_around_on(device: &DeviceCore) {
         // In the order in which they were made, so that a run can be repeated.
         queues.values().filter_map(Weak::upgrade).collect()
     };
-    all.iter().filter(|queue| std::ptr::eq(Arc::as_ptr(&queue.device), device)).for_each(|queue| queue.look_around());
+    all.iter()
+        .filter(|queue| std::ptr::eq(Arc::as_ptr(&queue.device), device))
+        .for_each(|queue| queue.look_around());
 }
 
 impl fmt::Debug for QueueCore {

@@ -14,11 +14,12 @@ use super::pinned::Plain;
 use super::stream::{Line, QueueCore};
 use super::{fill, launch, shape};
 use crate::backend::{
-    BackendError, BackendErrorKind, Code, CopyPart, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory, LaunchWork,
-    Memory, Position, Work, extent, failure,
+    BackendError, BackendErrorKind, Code, CopyPart, CopyWork, DeviceKind, FailureKind,
+    FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position, Work, extent, failure,
 };
 
-/// Queues work; the context is current. The stream's lock is held while it is queued, so that positions are those of the stream's own order.
+/// Queues work; the context is current. The stream's lock is held while it is queued, so that
+/// positions are those of the stream's own order.
 pub(super) fn queue(core: &QueueCore, work: Work) -> Result<Position, BackendError> {
     match work {
         Work::Launch(work) => queue_launch(core, work),
@@ -29,7 +30,11 @@ pub(super) fn queue(core: &QueueCore, work: Work) -> Result<Position, BackendErr
 
 fn target(core: &QueueCore) -> Target {
     let device = core.device();
-    Target { stream: core.raw_stream(), context: device.context().cudarc().cu_ctx(), pitch_max: device.pitch_max_bytes() }
+    Target {
+        stream: core.raw_stream(),
+        context: device.context().cudarc().cu_ctx(),
+        pitch_max: device.pitch_max_bytes(),
+    }
 }
 
 fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendError> {
@@ -38,7 +43,10 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
         return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
     };
     let Some(kernel) = loaded.as_any().downcast_ref::<CudaKernel>() else {
-        return Err(invalid("cuLaunchKernel", "the kernel was loaded by another kind of device".to_owned()));
+        return Err(invalid(
+            "cuLaunchKernel",
+            "the kernel was loaded by another kind of device".to_owned(),
+        ));
     };
     let name = Name { is_kernel: true, text: Arc::clone(loaded.name()), site: Some(site) };
     let mut line = core.line();
@@ -46,8 +54,9 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
         Ok(depends) => depends,
         Err(root) => return Ok(skip(core, &mut line, &root, FailureKind::Body)),
     };
-    // SAFETY: `submit` made the context current; a `CudaKernel` of another device is refused by the driver, whose handle it is not. Arguments, lifetimes and
-    // order are kept by the layers above (`backend`, contract): memory is freed behind its last use.
+    // SAFETY: `submit` made the context current; a `CudaKernel` of another device is refused by the
+    // driver, whose handle it is not. Arguments, lifetimes and order are kept by the layers above
+    // (`backend`, contract): memory is freed behind its last use.
     core.note_locked(unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) })?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
@@ -67,7 +76,10 @@ fn skip(core: &QueueCore, line: &mut Line, root: &FailureRecord, loss: FailureKi
 fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError> {
     let FillWork { address, parts, pattern, poison: _, loss, depends, label } = work;
     if parts.iter().any(|part| pattern.is_empty() || part.run_bytes % pattern.len() as u64 != 0) {
-        return Err(invalid("fill", format!("a pattern of {} bytes does not fill its runs", pattern.len())));
+        return Err(invalid(
+            "fill",
+            format!("a pattern of {} bytes does not fill its runs", pattern.len()),
+        ));
     }
     let mut line = core.line();
     let depends = match core.pending(&line, depends) {
@@ -76,8 +88,10 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
     };
     let mut seeds: SmallVec<[Arc<dyn HostMemory>; 2]> = SmallVec::new();
     for part in &parts {
-        // SAFETY: the context is current; the memory lives until a free behind this work, and is not touched meanwhile: the order of work, which the layers
-        // above keep (`backend`, contract). The seeds are kept until it is over, and until the stream is through where it is refused (`settled`).
+        // SAFETY: the context is current; the memory lives until a free behind this work, and is
+        // not touched meanwhile: the order of work, which the layers above keep (`backend`,
+        // contract). The seeds are kept until it is over, and until the stream is through where it
+        // is refused (`settled`).
         let (seed, outcome) = unsafe { fill::queue(target(core), address.0, part, &pattern) };
         seeds.extend(seed);
         core.note_locked(settled(core, outcome))?;
@@ -113,30 +127,37 @@ fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError
 fn queue_parts(core: &QueueCore, line: &Line, work: CopyWork) -> Result<After, BackendError> {
     let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
     let from = source_end(core, &source, source_device.as_deref())?;
-    // What the host has yet to write must not come behind what the device writes later: then this is put in its place by the host as well.
+    // What the host has yet to write must not come behind what the device writes later: then this
+    // is put in its place by the host as well.
     if let Memory::Host(host) = &destination
         && (!host.is_page_locked(DeviceKind::Cuda) || line.ledger.writes_host_memory())
     {
         return bring_down(core, from, host, &parts, may_read_between);
     }
     let to = end(&destination);
-    // SAFETY: the context is current. Host memory was checked to hold the parts and is kept until the copy is over (`After::LetGo`); device memory lives
-    // until a free behind this work. Who touches what meanwhile is the order of work, which the layers above keep (`backend`, contract).
+    // SAFETY: the context is current. Host memory was checked to hold the parts and is kept until
+    // the copy is over (`After::LetGo`); device memory lives until a free behind this work. Who
+    // touches what meanwhile is the order of work, which the layers above keep (`backend`,
+    // contract).
     settled(core, unsafe { copy::queue(target(core), from, to, &parts) })?;
-    let held: SmallVec<[Arc<dyn HostMemory>; 2]> = [source, destination].into_iter().filter_map(host_of).collect();
+    let held: SmallVec<[Arc<dyn HostMemory>; 2]> =
+        [source, destination].into_iter().filter_map(host_of).collect();
     Ok(if held.is_empty() { After::Nothing } else { After::LetGo { held } })
 }
 
-/// A refusal in the midst of several calls means that nothing counts as queued: what was, is waited for, so that it touches nothing any more.
+/// A refusal in the midst of several calls means that nothing counts as queued: what was, is waited
+/// for, so that it touches nothing any more.
 fn settled(core: &QueueCore, outcome: Result<(), BackendError>) -> Result<(), BackendError> {
     outcome.inspect_err(|_| {
-        // SAFETY: the stream lives. A stream that cannot be waited for is one of a dead context, which runs nothing.
+        // SAFETY: the stream lives. A stream that cannot be waited for is one of a dead context,
+        // which runs nothing.
         let _dead = unsafe { sys::cuStreamSynchronize(core.raw_stream()) };
     })
 }
 
-/// A download to ordinary memory: packed into page-locked memory by the device, put in its place by whoever waits. Where there is no room for that it is
-/// packed into ordinary memory, by the driver, which returns when it is done.
+/// A download to ordinary memory: packed into page-locked memory by the device, put in its place by
+/// whoever waits. Where there is no room for that it is packed into ordinary memory, by the driver,
+/// which returns when it is done.
 fn bring_down(
     core: &QueueCore,
     from: End,
@@ -155,7 +176,8 @@ fn bring_down(
         Some(pinned) => Arc::new(pinned),
         None => Arc::new(Plain::zeroed(len_bytes).ok_or_else(|| no_room(len_bytes))?),
     };
-    // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the packed memory, which the flight keeps.
+    // SAFETY: as in `queue_parts`: the packed parts lie within the `len_bytes` of the packed
+    // memory, which the flight keeps.
     settled(core, unsafe { copy::queue(target, from, host_end(&*packed), &into) })?;
     Ok(After::Unpack(Landing { packed, destination: Arc::clone(host), parts: out_of }))
 }
@@ -163,10 +185,18 @@ fn bring_down(
 #[cold]
 fn no_room(len_bytes: u64) -> BackendError {
     let kind = BackendErrorKind::OutOfMemory { requested: len_bytes, free: 0 };
-    BackendError { kind, call: "download", detail: "the host has no memory to pack it into".to_owned() }
+    BackendError {
+        kind,
+        call: "download",
+        detail: "the host has no memory to pack it into".to_owned(),
+    }
 }
 
-fn source_end(core: &QueueCore, source: &Memory, device: Option<&dyn crate::backend::Backend>) -> Result<End, BackendError> {
+fn source_end(
+    core: &QueueCore,
+    source: &Memory,
+    device: Option<&dyn crate::backend::Backend>,
+) -> Result<End, BackendError> {
     let (Memory::Device(address), Some(device)) = (source, device) else { return Ok(end(source)) };
     let Some(peer) = device.as_any().downcast_ref::<CudaDevice>() else {
         return Err(invalid("copy", format!("{} cannot be reached from a GPU", device.name())));

@@ -1,4 +1,5 @@
-//! Tasks that wait for a stream: one thread looks on their behalf, since the driver runs no code of ours that may call it.
+//! Tasks that wait for a stream: one thread looks on their behalf, since the driver runs no code of
+//! ours that may call it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -31,14 +32,21 @@ static WATCH: Mutex<Watch> = Mutex::new(Watch { list: Vec::new(), is_on: false }
 static ARRIVED: Condvar = Condvar::new();
 
 /// Wakes `waker` once everything up to `position` is over.
-pub(super) fn wake_when_over(queue: &Arc<QueueCore>, position: Position, waker: Waker) -> Result<(), BackendError> {
+pub(super) fn wake_when_over(
+    queue: &Arc<QueueCore>,
+    position: Position,
+    waker: Waker,
+) -> Result<(), BackendError> {
     if queue.is_over(position) {
         waker.wake();
         return Ok(());
     }
     let mut watch = lock();
     if !watch.is_on {
-        thread::Builder::new().name("resident cuda".to_owned()).spawn(look).map_err(|fault| no_thread(&fault))?;
+        thread::Builder::new()
+            .name("resident cuda".to_owned())
+            .spawn(look)
+            .map_err(|fault| no_thread(&fault))?;
         watch.is_on = true;
     }
     watch.list.push(Watched { queue: Arc::clone(queue), position, waker });
@@ -57,7 +65,8 @@ fn look() {
         }
         let list = std::mem::take(&mut watch.list);
         drop(watch);
-        let (over, pending): (Vec<Watched>, Vec<Watched>) = list.into_iter().partition(|watched| watched.queue.is_over(watched.position));
+        let (over, pending): (Vec<Watched>, Vec<Watched>) =
+            list.into_iter().partition(|watched| watched.queue.is_over(watched.position));
         pause = if over.is_empty() { (pause * 2).min(PAUSE_MAX) } else { PAUSE_MIN };
         over.into_iter().for_each(wake);
         let is_pending = !pending.is_empty();
@@ -84,5 +93,9 @@ fn lock() -> MutexGuard<'static, Watch> {
 
 fn no_thread(fault: &std::io::Error) -> BackendError {
     let kind = BackendErrorKind::Driver { code: fault.raw_os_error().map_or(-1, i64::from) };
-    BackendError { kind, call: "notify", detail: format!("the thread that watches could not be started: {fault}") }
+    BackendError {
+        kind,
+        call: "notify",
+        detail: format!("the thread that watches could not be started: {fault}"),
+    }
 }

@@ -15,14 +15,15 @@ use super::seeded::World;
 use super::time;
 use super::tracker::Tracker;
 use crate::backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded, MemoryUsage, PageLock,
-    Position, Program, Queue, scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
+    LoadError, Loaded, MemoryUsage, PageLock, Position, Program, Queue, scope,
 };
 
 /// The poison: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
 
-/// Addresses of different devices differ in the bits from this one on, so that a mix-up finds no memory rather than the wrong one.
+/// Addresses of different devices differ in the bits from this one on, so that a mix-up finds no
+/// memory rather than the wrong one.
 const DEVICE_SHIFT: u32 = 44;
 
 /// The driver code for what a machine does not tell.
@@ -56,13 +57,15 @@ pub(crate) struct EmbeddedDevice {
 }
 
 impl EmbeddedDevice {
-    /// The plain device: no limit but the machine's memory, a worker for each queue, nothing watched. One for the process.
+    /// The plain device: no limit but the machine's memory, a worker for each queue, nothing
+    /// watched. One for the process.
     pub(crate) fn cpu() -> Arc<Self> {
         static CPU: OnceLock<Arc<EmbeddedDevice>> = OnceLock::new();
         Arc::clone(CPU.get_or_init(Self::plain))
     }
 
-    /// A device like the plain one, but a new one, with number 0 as well. For benchmarks and for checkers that want no statics.
+    /// A device like the plain one, but a new one, with number 0 as well. For benchmarks and for
+    /// checkers that want no statics.
     pub(crate) fn plain() -> Arc<Self> {
         Arc::new(Self { core: Arc::new(DeviceCore::plain()), world: None })
     }
@@ -74,7 +77,8 @@ impl EmbeddedDevice {
         let world = emulation.seed.map(World::join);
         let poison = emulation.poison.then_some(POISON);
         let memory = AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison);
-        let tracker = world.as_ref().map_or_else(Tracker::of_process, |world| Arc::clone(world.tracker()));
+        let tracker =
+            world.as_ref().map_or_else(Tracker::of_process, |world| Arc::clone(world.tracker()));
         let instruments = Some(Instruments::new(emulation.faults, tracker));
         let core = DeviceCore {
             link: emulation.link,
@@ -87,7 +91,10 @@ impl EmbeddedDevice {
 
     /// What was called and what was unordered, of an emulated device.
     pub(crate) fn log(&self) -> Option<EmulationLog> {
-        self.core.instruments.as_ref().map(|instruments| EmulationLog::new(Arc::clone(instruments.log())))
+        self.core
+            .instruments
+            .as_ref()
+            .map(|instruments| EmulationLog::new(Arc::clone(instruments.log())))
     }
 
     /// What of it queued work holds.
@@ -97,7 +104,10 @@ impl EmbeddedDevice {
 
     fn new_lane(&self) -> Arc<Lane> {
         let number = self.core.lane_count.fetch_add(1, Ordering::Relaxed);
-        let engine = self.world.as_ref().map_or(Engine::Worker, |world| Engine::Seeded(Arc::downgrade(world)));
+        let engine = self
+            .world
+            .as_ref()
+            .map_or(Engine::Worker, |world| Engine::Seeded(Arc::downgrade(world)));
         let lane = Arc::new(Lane::new(number, Arc::clone(&self.core), engine));
         self.world.iter().for_each(|world| world.add(Arc::clone(&lane)));
         let mut lanes = self.core.lanes();
@@ -114,14 +124,28 @@ impl DeviceCore {
 
     fn new(ordinal: usize, memory: AddressSpace, poison: Option<u8>) -> Self {
         let (lanes, lane_count) = (Mutex::new(Vec::new()), AtomicU32::new(0));
-        Self { ordinal, memory, link: None, poison, piece_bytes_max: u64::MAX, instruments: None, lanes, lane_count }
+        Self {
+            ordinal,
+            memory,
+            link: None,
+            poison,
+            piece_bytes_max: u64::MAX,
+            instruments: None,
+            lanes,
+            lane_count,
+        }
     }
 
     /// A call of the device itself: counted, and refused where a fault says so.
-    fn counted<T>(&self, kind: CallKind, call: impl FnOnce() -> Result<T, BackendError>) -> Result<T, BackendError> {
+    fn counted<T>(
+        &self,
+        kind: CallKind,
+        call: impl FnOnce() -> Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
         match &self.instruments {
             None => call(),
-            Some(instruments) => instruments.counted(bare_draft(None, kind), |_| call().map(|value| (value, Position::START))),
+            Some(instruments) => instruments
+                .counted(bare_draft(None, kind), |_| call().map(|value| (value, Position::START))),
         }
     }
 
@@ -129,7 +153,8 @@ impl DeviceCore {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes memory. Where there is no room, queued frees are waited for if they can make some; in a world that runs ready work.
+    /// Takes memory. Where there is no room, queued frees are waited for if they can make some; in
+    /// a world that runs ready work.
     pub(super) fn allocate(&self, len_bytes: u64) -> Result<Address, BackendError> {
         self.memory.allocate(len_bytes).or_else(|refusal| {
             if !self.memory.may_find_room(len_bytes) {
@@ -228,7 +253,11 @@ impl Backend for EmbeddedDevice {
         self.core.piece_bytes_max
     }
 
-    fn page_lock(&self, _start: *mut u8, _len_bytes: usize) -> Result<Box<dyn PageLock>, BackendError> {
+    fn page_lock(
+        &self,
+        _start: *mut u8,
+        _len_bytes: usize,
+    ) -> Result<Box<dyn PageLock>, BackendError> {
         self.core.counted(CallKind::PageLock, || Ok(Box::new(Reachable) as Box<dyn PageLock>))
     }
 
@@ -237,7 +266,10 @@ impl Backend for EmbeddedDevice {
     }
 
     fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
-        Err(LoadError::Program(format!("kernel \"{}\" has device code, which the embedded device does not run", program.kernel)))
+        Err(LoadError::Program(format!(
+            "kernel \"{}\" has device code, which the embedded device does not run",
+            program.kernel
+        )))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -256,7 +288,8 @@ pub(super) fn inside_kernel(call: &'static str) -> BackendError {
     BackendError { kind: BackendErrorKind::InsideKernel, call, detail: String::new() }
 }
 
-/// Devices share a number space only after 2^20 of them, or 2^44 bytes: even then each looks up its own blocks alone.
+/// Devices share a number space only after 2^20 of them, or 2^44 bytes: even then each looks up its
+/// own blocks alone.
 fn first_address(ordinal: usize) -> u64 {
     (ordinal as u64) << DEVICE_SHIFT
 }

@@ -6,9 +6,9 @@ use super::log::CallKind;
 
 /// What a fresh embedded device is to be like: for tests, and to ask "what if".
 ///
-/// By default it is like the plain embedded device (no limit but the machine's memory, a worker thread for each stream, transfers as fast as
-/// the machine makes them), and in addition counts its calls and checks the order of its work: see
-/// [`EmulationLog`](crate::emulation::EmulationLog).
+/// By default it is like the plain embedded device (no limit but the machine's memory, a worker
+/// thread for each stream, transfers as fast as the machine makes them), and in addition counts its
+/// calls and checks the order of its work: see [`EmulationLog`](crate::emulation::EmulationLog).
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,16 +34,24 @@ pub struct Emulation {
 impl Emulation {
     /// A device like the plain one, watched. Poison is on where debug assertions are.
     pub fn new() -> Self {
-        Self { memory_bytes: None, seed: None, link: None, poison: cfg!(debug_assertions), piece_bytes_max: u64::MAX, faults: Vec::new() }
+        Self {
+            memory_bytes: None,
+            seed: None,
+            link: None,
+            poison: cfg!(debug_assertions),
+            piece_bytes_max: u64::MAX,
+            faults: Vec::new(),
+        }
     }
 
-    /// Bytes that the device may hold, arrays in use and freed arrays that still drain together; more is `Error::OutOfMemory`.
+    /// Bytes that the device may hold, arrays in use and freed arrays that still drain together;
+    /// more is `Error::OutOfMemory`.
     pub fn memory(self, len_bytes: u64) -> Self {
         Self { memory_bytes: Some(len_bytes), ..self }
     }
 
-    /// Copies between host and device go in pieces of at most so many bytes, as they do on a GPU, whose page-locked memory is bounded. Without this,
-    /// each copy is one piece.
+    /// Copies between host and device go in pieces of at most so many bytes, as they do on a GPU,
+    /// whose page-locked memory is bounded. Without this, each copy is one piece.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
@@ -60,25 +68,30 @@ impl Emulation {
         Self { piece_bytes_max: len_bytes.max(1), ..self }
     }
 
-    /// Nothing runs by itself: whoever waits or polls runs ready work, one operation at a time, in an order drawn from `seed`.
+    /// Nothing runs by itself: whoever waits or polls runs ready work, one operation at a time, in
+    /// an order drawn from `seed`.
     ///
-    /// All seeded devices made on one thread while an earlier one of that thread is alive (or a stream or event of one) share one queue of
-    /// ready work, one random state, into which each one's seed is mixed, and one modelled clock. So a program that makes its devices on one
-    /// thread and waits on that thread runs the same way each time, whatever other threads do with devices of their own.
+    /// All seeded devices made on one thread while an earlier one of that thread is alive (or a
+    /// stream or event of one) share one queue of ready work, one random state, into which each
+    /// one's seed is mixed, and one modelled clock. So a program that makes its devices on one
+    /// thread and waits on that thread runs the same way each time, whatever other threads do with
+    /// devices of their own.
     ///
-    /// Work for which nobody ever waits does not run, and is dropped with the last handle of its devices.
+    /// Work for which nobody ever waits does not run, and is dropped with the last handle of its
+    /// devices.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// What transfers between this device and the host, or another device, cost. With a seed this is modelled time, which events read;
-    /// without one, each transfer takes at least so long for real. Between two devices the slower link counts.
+    /// What transfers between this device and the host, or another device, cost. With a seed this
+    /// is modelled time, which events read; without one, each transfer takes at least so long for
+    /// real. Between two devices the slower link counts.
     pub fn link(self, link: Link) -> Self {
         Self { link: Some(link), ..self }
     }
 
-    /// Whether fresh, freed and stale memory is filled with a pattern (all bits set: NaN, or -1), so that a read of it shows.
-    /// The default is `cfg!(debug_assertions)`.
+    /// Whether fresh, freed and stale memory is filled with a pattern (all bits set: NaN, or -1),
+    /// so that a read of it shows. The default is `cfg!(debug_assertions)`.
     pub fn poison(self, poison: bool) -> Self {
         Self { poison, ..self }
     }
@@ -96,7 +109,8 @@ impl Default for Emulation {
     }
 }
 
-/// A modelled link between a device and the host: a transfer of n bytes takes `latency` + n / `bytes_per_second`.
+/// A modelled link between a device and the host: a transfer of n bytes takes `latency` + n /
+/// `bytes_per_second`.
 ///
 /// ```
 /// let pcie = resident::Link { bytes_per_second: 25e9, latency: std::time::Duration::from_micros(8) };
@@ -123,13 +137,15 @@ impl Link {
 
 /// A call of an emulated device that is to fail, once.
 ///
-/// Calls are counted from 1 on each device, in the order in which they are made; what counts is what
-/// [`CallKind`](crate::emulation::CallKind) lists. A fault makes its call fail at once, with nothing queued. A [`late`](Fault::late) one lets the
-/// call succeed and the work fail when it runs;
-/// only copies, fills and launches can: a late fault that meets another kind of call has no effect.
+/// Calls are counted from 1 on each device, in the order in which they are made; what counts is
+/// what [`CallKind`](crate::emulation::CallKind) lists. A fault makes its call fail at once, with
+/// nothing queued. A [`late`](Fault::late) one lets the call succeed and the work fail when it
+/// runs; only copies, fills and launches can: a late fault that meets another kind of call has no
+/// effect.
 ///
-/// A device that [poisons](Emulation::poison) stale copies, as emulated ones do with debug assertions, makes calls for that, too: a program that is to
-/// fail at the same place in every build counts calls of one kind, by [`of`](Fault::of).
+/// A device that [poisons](Emulation::poison) stale copies, as emulated ones do with debug
+/// assertions, makes calls for that, too: a program that is to fail at the same place in every
+/// build counts calls of one kind, by [`of`](Fault::of).
 ///
 /// ```
 /// use resident::emulation::CallKind;

@@ -23,7 +23,12 @@ pub(crate) struct EmbeddedEvent {
 
 impl EmbeddedEvent {
     /// The event at `point`.
-    pub(super) fn new(point: Point, timing: bool, order: Option<Order>, world: Option<Arc<World>>) -> Self {
+    pub(super) fn new(
+        point: Point,
+        timing: bool,
+        order: Option<Order>,
+        world: Option<Arc<World>>,
+    ) -> Self {
         Self { point, timing, order, _world: world }
     }
 
@@ -58,15 +63,24 @@ impl RawEvent for EmbeddedEvent {
     }
 
     fn synchronize(&self) -> Result<(), BackendError> {
-        if self.point.is_complete() { Ok(()) } else { queue::wait_in(&self.point.lane, self.point.position) }
+        if self.point.is_complete() {
+            Ok(())
+        } else {
+            queue::wait_in(&self.point.lane, self.point.position)
+        }
     }
 
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
+        let earlier = earlier
+            .as_any()
+            .downcast_ref::<Self>()
+            .filter(|earlier| earlier.point.lane.is_seeded() == self.point.lane.is_seeded());
         let earlier =
-            earlier.as_any().downcast_ref::<Self>().filter(|earlier| earlier.point.lane.is_seeded() == self.point.lane.is_seeded());
-        let earlier = earlier.ok_or_else(|| no_timing("the two events are timed by different clocks"))?;
+            earlier.ok_or_else(|| no_timing("the two events are timed by different clocks"))?;
         match (self.time_ns(), earlier.time_ns()) {
-            (Some(later_ns), Some(earlier_ns)) => Ok(Duration::from_nanos(later_ns.saturating_sub(earlier_ns))),
+            (Some(later_ns), Some(earlier_ns)) => {
+                Ok(Duration::from_nanos(later_ns.saturating_sub(earlier_ns)))
+            }
             _ => Err(no_timing("both events must be recorded with timing, and be complete")),
         }
     }
@@ -79,10 +93,20 @@ impl RawEvent for EmbeddedEvent {
 impl fmt::Debug for EmbeddedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lane = &self.point.lane;
-        write!(f, "EmbeddedEvent({}.{}, position {})", lane.device().ordinal, lane.number(), self.point.position.0)
+        write!(
+            f,
+            "EmbeddedEvent({}.{}, position {})",
+            lane.device().ordinal,
+            lane.number(),
+            self.point.position.0
+        )
     }
 }
 
 fn no_timing(detail: &str) -> BackendError {
-    BackendError { kind: BackendErrorKind::NoTiming, call: "elapsed_since", detail: detail.to_owned() }
+    BackendError {
+        kind: BackendErrorKind::NoTiming,
+        call: "elapsed_since",
+        detail: detail.to_owned(),
+    }
 }

@@ -1,4 +1,5 @@
-//! How one operation is run: the same in both modes, on a thread that is marked as running queued work.
+//! How one operation is run: the same in both modes, on a thread that is marked as running queued
+//! work.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,8 +13,8 @@ use super::operation::{Operation, Queued, Upkeep};
 use super::transfer::{self, Span};
 use crate::backend::extent;
 use crate::backend::{
-    Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord, FillWork, Footprint, HostMemory,
-    LaunchWork, Memory, Work, failure,
+    Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord,
+    FillWork, Footprint, HostMemory, LaunchWork, Memory, Work, failure,
 };
 
 /// Runs an operation; what fails is recorded by the caller, who also drops the operation.
@@ -25,7 +26,8 @@ pub(super) fn execute(lane: &Lane, queued: &Queued) -> Result<(), FailureRecord>
         }
         Operation::Work(Work::Copy(work)) => {
             may_run(queued, &work.depends)?;
-            copy(lane.device(), lane.device(), work).map_err(|cause| failed(&queued.operation, cause))
+            copy(lane.device(), lane.device(), work)
+                .map_err(|cause| failed(&queued.operation, cause))
         }
         Operation::Between { copy: work, source } => {
             may_run(queued, &work.depends)?;
@@ -48,23 +50,32 @@ pub(super) fn keep_up(lane: &Lane, upkeep: &Upkeep) {
         Upkeep::Free(address) => lane.device().memory.retire(*address),
         Upkeep::Record(stamp) => stamp.iter().for_each(|stamp| stamp.set(lane.time_ns())),
         Upkeep::Wait(point) => {
-            // A lane that cannot be waited for is one whose work was dropped: nothing is left to be ordered behind.
+            // A lane that cannot be waited for is one whose work was dropped: nothing is left to be
+            // ordered behind.
             let _dropped = point.wait();
         }
     }
 }
 
-/// Drops an operation that has run. Its drop may run user code (a body's captures), and a panic there is the operation's failure.
+/// Drops an operation that has run. Its drop may run user code (a body's captures), and a panic
+/// there is the operation's failure.
 pub(super) fn discard(queued: Queued) -> Result<(), FailureRecord> {
     let (kind, site) = (queued.operation.failure_kind(), queued.operation.site());
     let Queued { operation, .. } = queued;
     catch_unwind(AssertUnwindSafe(|| drop(operation))).map_err(|payload| {
         let cause = format!("dropping it panicked: {}", panic_message(payload));
-        FailureRecord { kind, operation: "work that had run".to_owned(), site, cause, inherited: false }
+        FailureRecord {
+            kind,
+            operation: "work that had run".to_owned(),
+            site,
+            cause,
+            inherited: false,
+        }
     })
 }
 
-/// Work does not run where what it reads was to be written by work that failed, or where a test asked for its failure.
+/// Work does not run where what it reads was to be written by work that failed, or where a test
+/// asked for its failure.
 fn may_run(queued: &Queued, depends: &Dependencies) -> Result<(), FailureRecord> {
     if failure::epoch() != 0 {
         for (queue, position) in depends {
@@ -75,25 +86,41 @@ fn may_run(queued: &Queued, depends: &Dependencies) -> Result<(), FailureRecord>
         }
     }
     match queued.fault {
-        Some(call) => Err(failed(&queued.operation, format!("a fault asked for by the emulation, at call {call}"))),
+        Some(call) => Err(failed(
+            &queued.operation,
+            format!("a fault asked for by the emulation, at call {call}"),
+        )),
         None => Ok(()),
     }
 }
 
 fn failed(operation: &Operation, cause: String) -> FailureRecord {
     let kind: FailureKind = operation.failure_kind();
-    FailureRecord { kind, operation: operation.name(), site: operation.site(), cause, inherited: false }
+    FailureRecord {
+        kind,
+        operation: operation.name(),
+        site: operation.site(),
+        cause,
+        inherited: false,
+    }
 }
 
-/// Copies all parts, or none if one end is not there. A part out of range ends the copy: its destination has no meaning.
+/// Copies all parts, or none if one end is not there. A part out of range ends the copy: its
+/// destination has no meaning.
 fn copy(source_device: &DeviceCore, device: &DeviceCore, work: &CopyWork) -> Result<(), String> {
     let source = End::of(source_device, &work.source)?;
     let destination = End::of(device, &work.destination)?;
     for part in &work.parts {
-        // SAFETY: both ends are valid and initialised for their whole span while `source`, `destination` and `work` hold them (`End::span`); that
-        // nobody else writes the one or touches the other is the order of work, which the layers above keep (`backend`, contract).
+        // SAFETY: both ends are valid and initialised for their whole span while `source`,
+        // `destination` and `work` hold them (`End::span`); that nobody else writes the one or
+        // touches the other is the order of work, which the layers above keep (`backend`,
+        // contract).
         if !unsafe { transfer::copy_part(source.span(), destination.span(), part) } {
-            return Err(format!("a part of it leaves its memory ({} and {} bytes)", source.span().len_bytes, destination.span().len_bytes));
+            return Err(format!(
+                "a part of it leaves its memory ({} and {} bytes)",
+                source.span().len_bytes,
+                destination.span().len_bytes
+            ));
         }
     }
     Ok(())
@@ -104,7 +131,10 @@ fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
     for part in &work.parts {
         // SAFETY: as for a copy's destination, above.
         if !unsafe { transfer::fill_part(destination.span(), part, &work.pattern) } {
-            return Err(format!("a part of it leaves its memory ({} bytes)", destination.span().len_bytes));
+            return Err(format!(
+                "a part of it leaves its memory ({} bytes)",
+                destination.span().len_bytes
+            ));
         }
     }
     Ok(())
@@ -124,10 +154,13 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Valid and initialised while `self` lives: blocks always are (`block`), host memory by the promise of `HostMemory`.
+    /// Valid and initialised while `self` lives: blocks always are (`block`), host memory by the
+    /// promise of `HostMemory`.
     fn span(&self) -> Span {
         match self {
-            End::Device(located) => Span { start: located.pointer(), len_bytes: located.room_bytes() },
+            End::Device(located) => {
+                Span { start: located.pointer(), len_bytes: located.room_bytes() }
+            }
             End::Host(host) => Span { start: host.base(), len_bytes: host.len_bytes() as u64 },
         }
     }
@@ -138,7 +171,10 @@ fn locate(device: &DeviceCore, address: Address) -> Result<Located, String> {
 }
 
 fn gone(address: Address) -> String {
-    format!("there is no memory at device address {:#x}: it was freed, or belongs to another device", address.0)
+    format!(
+        "there is no memory at device address {:#x}: it was freed, or belongs to another device",
+        address.0
+    )
 }
 
 /// Blocks and pointers of one launch. As many as the arguments have inline.
@@ -146,11 +182,15 @@ type Resolved = (SmallVec<[Option<Located>; 6]>, SmallVec<[*mut u8; 6]>);
 
 /// Runs a body on the memory that its arguments name.
 fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
-    let Code::Host(body) = &work.code else { return Err("device code does not run on the embedded device".to_owned()) };
+    let Code::Host(body) = &work.code else {
+        return Err("device code does not run on the embedded device".to_owned());
+    };
     let (blocks, pointers) = resolve(device, &work.arguments)?;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: each pointer is that of element 0, 0, ... of a block which `blocks` holds, and each footprint lies in it (`resolve`); blocks are
-        // always initialised (`block`). That nobody else writes or touches these bytes is the order of work, which the layers above keep.
+        // SAFETY: each pointer is that of element 0, 0, ... of a block which `blocks` holds, and
+        // each footprint lies in it (`resolve`); blocks are always initialised (`block`). That
+        // nobody else writes or touches these bytes is the order of work, which the layers above
+        // keep.
         unsafe { body.run(work.grid, &work.arguments.words, &pointers) }
     }));
     drop(blocks);
@@ -168,8 +208,13 @@ fn resolve(device: &DeviceCore, arguments: &Arguments) -> Result<Resolved, Strin
     Ok(resolved)
 }
 
-/// Bounds-checks one array. One without a byte needs no memory: it gets an aligned pointer that nothing may be read through.
-fn resolve_array(map: &Map<'_>, array: &ArrayArgument, footprint: &Footprint) -> Result<(Option<Located>, *mut u8), String> {
+/// Bounds-checks one array. One without a byte needs no memory: it gets an aligned pointer that
+/// nothing may be read through.
+fn resolve_array(
+    map: &Map<'_>,
+    array: &ArrayArgument,
+    footprint: &Footprint,
+) -> Result<(Option<Located>, *mut u8), String> {
     let end_bytes = extent::footprint_end_bytes(footprint);
     let Some(located) = map.locate(array.address) else {
         let dangling = std::ptr::without_provenance_mut(super::block::ALIGNMENT_BYTES);
@@ -177,7 +222,9 @@ fn resolve_array(map: &Map<'_>, array: &ArrayArgument, footprint: &Footprint) ->
     };
     let room_bytes = located.room_bytes();
     if array.origin_bytes > room_bytes || end_bytes.is_none_or(|end_bytes| end_bytes > room_bytes) {
-        return Err(format!("an array argument leaves its memory of {room_bytes} bytes: {footprint:?}"));
+        return Err(format!(
+            "an array argument leaves its memory of {room_bytes} bytes: {footprint:?}"
+        ));
     }
     let pointer = located.pointer().wrapping_add(array.origin_bytes as usize);
     Ok((Some(located), pointer))

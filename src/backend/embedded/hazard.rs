@@ -5,11 +5,13 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// Something wrong with the order of work, found by an emulated device. It is a bug of this library, or of code that handed out an access
-/// and used it out of its time; a correct program never sees one.
+/// Something wrong with the order of work, found by an emulated device. It is a bug of this
+/// library, or of code that handed out an access and used it out of its time; a correct program
+/// never sees one.
 ///
-/// Its `Display` names the operations, the memory and the bytes: `kernel "blur" (cpu:1, stream 0, work 3, at src/main.rs:7:5) writes and
-/// download of "photo" (cpu:1, stream 1, work 1, at src/main.rs:9:5) reads bytes 0..64 of "photo" on cpu:1, and nothing orders them`.
+/// Its `Display` names the operations, the memory and the bytes: `kernel "blur" (cpu:1, stream 0,
+/// work 3, at src/main.rs:7:5) writes and download of "photo" (cpu:1, stream 1, work 1, at
+/// src/main.rs:9:5) reads bytes 0..64 of "photo" on cpu:1, and nothing orders them`.
 ///
 /// ```
 /// use resident::{Device, Emulation};
@@ -45,7 +47,8 @@ pub struct Hazard {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum HazardKind {
-    /// Two operations touch the same bytes, at least one writes or frees them, and nothing orders the two.
+    /// Two operations touch the same bytes, at least one writes or frees them, and nothing orders
+    /// the two.
     Unordered,
     /// Memory is used after a free of it was queued.
     UseAfterFree,
@@ -99,7 +102,8 @@ pub struct HazardOperation {
 
 impl fmt::Display for Hazard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (operation, memory, start, end) = (&self.operation, &self.memory, self.bytes.start, self.bytes.end);
+        let (operation, memory, start, end) =
+            (&self.operation, &self.memory, self.bytes.start, self.bytes.end);
         if let Some(earlier) = &self.earlier {
             write!(f, "{earlier} {} and ", earlier.touch)?;
         }
@@ -115,7 +119,11 @@ impl fmt::Display for Hazard {
 
 impl fmt::Display for HazardOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (cpu:{}, stream {}, work {}", self.name, self.device, self.stream, self.position)?;
+        write!(
+            f,
+            "{} (cpu:{}, stream {}, work {}",
+            self.name, self.device, self.stream, self.position
+        )?;
         if let Some(site) = self.site {
             write!(f, ", at {site}")?;
         }

@@ -1,4 +1,5 @@
-//! What an emulated device has and the plain one has not: it counts calls, lets some fail, and checks the order of work.
+//! What an emulated device has and the plain one has not: it counts calls, lets some fail, and
+//! checks the order of work.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use super::time;
 use super::tracker::{Submission, Tracker};
 use super::usage::{self, Place, Usage};
 use crate::backend::extent;
-use crate::backend::{Address, BackendError, BackendErrorKind, Label, Memory, Position, QueueId, Work};
+use crate::backend::{
+    Address, BackendError, BackendErrorKind, Label, Memory, Position, QueueId, Work,
+};
 
 /// The instruments of one device.
 #[derive(Debug)]
@@ -45,7 +48,8 @@ impl Instruments {
         &self.tracker
     }
 
-    /// Counts a call and refuses it if a fault says so; else makes it, handing in its number if its work is to fail late. Enters how it went.
+    /// Counts a call and refuses it if a fault says so; else makes it, handing in its number if its
+    /// work is to fail late. Enters how it went.
     pub(super) fn counted<T>(
         &self,
         draft: Draft,
@@ -55,7 +59,11 @@ impl Instruments {
         let number = self.log.begin(draft);
         let due = self.due(kind, number);
         let is_refused = due.iter().any(|fault| !fault.late);
-        let outcome = if is_refused { Err(injected(kind, number)) } else { call(due.first().map(|_| number)) };
+        let outcome = if is_refused {
+            Err(injected(kind, number))
+        } else {
+            call(due.first().map(|_| number))
+        };
         self.log.settle(number, outcome.as_ref().ok().map(|(_, position)| *position));
         outcome.map(|(value, _)| value)
     }
@@ -64,13 +72,21 @@ impl Instruments {
     fn due(&self, kind: CallKind, number: u64) -> SmallVec<[Fault; 1]> {
         let is_due = |(fault, counted): &&(Fault, AtomicU64)| match fault.kind {
             None => fault.call == number,
-            Some(other) => other == kind && counted.fetch_add(1, Ordering::Relaxed) + 1 == fault.call,
+            Some(other) => {
+                other == kind && counted.fetch_add(1, Ordering::Relaxed) + 1 == fault.call
+            }
         };
         self.faults.iter().filter(is_due).map(|(fault, _)| *fault).collect()
     }
 
     /// A fresh block.
-    pub(super) fn allocated(&self, device: &DeviceCore, address: Address, len_bytes: u64, label: &Label) {
+    pub(super) fn allocated(
+        &self,
+        device: &DeviceCore,
+        address: Address,
+        len_bytes: u64,
+        label: &Label,
+    ) {
         self.tracker.allocated(device.ordinal, address, len_bytes, &label.text);
     }
 
@@ -80,12 +96,24 @@ impl Instruments {
         if let Operation::Between { source, .. } = operation {
             usages.retain(|usage| self.watches(source) || !is_of(usage, source.ordinal));
         }
-        let submission = Self::submission(lane, position, operation.name().into(), operation.site(), operation.depends());
+        let submission = Self::submission(
+            lane,
+            position,
+            operation.name().into(),
+            operation.site(),
+            operation.depends(),
+        );
         self.track(&submission, &usages);
     }
 
     /// As `observe`, for a free of a block of `len_bytes`.
-    pub(super) fn observe_free(&self, lane: &Lane, position: Position, address: Address, len_bytes: u64) {
+    pub(super) fn observe_free(
+        &self,
+        lane: &Lane,
+        position: Position,
+        address: Address,
+        len_bytes: u64,
+    ) {
         let usage = usage::of_free(lane.device().ordinal, address, len_bytes);
         self.track(&Self::submission(lane, position, "free".into(), None, &[]), &[usage]);
     }
@@ -98,7 +126,14 @@ impl Instruments {
         depends: &'a [(QueueId, Position)],
     ) -> Submission<'a> {
         let (device, stream) = (lane.device().ordinal, lane.number());
-        let operation = HazardOperation { name, device, stream, position: position.0, site, touch: Touch::Reads };
+        let operation = HazardOperation {
+            name,
+            device,
+            stream,
+            position: position.0,
+            site,
+            touch: Touch::Reads,
+        };
         Submission { queue: lane.progress(), position, operation, depends }
     }
 
@@ -145,13 +180,17 @@ pub(super) fn work_draft(lane: &Lane, work: &Work) -> Draft {
     match work {
         Work::Fill(fill) => {
             let kind = if fill.poison { CallKind::Poison } else { CallKind::Fill };
-            let bytes = fill.parts.iter().fold(0, |bytes: u64, part| bytes.saturating_add(extent::footprint_bytes(part)));
+            let bytes = fill
+                .parts
+                .iter()
+                .fold(0, |bytes: u64, part| bytes.saturating_add(extent::footprint_bytes(part)));
             draft(lane, kind, bytes, &fill.label.text)
         }
         Work::Launch(launch) => {
             let arrays = launch.arguments.arrays.iter();
-            let bytes =
-                arrays.fold(0, |bytes: u64, array| bytes.saturating_add(extent::footprint_bytes(&launch.arguments.footprint(array))));
+            let bytes = arrays.fold(0, |bytes: u64, array| {
+                bytes.saturating_add(extent::footprint_bytes(&launch.arguments.footprint(array)))
+            });
             draft(lane, CallKind::Launch, bytes, launch.code.name())
         }
         Work::Copy(copy) => {
@@ -181,7 +220,9 @@ fn injected(kind: CallKind, number: u64) -> BackendError {
         CallKind::Notify => "notify",
         CallKind::Trim => "trim",
         CallKind::PageLock => "page_lock",
-        CallKind::Upload | CallKind::Download | CallKind::CopyWithin | CallKind::CopyBetween => "copy",
+        CallKind::Upload | CallKind::Download | CallKind::CopyWithin | CallKind::CopyBetween => {
+            "copy"
+        }
         CallKind::Fill | CallKind::Poison => "fill",
         CallKind::Launch => "launch",
     };

@@ -1,4 +1,5 @@
-//! A lane: what of a queue lives on when its handle is gone. The line of operations, and how far it got.
+//! A lane: what of a queue lives on when its handle is gone. The line of operations, and how far it
+//! got.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,8 +107,8 @@ impl Lane {
         if self.is_seeded() { self.modelled_ns.load(Ordering::Relaxed) } else { time::now_ns() }
     }
 
-    /// Draws a position and queues an operation there; `observe` sees the position before the operation can run.
-    /// The worker is woken only if it sleeps.
+    /// Draws a position and queues an operation there; `observe` sees the position before the
+    /// operation can run. The worker is woken only if it sleeps.
     #[inline]
     pub(super) fn enqueue(
         self: &Arc<Self>,
@@ -119,7 +120,8 @@ impl Lane {
         if matches!(self.engine, Engine::Worker) {
             workers::ensure(self, &mut line)?;
         }
-        let position = self.draw(&mut line, matches!(operation, Operation::Upkeep(Upkeep::Free(_))));
+        let position =
+            self.draw(&mut line, matches!(operation, Operation::Upkeep(Upkeep::Free(_))));
         observe(position, &operation);
         line.queued.push_back(Queued { position, fault, operation });
         let asleep = line.worker.rouse();
@@ -130,11 +132,17 @@ impl Lane {
         Ok(position)
     }
 
-    /// As `enqueue`, for upkeep so light (a free, a record, a wait for what is complete) that the submitting thread does it itself if the
-    /// lane is idle: that is cheaper than waking its worker. Seeded lanes always queue it.
-    pub(super) fn enqueue_light(self: &Arc<Self>, upkeep: Upkeep, observe: impl FnOnce(Position)) -> Result<Position, BackendError> {
+    /// As `enqueue`, for upkeep so light (a free, a record, a wait for what is complete) that the
+    /// submitting thread does it itself if the lane is idle: that is cheaper than waking its
+    /// worker. Seeded lanes always queue it.
+    pub(super) fn enqueue_light(
+        self: &Arc<Self>,
+        upkeep: Upkeep,
+        observe: impl FnOnce(Position),
+    ) -> Result<Position, BackendError> {
         let mut line = self.lock();
-        // With nothing pending nobody else runs anything of this lane, nor can before the lock is released.
+        // With nothing pending nobody else runs anything of this lane, nor can before the lock is
+        // released.
         if self.is_seeded() || self.progress.completed().0 != line.tail {
             drop(line);
             return self.enqueue_upkeep(upkeep, observe);
@@ -150,11 +158,16 @@ impl Lane {
     }
 
     /// As `enqueue`, for upkeep.
-    pub(super) fn enqueue_upkeep(self: &Arc<Self>, upkeep: Upkeep, observe: impl FnOnce(Position)) -> Result<Position, BackendError> {
+    pub(super) fn enqueue_upkeep(
+        self: &Arc<Self>,
+        upkeep: Upkeep,
+        observe: impl FnOnce(Position),
+    ) -> Result<Position, BackendError> {
         self.enqueue(Operation::Upkeep(upkeep), None, |position, _| observe(position))
     }
 
-    /// Runs one operation, drops it, and only then says that it has completed. The wakers are to be woken without locks.
+    /// Runs one operation, drops it, and only then says that it has completed. The wakers are to be
+    /// woken without locks.
     #[must_use = "wakers must be woken"]
     pub(super) fn run(&self, queued: Queued) -> Wakers {
         let _running = BodyScope::enter();
@@ -164,7 +177,10 @@ impl Lane {
         let dropped = execute::discard(queued);
         if let Err(record) = outcome.and(dropped) {
             failure::enter(self.progress.id(), position, Arc::new(record));
-            self.device.instruments.iter().for_each(|instruments| instruments.failed(self, position));
+            self.device
+                .instruments
+                .iter()
+                .for_each(|instruments| instruments.failed(self, position));
         }
         self.progress.publish(position)
     }
@@ -237,7 +253,8 @@ impl Lane {
         outcome
     }
 
-    /// Moves modelled time on. Only the thread whose turn it is does this, so load and store need not be one.
+    /// Moves modelled time on. Only the thread whose turn it is does this, so load and store need
+    /// not be one.
     fn advance(&self, operation: &Operation) {
         let now_ns = self.modelled_ns.load(Ordering::Relaxed);
         let cost_ns = |cost: Duration| u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
@@ -252,6 +269,11 @@ impl Lane {
 }
 
 fn stuck(position: Position) -> BackendError {
-    let detail = format!("position {} cannot complete: the devices that it waits for are gone", position.0);
-    BackendError { kind: BackendErrorKind::Driver { code: CODE_STUCK }, call: "synchronize", detail }
+    let detail =
+        format!("position {} cannot complete: the devices that it waits for are gone", position.0);
+    BackendError {
+        kind: BackendErrorKind::Driver { code: CODE_STUCK },
+        call: "synchronize",
+        detail,
+    }
 }

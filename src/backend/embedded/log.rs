@@ -15,7 +15,8 @@ const HAZARDS_MAX: usize = 1 << 10;
 
 /// What was called on an emulated device, and what was unordered.
 ///
-/// A handle, cheap to clone; it outlives its device. The last 262,144 calls and the first 1,024 hazards are kept.
+/// A handle, cheap to clone; it outlives its device. The last 262,144 calls and the first 1,024
+/// hazards are kept.
 ///
 /// ```
 /// use resident::{Device, Emulation};
@@ -36,14 +37,16 @@ impl EmulationLog {
         Self(log)
     }
 
-    /// The calls that reached the device, in order. Their numbers are what [`Fault::nth`](crate::Fault::nth) counts.
+    /// The calls that reached the device, in order. Their numbers are what
+    /// [`Fault::nth`](crate::Fault::nth) counts.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.0.lock().calls.iter().cloned().collect()
     }
 
-    /// What was found wrong with the order of work, in the order in which it was found: at the call that completed the hazard. A
-    /// hazard between two devices is kept by the device of the later call.
+    /// What was found wrong with the order of work, in the order in which it was found: at the call
+    /// that completed the hazard. A hazard between two devices is kept by the device of the later
+    /// call.
     #[must_use]
     pub fn hazards(&self) -> Vec<Hazard> {
         self.0.lock().hazards.clone()
@@ -69,7 +72,15 @@ impl Log {
         let mut state = self.lock();
         state.count += 1;
         let Draft { kind, label, len_bytes, stream } = draft;
-        let call = Call { number: state.count, kind, label, len_bytes, stream, position: 0, outcome: Outcome::Accepted };
+        let call = Call {
+            number: state.count,
+            kind,
+            label,
+            len_bytes,
+            stream,
+            position: 0,
+            outcome: Outcome::Accepted,
+        };
         if state.calls.len() == CALLS_MAX {
             state.calls.pop_front();
         }
@@ -81,14 +92,19 @@ impl Log {
     pub(super) fn settle(&self, number: u64, position: Option<Position>) {
         let state = &mut *self.lock();
         // The newest calls are kept, so this one's place is counted from the end.
-        let place = usize::try_from(state.count - number).ok().and_then(|age| state.calls.len().checked_sub(age + 1));
+        let place = usize::try_from(state.count - number)
+            .ok()
+            .and_then(|age| state.calls.len().checked_sub(age + 1));
         let Some(call) = place.and_then(|place| state.calls.get_mut(place)) else { return };
         let Some(position) = position else {
             call.outcome = Outcome::Refused;
             return;
         };
         call.position = position.0;
-        let early = state.failed_early.iter().position(|failed| (Some(failed.0), failed.1) == (call.stream, position));
+        let early = state
+            .failed_early
+            .iter()
+            .position(|failed| (Some(failed.0), failed.1) == (call.stream, position));
         if let Some(early) = early {
             call.outcome = Outcome::Failed;
             state.failed_early.swap_remove(early);
@@ -128,7 +144,8 @@ pub(super) struct Draft {
 
 /// One call of an emulated device.
 ///
-/// Its `Display` is one line, such as `#12 upload: upload of "photo", 1024 bytes, stream 0, work 3`.
+/// Its `Display` is one line, such as `#12 upload: upload of "photo", 1024 bytes, stream 0, work
+/// 3`.
 ///
 /// ```
 /// use resident::{Device, Emulation};
@@ -151,7 +168,8 @@ pub struct Call {
     pub label: Arc<str>,
     /// Bytes taken, moved or filled; for a launch, the bytes that its arguments cover; else 0.
     pub len_bytes: u64,
-    /// The stream's number on this device, 0 being the default stream; `None` for calls of the device.
+    /// The stream's number on this device, 0 being the default stream; `None` for calls of the
+    /// device.
     pub stream: Option<u32>,
     /// Its place among the work of that stream, from 1; 0 if it queued nothing.
     pub position: u64,
@@ -159,7 +177,8 @@ pub struct Call {
     pub outcome: Outcome,
 }
 
-/// The calls that are counted: each that can fail and reaches the device. Polls, and waits for what is complete already, do not.
+/// The calls that are counted: each that can fail and reaches the device. Polls, and waits for what
+/// is complete already, do not.
 ///
 /// ```
 /// assert_eq!(resident::emulation::CallKind::CopyBetween.to_string(), "copy between devices");

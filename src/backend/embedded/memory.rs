@@ -1,7 +1,9 @@
-//! The address space of one device: which block lies at which address, what is kept for reuse, and the limit.
+//! The address space of one device: which block lies at which address, what is kept for reuse, and
+//! the limit.
 //!
-//! An address is a number, not a pointer, and is never given out twice: work that names freed memory finds nothing, whoever got the
-//! bytes since. Blocks are looked up when work runs, and whoever found one holds it while it uses it.
+//! An address is a number, not a pointer, and is never given out twice: work that names freed
+//! memory finds nothing, whoever got the bytes since. Blocks are looked up when work runs, and
+//! whoever found one holds it while it uses it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::block::{ALIGNMENT_BYTES, Block};
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 
-/// Blocks kept for reuse may hold this much, or as much as is in use, whichever is more; what is beyond goes back to the system.
+/// Blocks kept for reuse may hold this much, or as much as is in use, whichever is more; what is
+/// beyond goes back to the system.
 const KEPT_BYTES_MAX: u64 = 256 << 20;
 
 /// The driver code of a call that names memory which is not there.
@@ -69,7 +72,8 @@ impl Map<'_> {
     pub(super) fn locate(&self, address: Address) -> Option<Located> {
         let (start, entry) = self.0.live.range(..=address.0).next_back()?;
         let offset_bytes = address.0 - start;
-        (offset_bytes <= entry.block.len_bytes()).then(|| Located { block: Arc::clone(&entry.block), offset_bytes })
+        (offset_bytes <= entry.block.len_bytes())
+            .then(|| Located { block: Arc::clone(&entry.block), offset_bytes })
     }
 }
 
@@ -104,7 +108,8 @@ impl AddressSpace {
         MemoryUsage { in_use: state.in_use_bytes, pooled: state.kept_bytes + state.draining_bytes }
     }
 
-    /// The limit and what of it can be had now, if there is one. Kept blocks make room by themselves and count as free.
+    /// The limit and what of it can be had now, if there is one. Kept blocks make room by
+    /// themselves and count as free.
     pub(super) fn limit(&self) -> Option<(u64, u64)> {
         let state = self.lock();
         state.limit_bytes.map(|limit_bytes| (limit_bytes, state.free_bytes(limit_bytes)))
@@ -115,7 +120,8 @@ impl AddressSpace {
         self.lock().limit_bytes = Some(limit_bytes);
     }
 
-    /// Takes a block: a kept one of the same length, else a new one for which kept ones make room. Waits for nothing.
+    /// Takes a block: a kept one of the same length, else a new one for which kept ones make room.
+    /// Waits for nothing.
     pub(super) fn allocate(&self, len_bytes: u64) -> Result<Address, BackendError> {
         if let Some(address) = self.reserve(len_bytes)? {
             return Ok(address);
@@ -124,10 +130,15 @@ impl AddressSpace {
         Ok(self.lock().insert(block))
     }
 
-    /// Marks the block as freed: from now on it is draining. The free itself is `retire`, when the lane comes to it.
+    /// Marks the block as freed: from now on it is draining. The free itself is `retire`, when the
+    /// lane comes to it.
     pub(super) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
         let mut state = self.lock();
-        let entry = state.live.get_mut(&address.0).filter(|entry| !entry.freed).ok_or_else(|| unknown(address))?;
+        let entry = state
+            .live
+            .get_mut(&address.0)
+            .filter(|entry| !entry.freed)
+            .ok_or_else(|| unknown(address))?;
         entry.freed = true;
         let len_bytes = entry.block.len_bytes();
         state.in_use_bytes -= len_bytes;
@@ -138,7 +149,9 @@ impl AddressSpace {
     /// Takes `begin_free` back, where the free could not be queued.
     pub(super) fn undo_free(&self, address: Address) {
         let mut state = self.lock();
-        let Some(entry) = state.live.get_mut(&address.0).filter(|entry| entry.freed) else { return };
+        let Some(entry) = state.live.get_mut(&address.0).filter(|entry| entry.freed) else {
+            return;
+        };
         entry.freed = false;
         let len_bytes = entry.block.len_bytes();
         state.draining_bytes -= len_bytes;
@@ -149,7 +162,8 @@ impl AddressSpace {
     pub(super) fn retire(&self, address: Address) {
         let mut state = self.lock();
         let Some(Entry { mut block, .. }) = state.live.remove(&address.0) else { return };
-        // A block that work still holds was freed too early. It is not reused: the work's bytes stay its own, and go with it.
+        // A block that work still holds was freed too early. It is not reused: the work's bytes
+        // stay its own, and go with it.
         let alone = Arc::get_mut(&mut block).is_some();
         if let (Some(byte), Some(block)) = (self.poison, Arc::get_mut(&mut block)) {
             // Nobody else finds the block any more, so that filling it needs no lock.
@@ -166,8 +180,9 @@ impl AddressSpace {
     /// Whether `len_bytes` might fit once queued frees have run.
     pub(super) fn may_find_room(&self, len_bytes: u64) -> bool {
         let state = self.lock();
-        let room_bytes =
-            state.limit_bytes.map_or(u64::MAX, |limit_bytes| state.free_bytes(limit_bytes).saturating_add(state.draining_bytes));
+        let room_bytes = state.limit_bytes.map_or(u64::MAX, |limit_bytes| {
+            state.free_bytes(limit_bytes).saturating_add(state.draining_bytes)
+        });
         state.draining_bytes > 0 && len_bytes <= room_bytes
     }
 
@@ -184,7 +199,8 @@ impl AddressSpace {
     /// Whether a free of `address` is so little work that the submitting thread may do it.
     pub(super) fn is_light(&self, address: Address) -> bool {
         const LIGHT_BYTES: u64 = 64 << 10;
-        self.poison.is_none() || self.locate(address).is_none_or(|located| located.room_bytes() <= LIGHT_BYTES)
+        self.poison.is_none()
+            || self.locate(address).is_none_or(|located| located.room_bytes() <= LIGHT_BYTES)
     }
 
     /// Counts the bytes as in use, and gives them a kept block if there is one.
@@ -201,7 +217,12 @@ impl AddressSpace {
     }
 
     /// Under a limit, takes kept blocks out until `len_bytes` fit beside what is left.
-    fn make_room(&self, state: &mut State, len_bytes: u64, given_back: &mut Vec<Arc<Block>>) -> Result<(), BackendError> {
+    fn make_room(
+        &self,
+        state: &mut State,
+        len_bytes: u64,
+        given_back: &mut Vec<Arc<Block>>,
+    ) -> Result<(), BackendError> {
         let Some(limit_bytes) = state.limit_bytes else { return Ok(()) };
         let free_bytes = state.free_bytes(limit_bytes);
         if len_bytes > free_bytes {
@@ -216,7 +237,8 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// A new block, counted already. If the system has none, it is tried once more without what is kept.
+    /// A new block, counted already. If the system has none, it is tried once more without what is
+    /// kept.
     fn new_block(&self, len_bytes: u64) -> Result<Block, BackendError> {
         let block = Block::zeroed(len_bytes).or_else(|| {
             self.trim();
@@ -276,11 +298,26 @@ impl State {
 }
 
 fn unknown(address: Address) -> BackendError {
-    let detail = format!("no live memory starts at address {:#x}; it was freed before or never allocated here", address.0);
-    BackendError { kind: BackendErrorKind::Driver { code: CODE_UNKNOWN_ADDRESS }, call: "free", detail }
+    let detail = format!(
+        "no live memory starts at address {:#x}; it was freed before or never allocated here",
+        address.0
+    );
+    BackendError {
+        kind: BackendErrorKind::Driver { code: CODE_UNKNOWN_ADDRESS },
+        call: "free",
+        detail,
+    }
 }
 
 fn out_of_memory(requested: u64, free: u64, draining_bytes: u64) -> BackendError {
-    let detail = if draining_bytes == 0 { String::new() } else { format!("{draining_bytes} bytes more are freed by queued work") };
-    BackendError { kind: BackendErrorKind::OutOfMemory { requested, free }, call: "allocate", detail }
+    let detail = if draining_bytes == 0 {
+        String::new()
+    } else {
+        format!("{draining_bytes} bytes more are freed by queued work")
+    };
+    BackendError {
+        kind: BackendErrorKind::OutOfMemory { requested, free },
+        call: "allocate",
+        detail,
+    }
 }

@@ -1,6 +1,7 @@
 //! The embedded device: a real, asynchronous device made of this process's own memory and threads.
 //!
-//! It is the device where there is no GPU, and the place where everything above is tested. One engine, two modes:
+//! It is the device where there is no GPU, and the place where everything above is tested. One
+//! engine, two modes:
 //!
 //! | file | what it is |
 //! |---|---|
@@ -17,9 +18,10 @@
 //! | `tracker`, `hazard` | the check of ordering: histories of pending uses; what it reports |
 //! | `usage`, `order`, `overlap`, `written` | its parts: who touches what; vector clocks; shared bytes; bytes ever written |
 //!
-//! Locks, taken in this order and never the other way: a world's turn, a world's state, a lane's line, then any one of the leaves (an
-//! address space, a tracker, a log, the waiters of a progress). User code (bodies, wakers, the drop of queued work) runs with no
-//! lock held but a world's turn, which no call takes on a thread that runs queued work.
+//! Locks, taken in this order and never the other way: a world's turn, a world's state, a lane's
+//! line, then any one of the leaves (an address space, a tracker, a log, the waiters of a
+//! progress). User code (bodies, wakers, the drop of queued work) runs with no lock held but a
+//! world's turn, which no call takes on a thread that runs queued work.
 
 mod block;
 mod device;

@@ -5,21 +5,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::device::DeviceCore;
 use super::lane::Lane;
-use crate::backend::{Address, BackendError, CopyWork, FailureKind, Label, Position, QueueId, Work};
+use crate::backend::{
+    Address, BackendError, CopyWork, FailureKind, Label, Position, QueueId, Work,
+};
 
 /// One piece of the line. Launches stand in it by value, so that queueing one allocates nothing.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a launch is the frequent case, and is to be queued without a heap allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a launch is the frequent case, and is to be queued without a heap allocation"
+)]
 pub(super) enum Operation {
     /// Work of this device, and of the host.
     Work(Work),
-    /// A copy from another device. It holds the other device's core rather than its handle: a handle in a line would keep alive what drops the line.
+    /// A copy from another device. It holds the other device's core rather than its handle: a
+    /// handle in a line would keep alive what drops the line.
     Between { copy: Box<CopyWork>, source: Arc<DeviceCore> },
     /// What touches no contents.
     Upkeep(Upkeep),
 }
 
-/// Operations that touch no contents, never fail and run no user code. Kept apart from work since they are small, and often done on the spot.
+/// Operations that touch no contents, never fail and run no user code. Kept apart from work since
+/// they are small, and often done on the spot.
 #[derive(Debug)]
 pub(super) enum Upkeep {
     /// Gives memory back.
@@ -44,7 +51,8 @@ pub(super) struct Queued {
 pub(super) struct Stamp(Arc<AtomicU64>);
 
 impl Stamp {
-    /// Sets the time. Read by whoever saw the event's position completed, which is published after this.
+    /// Sets the time. Read by whoever saw the event's position completed, which is published after
+    /// this.
     pub(super) fn set(&self, time_ns: u64) {
         self.0.store(time_ns, Ordering::Relaxed);
     }
@@ -81,7 +89,9 @@ impl Operation {
     pub(super) fn name(&self) -> String {
         match self {
             Self::Work(Work::Launch(launch)) => format!("kernel \"{}\"", launch.code.name()),
-            _ => self.label().map_or_else(|| "upkeep".to_owned(), |label| label.text.as_ref().to_owned()),
+            _ => self
+                .label()
+                .map_or_else(|| "upkeep".to_owned(), |label| label.text.as_ref().to_owned()),
         }
     }
 

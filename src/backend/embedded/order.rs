@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use super::progress::Progress;
 use crate::backend::{Position, QueueId};
 
-/// A set of positions, one for each queue, that come before something. What has completed need not be in it.
+/// A set of positions, one for each queue, that come before something. What has completed need not
+/// be in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order(SmallVec<[(Arc<Progress>, Position); 4]>);
 
@@ -30,7 +31,8 @@ impl Order {
     /// Takes in all of another order, and forgets what has completed since.
     pub(super) fn join(&mut self, other: &Self) {
         self.0.retain(|(progress, upto)| !progress.has_run(*upto));
-        for (queue, position) in other.0.iter().filter(|(progress, upto)| !progress.has_run(*upto)) {
+        for (queue, position) in other.0.iter().filter(|(progress, upto)| !progress.has_run(*upto))
+        {
             self.add(queue, *position);
         }
     }

@@ -1,7 +1,9 @@
-//! Whether two footprints share a byte: exactly, if one of them has at most [`RUNS_MAX`] runs within the other's bounds. Pure.
+//! Whether two footprints share a byte: exactly, if one of them has at most [`RUNS_MAX`] runs
+//! within the other's bounds. Pure.
 //!
-//! The footprint with fewer runs is walked, and for each run the other one is searched axis by axis: along an axis only those indices are
-//! looked at whose box can reach the run. Boxes that lie apart as a whole are left out on the way.
+//! The footprint with fewer runs is walked, and for each run the other one is searched axis by
+//! axis: along an axis only those indices are looked at whose box can reach the run. Boxes that lie
+//! apart as a whole are left out on the way.
 
 #![forbid(unsafe_code)]
 
@@ -15,9 +17,13 @@ const RUNS_MAX: u64 = 1 << 21;
 /// Axes, slowest first: count and stride.
 type Axes<'a> = &'a [(u64, u64)];
 
-/// The same bytes with as few axes and as long runs as can be, or nothing if there is no byte. Ends must be in range of 64 bits.
+/// The same bytes with as few axes and as long runs as can be, or nothing if there is no byte. Ends
+/// must be in range of 64 bits.
 pub(super) fn normalised(footprint: &Footprint) -> Option<Footprint> {
-    let mut normal = Footprint { axes: footprint.axes.iter().copied().filter(|axis| axis.0 != 1).collect(), ..*footprint };
+    let mut normal = Footprint {
+        axes: footprint.axes.iter().copied().filter(|axis| axis.0 != 1).collect(),
+        ..*footprint
+    };
     while let Some(&(count, stride)) = normal.axes.last() {
         if stride != normal.run_bytes {
             break;
@@ -36,10 +42,12 @@ pub(super) fn run_count(footprint: &Footprint) -> u64 {
 
 /// From the first byte to the last one of a normalised footprint.
 pub(super) fn bounds(footprint: &Footprint) -> Range<u64> {
-    footprint.offset_bytes..footprint.offset_bytes + span_bytes(&footprint.axes, footprint.run_bytes)
+    footprint.offset_bytes
+        ..footprint.offset_bytes + span_bytes(&footprint.axes, footprint.run_bytes)
 }
 
-/// The first shared run that is found, of two normalised footprints. After [`RUNS_MAX`] runs the search ends without one.
+/// The first shared run that is found, of two normalised footprints. After [`RUNS_MAX`] runs the
+/// search ends without one.
 pub(super) fn first_overlap(one: &Footprint, other: &Footprint) -> Option<Range<u64>> {
     let (few, many) = if run_count(one) <= run_count(other) { (one, other) } else { (other, one) };
     let mut left = RUNS_MAX;
@@ -62,27 +70,36 @@ pub(super) fn find_run<T>(
     shared(&(offset_bytes..offset_bytes + span_bytes(axes, run_bytes)), limits)?;
     match axes {
         [] => visit(offset_bytes..offset_bytes + run_bytes),
-        [(count, stride), inner @ ..] => {
-            (0..*count).find_map(|index| find_run(inner, offset_bytes + index * stride, run_bytes, limits, visit))
-        }
+        [(count, stride), inner @ ..] => (0..*count).find_map(|index| {
+            find_run(inner, offset_bytes + index * stride, run_bytes, limits, visit)
+        }),
     }
 }
 
 /// The first part of `query` that is in the footprint.
-fn search(axes: Axes<'_>, offset_bytes: u64, run_bytes: u64, query: &Range<u64>) -> Option<Range<u64>> {
+fn search(
+    axes: Axes<'_>,
+    offset_bytes: u64,
+    run_bytes: u64,
+    query: &Range<u64>,
+) -> Option<Range<u64>> {
     let [(count, stride), inner @ ..] = axes else {
         return shared(&(offset_bytes..offset_bytes + run_bytes), query);
     };
-    // Index i covers offset + i * stride .. + inner span. It reaches the query if it ends after the query's start and starts before its end.
+    // Index i covers offset + i * stride .. + inner span. It reaches the query if it ends after the
+    // query's start and starts before its end.
     let inner_bytes = span_bytes(inner, run_bytes);
     let first = (query.start + 1).saturating_sub(offset_bytes + inner_bytes).div_ceil(*stride);
     let last = query.end.checked_sub(offset_bytes + 1)? / stride;
-    (first..=last.min(count - 1)).find_map(|index| search(inner, offset_bytes + index * stride, run_bytes, query))
+    (first..=last.min(count - 1))
+        .find_map(|index| search(inner, offset_bytes + index * stride, run_bytes, query))
 }
 
 /// From the first byte of a box to its last.
 fn span_bytes(axes: Axes<'_>, run_bytes: u64) -> u64 {
-    axes.iter().fold(run_bytes, |span_bytes, (count, stride)| span_bytes + count.saturating_sub(1) * stride)
+    axes.iter().fold(run_bytes, |span_bytes, (count, stride)| {
+        span_bytes + count.saturating_sub(1) * stride
+    })
 }
 
 fn shared(one: &Range<u64>, other: &Range<u64>) -> Option<Range<u64>> {

@@ -1,8 +1,9 @@
 //! How far a lane got, and who waits for it: one number, read by everyone with one load.
 //!
-//! Publishing costs a store and a load where nobody waits. That no wake-up is lost rests on all four accesses being sequentially
-//! consistent: the publisher stores `completed` and then loads `interested`, a waiter adds to `interested` and then loads `completed`, so
-//! at least one of them sees the other.
+//! Publishing costs a store and a load where nobody waits. That no wake-up is lost rests on all
+//! four accesses being sequentially consistent: the publisher stores `completed` and then loads
+//! `interested`, a waiter adds to `interested` and then loads `completed`, so at least one of them
+//! sees the other.
 
 use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +26,8 @@ pub(super) type Wakers = SmallVec<[Waker; 2]>;
 pub(super) struct Progress {
     id: QueueId,
     completed: AtomicU64,
-    /// The position that ran last: its operation may still hold what it was given, but touches it no more.
+    /// The position that ran last: its operation may still hold what it was given, but touches it
+    /// no more.
     ran: AtomicU64,
     /// Threads that sleep, or are about to, and wakers that wait.
     interested: AtomicUsize,
@@ -36,8 +38,16 @@ pub(super) struct Progress {
 impl Progress {
     /// Nothing has completed.
     pub(super) fn new(id: QueueId) -> Self {
-        let (completed, ran, interested) = (AtomicU64::new(0), AtomicU64::new(0), AtomicUsize::new(0));
-        Self { id, completed, ran, interested, waiting: Mutex::new(Vec::new()), advanced: Condvar::new() }
+        let (completed, ran, interested) =
+            (AtomicU64::new(0), AtomicU64::new(0), AtomicUsize::new(0));
+        Self {
+            id,
+            completed,
+            ran,
+            interested,
+            waiting: Mutex::new(Vec::new()),
+            advanced: Condvar::new(),
+        }
     }
 
     /// The queue whose progress this is.
@@ -57,18 +67,21 @@ impl Progress {
         self.completed() >= position
     }
 
-    /// Says that the operation at `position` touches nothing any more, though it has not been dropped.
+    /// Says that the operation at `position` touches nothing any more, though it has not been
+    /// dropped.
     pub(super) fn set_ran(&self, position: Position) {
         self.ran.store(position.0, Ordering::Release);
     }
 
-    /// Whether the operation at `position` touches nothing any more. Memory that it alone held may be in other hands from then on, a
-    /// moment before the position completes: the check of ordering must not take those for rivals.
+    /// Whether the operation at `position` touches nothing any more. Memory that it alone held may
+    /// be in other hands from then on, a moment before the position completes: the check of
+    /// ordering must not take those for rivals.
     pub(super) fn has_run(&self, position: Position) -> bool {
         self.ran.load(Ordering::Acquire) >= position.0 || self.is_complete(position)
     }
 
-    /// Says that `position` has completed, and wakes threads. The wakers that are due are the caller's to wake.
+    /// Says that `position` has completed, and wakes threads. The wakers that are due are the
+    /// caller's to wake.
     #[must_use = "wakers must be woken"]
     pub(super) fn publish(&self, position: Position) -> Wakers {
         self.completed.store(position.0, Ordering::SeqCst);
@@ -136,7 +149,8 @@ impl Progress {
     }
 }
 
-/// Wakes all of them. Called with no lock held: a waker runs code of its own. If that panics, the panic hook has told, and the lane goes on.
+/// Wakes all of them. Called with no lock held: a waker runs code of its own. If that panics, the
+/// panic hook has told, and the lane goes on.
 pub(super) fn wake(wakers: Wakers) {
     for waker in wakers {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {

@@ -14,7 +14,10 @@ use super::operation::{Operation, Point, Stamp, Upkeep};
 use super::progress;
 use super::seeded::World;
 use crate::backend::extent;
-use crate::backend::{Address, BackendError, BackendErrorKind, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, Work, scope};
+use crate::backend::{
+    Address, BackendError, BackendErrorKind, CopyWork, FillWork, Label, Position, Queue, QueueId,
+    RawEvent, Work, scope,
+};
 
 /// The driver code of arguments that no device could carry out.
 const CODE_INVALID: i64 = 5;
@@ -32,7 +35,8 @@ impl EmbeddedQueue {
         Self { lane, world }
     }
 
-    /// A call of this queue: counted on emulated devices, which may refuse it, or hand in the call whose work is to fail late.
+    /// A call of this queue: counted on emulated devices, which may refuse it, or hand in the call
+    /// whose work is to fail late.
     fn counted<T>(
         &self,
         draft: impl FnOnce() -> Draft,
@@ -45,7 +49,11 @@ impl EmbeddedQueue {
     }
 
     /// As `counted`, with nothing to say beyond the kind.
-    fn counted_bare<T>(&self, kind: CallKind, call: impl FnOnce() -> Result<(T, Position), BackendError>) -> Result<T, BackendError> {
+    fn counted_bare<T>(
+        &self,
+        kind: CallKind,
+        call: impl FnOnce() -> Result<(T, Position), BackendError>,
+    ) -> Result<T, BackendError> {
         self.counted(|| bare_draft(Some(self.lane.number()), kind), |_| call())
     }
 
@@ -58,19 +66,27 @@ impl EmbeddedQueue {
         let light = memory.is_light(address);
         let len_bytes = memory.begin_free(address)?;
         let observe = |position| {
-            self.instruments().iter().for_each(|instruments| instruments.observe_free(&self.lane, position, address, len_bytes));
+            self.instruments().iter().for_each(|instruments| {
+                instruments.observe_free(&self.lane, position, address, len_bytes)
+            });
         };
         let free = Upkeep::Free(address);
-        let queued = if light { self.lane.enqueue_light(free, observe) } else { self.lane.enqueue_upkeep(free, observe) };
+        let queued = if light {
+            self.lane.enqueue_light(free, observe)
+        } else {
+            self.lane.enqueue_upkeep(free, observe)
+        };
         queued.inspect_err(|_| memory.undo_free(address))
     }
 
     fn record_event(&self, timing: bool) -> Result<EmbeddedEvent, BackendError> {
-        // In a world each event has a time, since whoever waits for it goes on at that time at the earliest.
+        // In a world each event has a time, since whoever waits for it goes on at that time at the
+        // earliest.
         let stamp = (timing || self.lane.is_seeded()).then(Stamp::default);
         let mut order = None;
         let position = self.lane.enqueue_light(Upkeep::Record(stamp.clone()), |position| {
-            order = self.instruments().map(|instruments| instruments.recorded(&self.lane, position));
+            order =
+                self.instruments().map(|instruments| instruments.recorded(&self.lane, position));
         })?;
         let point = Point { lane: Arc::clone(&self.lane), position, stamp };
         Ok(EmbeddedEvent::new(point, timing, order, self.world.clone()))
@@ -88,7 +104,11 @@ impl EmbeddedQueue {
         let point = event.point().clone();
         let light = point.is_complete();
         let wait = Upkeep::Wait(point);
-        if light { self.lane.enqueue_light(wait, observe) } else { self.lane.enqueue_upkeep(wait, observe) }
+        if light {
+            self.lane.enqueue_light(wait, observe)
+        } else {
+            self.lane.enqueue_upkeep(wait, observe)
+        }
     }
 
     /// Puts work into the form that stands in a line, or says why it cannot run.
@@ -107,7 +127,8 @@ impl EmbeddedQueue {
         let position = self.lane.tail();
         let again = self.lane.is_seeded().then(|| waker.clone());
         progress::wake(self.lane.progress().register(position, waker));
-        // In a world nothing would ever wake a lone task: it is asked to look again at once, and each look runs one operation.
+        // In a world nothing would ever wake a lone task: it is asked to look again at once, and
+        // each look runs one operation.
         if !self.lane.progress().is_complete(position) {
             progress::wake(again.into_iter().collect());
         }
@@ -133,12 +154,14 @@ pub(super) fn wait_in(lane: &Arc<Lane>, position: Position) -> Result<(), Backen
         None => lane.wait_until(position),
         Some(instruments) => {
             let draft = bare_draft(Some(lane.number()), CallKind::Synchronize);
-            instruments.counted(draft, |_| lane.wait_until(position).map(|()| ((), Position::START)))
+            instruments
+                .counted(draft, |_| lane.wait_until(position).map(|()| ((), Position::START)))
         }
     }
 }
 
-/// Looks whether a position has completed; in a world, one ready operation is run first, unless that would be inside another.
+/// Looks whether a position has completed; in a world, one ready operation is run first, unless
+/// that would be inside another.
 pub(super) fn poll_in(lane: &Lane, position: Position) -> bool {
     if !lane.progress().is_complete(position) && !scope::in_body() {
         lane.nudge();
@@ -159,18 +182,24 @@ impl Queue for EmbeddedQueue {
             }
             let device = self.lane.device();
             let address = device.allocate(len_bytes)?;
-            device.instruments.iter().for_each(|instruments| instruments.allocated(device, address, len_bytes, label));
+            device
+                .instruments
+                .iter()
+                .for_each(|instruments| instruments.allocated(device, address, len_bytes, label));
             Ok((address, Position::START))
         })
     }
 
     fn free(&self, address: Address) -> Result<Position, BackendError> {
-        self.counted_bare(CallKind::Free, || self.free_block(address).map(|position| (position, position)))
+        self.counted_bare(CallKind::Free, || {
+            self.free_block(address).map(|position| (position, position))
+        })
     }
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
         if self.instruments().is_none() {
-            // A launch goes straight into the line: each move of it on the way costs as much as the lock.
+            // A launch goes straight into the line: each move of it on the way costs as much as the
+            // lock.
             return match work {
                 Work::Launch(_) => self.lane.enqueue(Operation::Work(work), None, |_, _| ()),
                 other => self.lane.enqueue(Self::prepare(other)?, None, |_, _| ()),
@@ -181,7 +210,9 @@ impl Queue for EmbeddedQueue {
             || draft,
             |fault| {
                 let observe = |position, operation: &Operation| {
-                    self.instruments().iter().for_each(|instruments| instruments.observe(&self.lane, position, operation));
+                    self.instruments().iter().for_each(|instruments| {
+                        instruments.observe(&self.lane, position, operation)
+                    });
                 };
                 let position = self.lane.enqueue(Self::prepare(work)?, fault, observe)?;
                 Ok((position, position))
@@ -236,7 +267,12 @@ impl Drop for EmbeddedQueue {
 impl fmt::Debug for EmbeddedQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (completed, tail) = (self.completed().0, self.tail().0);
-        write!(f, "EmbeddedQueue({}.{}, {completed} of {tail} done)", self.lane.device().ordinal, self.lane.number())
+        write!(
+            f,
+            "EmbeddedQueue({}.{}, {completed} of {tail} done)",
+            self.lane.device().ordinal,
+            self.lane.number()
+        )
     }
 }
 
@@ -244,9 +280,14 @@ fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
     if let Some(overrun) = extent::host_overrun(&copy) {
         return Err(invalid("copy", overrun));
     }
-    let Some(peer) = copy.source_device.take() else { return Ok(Operation::Work(Work::Copy(copy))) };
+    let Some(peer) = copy.source_device.take() else {
+        return Ok(Operation::Work(Work::Copy(copy)));
+    };
     let Some(peer) = peer.as_any().downcast_ref::<EmbeddedDevice>() else {
-        return Err(invalid("copy", format!("{} cannot be reached from the embedded device", peer.name())));
+        return Err(invalid(
+            "copy",
+            format!("{} cannot be reached from the embedded device", peer.name()),
+        ));
     };
     let source = Arc::clone(peer.core());
     Ok(Operation::Between { copy, source })
@@ -256,7 +297,10 @@ fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
     let pattern_bytes = fill.pattern.len() as u64;
     match fill.parts.iter().find(|part| pattern_bytes == 0 || part.run_bytes % pattern_bytes != 0) {
         None => Ok(()),
-        Some(part) => Err(invalid("fill", format!("a pattern of {pattern_bytes} bytes does not fill runs of {}", part.run_bytes))),
+        Some(part) => Err(invalid(
+            "fill",
+            format!("a pattern of {pattern_bytes} bytes does not fill runs of {}", part.run_bytes),
+        )),
     }
 }
 

@@ -1,7 +1,8 @@
-//! A world of seeded devices: nothing runs by itself, and whoever waits runs ready operations one at a time, in an order drawn from the seed.
+//! A world of seeded devices: nothing runs by itself, and whoever waits runs ready operations one
+//! at a time, in an order drawn from the seed.
 //!
-//! Handles (devices, queues, events) hold the world, the world holds its lanes, and lanes hold neither: so a world ends with its last
-//! handle, and with it the work that nobody waited for.
+//! Handles (devices, queues, events) hold the world, the world holds its lanes, and lanes hold
+//! neither: so a world ends with its last handle, and with it the work that nobody waited for.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -48,7 +49,11 @@ impl World {
     }
 
     fn new() -> Self {
-        Self { turn: Mutex::new(()), state: Mutex::new(State { random: 0, lanes: Vec::new() }), tracker: Arc::default() }
+        Self {
+            turn: Mutex::new(()),
+            state: Mutex::new(State { random: 0, lanes: Vec::new() }),
+            tracker: Arc::default(),
+        }
     }
 
     /// The check of ordering that its devices share.
@@ -61,7 +66,8 @@ impl World {
         self.lock().lanes.push(lane);
     }
 
-    /// Runs one ready operation; `false` if there is none. Must not be called by a thread that runs one: it holds the turn.
+    /// Runs one ready operation; `false` if there is none. Must not be called by a thread that runs
+    /// one: it holds the turn.
     pub(super) fn step(&self) -> bool {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((lane, queued)) = self.draw() else { return false };
@@ -71,13 +77,15 @@ impl World {
         true
     }
 
-    /// Runs ready operations until `position` of `lane` has completed; `false` if that cannot come to be.
+    /// Runs ready operations until `position` of `lane` has completed; `false` if that cannot come
+    /// to be.
     pub(super) fn run_until(&self, lane: &Arc<Lane>, position: Position) -> bool {
         while !lane.progress().is_complete(position) {
             if self.step() {
                 continue;
             }
-            // Nothing is ready. What holds the lane up may be a lane that is not of this world; otherwise another thread ran something meanwhile.
+            // Nothing is ready. What holds the lane up may be a lane that is not of this world;
+            // otherwise another thread ran something meanwhile.
             match self.foreign_point_before(lane) {
                 Some(point) if point.wait().is_err() => return false,
                 _ => {}
@@ -90,7 +98,8 @@ impl World {
     fn draw(&self) -> Option<(Arc<Lane>, Queued)> {
         let mut state = self.lock();
         state.lanes.retain(|lane| !is_over(lane));
-        let ready: SmallVec<[usize; 16]> = (0..state.lanes.len()).filter(|index| is_ready(&state.lanes[*index])).collect();
+        let ready: SmallVec<[usize; 16]> =
+            (0..state.lanes.len()).filter(|index| is_ready(&state.lanes[*index])).collect();
         if ready.is_empty() {
             return None;
         }
@@ -102,8 +111,9 @@ impl World {
         Some((lane, queued))
     }
 
-    /// The event of another world that `lane` is held up by, itself or through the lanes that it waits for. What other lanes wait for is of no
-    /// interest: the caller may be the very thread that is to complete it.
+    /// The event of another world that `lane` is held up by, itself or through the lanes that it
+    /// waits for. What other lanes wait for is of no interest: the caller may be the very thread
+    /// that is to complete it.
     fn foreign_point_before(&self, lane: &Arc<Lane>) -> Option<Point> {
         let lanes = self.lock().lanes.clone();
         let mut point = pending_point(lane)?;
@@ -125,7 +135,8 @@ impl Drop for World {
     }
 }
 
-/// A lane that is empty and will stay so. One that still runs its last operation is not of interest either.
+/// A lane that is empty and will stay so. One that still runs its last operation is not of interest
+/// either.
 fn is_over(lane: &Arc<Lane>) -> bool {
     let line = lane.lock();
     line.closed && line.queued.is_empty()

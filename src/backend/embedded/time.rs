@@ -22,7 +22,9 @@ pub(super) fn now_ns() -> u64 {
 pub(super) fn modelled_cost(lane: &Lane, operation: &Operation) -> Duration {
     match operation {
         Operation::Upkeep(_) => Duration::ZERO,
-        Operation::Work(_) | Operation::Between { .. } => link_cost(lane, operation).unwrap_or(WORK_COST),
+        Operation::Work(_) | Operation::Between { .. } => {
+            link_cost(lane, operation).unwrap_or(WORK_COST)
+        }
     }
 }
 
@@ -30,7 +32,9 @@ pub(super) fn modelled_cost(lane: &Lane, operation: &Operation) -> Duration {
 pub(super) fn link_cost(lane: &Lane, operation: &Operation) -> Option<Duration> {
     let here = lane.device().link;
     match operation {
-        Operation::Work(Work::Copy(copy)) if crosses(copy) => here.map(|link| link.transfer_time(copy_bytes(copy))),
+        Operation::Work(Work::Copy(copy)) if crosses(copy) => {
+            here.map(|link| link.transfer_time(copy_bytes(copy)))
+        }
         Operation::Between { copy, source } => {
             let len_bytes = copy_bytes(copy);
             here.into_iter().chain(source.link).map(|link| link.transfer_time(len_bytes)).max()
@@ -52,7 +56,10 @@ fn crosses(copy: &CopyWork) -> bool {
 /// What the machine says of its memory, where there is a `/proc/meminfo`.
 pub(super) fn machine_memory() -> Option<Capacity> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    Some(Capacity { total: meminfo_bytes(&text, "MemTotal:")?, free: meminfo_bytes(&text, "MemAvailable:")? })
+    Some(Capacity {
+        total: meminfo_bytes(&text, "MemTotal:")?,
+        free: meminfo_bytes(&text, "MemAvailable:")?,
+    })
 }
 
 /// A line such as `MemTotal:  16384 kB`.

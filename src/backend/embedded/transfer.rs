@@ -1,6 +1,7 @@
 //! Copying and filling boxes of bytes: the loops that touch memory, on raw pointers alone.
 //!
-//! Host memory and blocks are shared with whoever holds them, so no reference to their bytes is made here.
+//! Host memory and blocks are shared with whoever holds them, so no reference to their bytes is
+//! made here.
 
 use std::ptr;
 
@@ -17,30 +18,33 @@ pub(super) struct Span {
     pub(super) len_bytes: u64,
 }
 
-/// Copies one part, or says `false` and touches nothing if it leaves one of the two spans. Spans may overlap; a run is then copied as
-/// if through a buffer.
+/// Copies one part, or says `false` and touches nothing if it leaves one of the two spans. Spans
+/// may overlap; a run is then copied as if through a buffer.
 ///
 /// # Safety
 ///
-/// * Both spans are valid for reads (`source`) and writes (`destination`) of their length, and initialised, for the time of the call.
+/// * Both spans are valid for reads (`source`) and writes (`destination`) of their length, and
+///   initialised, for the time of the call.
 /// * Nobody else writes what is read, or touches what is written, meanwhile.
 #[must_use]
 pub(super) unsafe fn copy_part(source: Span, destination: Span, part: &CopyPart) -> bool {
-    let fits = fits(extent::source_end_bytes(part), source) && fits(extent::destination_end_bytes(part), destination);
+    let fits = fits(extent::source_end_bytes(part), source)
+        && fits(extent::destination_end_bytes(part), destination);
     if fits {
         extent::for_each_run(part, &mut |source_offset, destination_offset, run_bytes| {
             let from = source.start.wrapping_add(source_offset as usize);
             let to = destination.start.wrapping_add(destination_offset as usize);
-            // SAFETY: the run lies within both spans, whose ends were compared with the part's (`fits`), and the caller promises
-            // that the spans are valid and undisturbed.
+            // SAFETY: the run lies within both spans, whose ends were compared with the part's
+            // (`fits`), and the caller promises that the spans are valid and undisturbed.
             unsafe { ptr::copy(from, to, run_bytes as usize) };
         });
     }
     fits
 }
 
-/// Repeats `pattern` over a footprint, or says `false` and touches nothing if it leaves the span. Runs hold the pattern a whole number of
-/// times (`queue` refuses others), so merged runs have no seam.
+/// Repeats `pattern` over a footprint, or says `false` and touches nothing if it leaves the span.
+/// Runs hold the pattern a whole number of times (`queue` refuses others), so merged runs have no
+/// seam.
 ///
 /// # Safety
 ///
@@ -51,14 +55,16 @@ pub(super) unsafe fn fill_part(destination: Span, footprint: &Footprint, pattern
     if fits && !pattern.is_empty() {
         extent::for_each_run(&extent::as_part(footprint), &mut |offset, _, run_bytes| {
             let to = destination.start.wrapping_add(offset as usize);
-            // SAFETY: the run lies within the span, whose end was compared with the footprint's (`fits`); the rest is the caller's promise.
+            // SAFETY: the run lies within the span, whose end was compared with the footprint's
+            // (`fits`); the rest is the caller's promise.
             unsafe { fill_run(to, run_bytes as usize, pattern) };
         });
     }
     fits
 }
 
-/// Repeats `pattern` over `len_bytes` bytes at `to`, by doubling what is there already while that stays in the nearest cache.
+/// Repeats `pattern` over `len_bytes` bytes at `to`, by doubling what is there already while that
+/// stays in the nearest cache.
 ///
 /// # Safety
 ///
@@ -66,11 +72,13 @@ pub(super) unsafe fn fill_part(destination: Span, footprint: &Footprint, pattern
 unsafe fn fill_run(to: *mut u8, len_bytes: usize, pattern: &[u8]) {
     let mut done_bytes = pattern.len().min(len_bytes);
     let mut chunk_bytes = done_bytes;
-    // SAFETY: at most `len_bytes` are written, and a pattern is memory of its own (`Bytes`), apart from what may be written.
+    // SAFETY: at most `len_bytes` are written, and a pattern is memory of its own (`Bytes`), apart
+    // from what may be written.
     unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), to, done_bytes) };
     while done_bytes < len_bytes {
         let next_bytes = chunk_bytes.min(len_bytes - done_bytes);
-        // SAFETY: the first `chunk_bytes` are written, the next ones lie behind them, and their end is at most `len_bytes`.
+        // SAFETY: the first `chunk_bytes` are written, the next ones lie behind them, and their end
+        // is at most `len_bytes`.
         unsafe { ptr::copy_nonoverlapping(to, to.wrapping_add(done_bytes), next_bytes) };
         done_bytes += next_bytes;
         if done_bytes <= DOUBLING_BYTES_MAX {

@@ -81,7 +81,13 @@ pub(super) fn of_operation(device: usize, operation: &Operation) -> Vec<Usage> {
                 effect: effect_of(array.access),
             };
             // An array without a byte may have no memory.
-            launch.arguments.arrays.iter().map(usage).filter(|usage| extent::footprint_end_bytes(&usage.footprint) != Some(0)).collect()
+            launch
+                .arguments
+                .arrays
+                .iter()
+                .map(usage)
+                .filter(|usage| extent::footprint_end_bytes(&usage.footprint) != Some(0))
+                .collect()
         }
     }
 }
@@ -90,8 +96,16 @@ fn copy_usages(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Usag
     let source = place_of(source_device, &copy.source);
     let destination = place_of(device, &copy.destination);
     let both = |part: &CopyPart| {
-        let read = Usage { place: source, footprint: extent::source_footprint(part), effect: Effect::Read };
-        let write = Usage { place: destination, footprint: extent::destination_footprint(part), effect: Effect::Write };
+        let read = Usage {
+            place: source,
+            footprint: extent::source_footprint(part),
+            effect: Effect::Read,
+        };
+        let write = Usage {
+            place: destination,
+            footprint: extent::destination_footprint(part),
+            effect: Effect::Write,
+        };
         [read, write]
     };
     copy.parts.iter().flat_map(both).collect()
@@ -99,7 +113,9 @@ fn copy_usages(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Usag
 
 fn place_of(device: usize, memory: &Memory) -> Place {
     match memory {
-        Memory::Host(host) => Place::Host { base: host.base().addr() as u64, len_bytes: host.len_bytes() as u64 },
+        Memory::Host(host) => {
+            Place::Host { base: host.base().addr() as u64, len_bytes: host.len_bytes() as u64 }
+        }
         Memory::Device(address) => Place::Device { device, address: *address },
     }
 }

@@ -1,4 +1,5 @@
-//! Lanes with a thread of their own: started at the first work, ended when the handle is gone and the line is empty.
+//! Lanes with a thread of their own: started at the first work, ended when the handle is gone and
+//! the line is empty.
 
 use std::collections::VecDeque;
 use std::hint;
@@ -40,7 +41,8 @@ impl State {
     }
 }
 
-/// Starts the lane's thread if there is none. Called with the line locked, before anything is queued.
+/// Starts the lane's thread if there is none. Called with the line locked, before anything is
+/// queued.
 pub(super) fn ensure(lane: &Arc<Lane>, line: &mut super::lane::Line) -> Result<(), BackendError> {
     if line.worker == State::Absent {
         start(lane)?;
@@ -55,7 +57,9 @@ fn start(lane: &Arc<Lane>) -> Result<(), BackendError> {
     let lane = Arc::clone(lane);
     let spawned = thread::Builder::new().name(name).spawn(move || work(&lane));
     spawned.map(drop).map_err(|error| BackendError {
-        kind: BackendErrorKind::Driver { code: error.raw_os_error().map_or(CODE_NO_THREAD, i64::from) },
+        kind: BackendErrorKind::Driver {
+            code: error.raw_os_error().map_or(CODE_NO_THREAD, i64::from),
+        },
         call: "submit",
         detail: format!("the stream's thread could not be started: {error}"),
     })
@@ -73,7 +77,8 @@ fn work(lane: &Lane) {
     }
 }
 
-/// Swaps the line with the empty batch, so that both keep their memory; waits for something to arrive. `false`: nothing will.
+/// Swaps the line with the empty batch, so that both keep their memory; waits for something to
+/// arrive. `false`: nothing will.
 fn take(lane: &Lane, batch: &mut VecDeque<Queued>) -> bool {
     spin(lane);
     let mut line = lane.lock();

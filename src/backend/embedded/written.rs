@@ -1,7 +1,8 @@
 //! Which bytes of a block were ever written: a set of ranges. Pure.
 //!
-//! Footprints of more runs than [`RUNS_MAX`] are taken leniently, so that the check never costs more than the work: what they write counts as
-//! written from first byte to last, what they poison as not poisoned, what they read is not looked at.
+//! Footprints of more runs than [`RUNS_MAX`] are taken leniently, so that the check never costs
+//! more than the work: what they write counts as written from first byte to last, what they poison
+//! as not poisoned, what they read is not looked at.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +42,13 @@ impl ByteSet {
             return None;
         }
         let limits = overlap::bounds(footprint);
-        overlap::find_run(&footprint.axes, footprint.offset_bytes, footprint.run_bytes, &limits, &mut |run| self.missing(run))
+        overlap::find_run(
+            &footprint.axes,
+            footprint.offset_bytes,
+            footprint.run_bytes,
+            &limits,
+            &mut |run| self.missing(run),
+        )
     }
 
     fn missing(&self, run: Range<u64>) -> Option<Range<u64>> {
@@ -82,9 +89,15 @@ impl ByteSet {
 
 fn for_each_run(footprint: &Footprint, mut visit: impl FnMut(Range<u64>)) {
     let limits = overlap::bounds(footprint);
-    let nothing: Option<()> = overlap::find_run(&footprint.axes, footprint.offset_bytes, footprint.run_bytes, &limits, &mut |run| {
-        visit(run);
-        None
-    });
+    let nothing: Option<()> = overlap::find_run(
+        &footprint.axes,
+        footprint.offset_bytes,
+        footprint.run_bytes,
+        &limits,
+        &mut |run| {
+            visit(run);
+            None
+        },
+    );
     debug_assert!(nothing.is_none(), "the visit finds nothing");
 }

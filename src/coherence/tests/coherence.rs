@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::super::{
-    Access, Coherence, ConstantId, Content, Holders, LossId, Piece, Place, PlaceSet, Region, Source, Span, Undefined, step,
+    Access, Coherence, ConstantId, Content, Holders, LossId, Piece, Place, PlaceSet, Region,
+    Source, Span, Undefined, step,
 };
 use super::cells::{any_region, any_shape};
 use super::model::{Distances, Model};
@@ -90,12 +91,22 @@ fn a_constant_is_filled_once_at_each_place_and_never_lost() {
     let whole = Region::whole(&[4, 4]);
     let costs = Distances { bridged_max: 0 };
     let state = Coherence::constant(&[4, 4], ConstantId(3));
-    let (mut state, pieces) = step(&state, device(1), &whole, Access::Read, &costs).expect("a constant is defined");
-    assert_eq!(pieces, [Piece { source: Source::Constant(ConstantId(3)), region: whole, padding: 0 }]);
-    assert_eq!(step(&state, device(1), &whole, Access::Read, &costs).map(|(_, pieces)| pieces), Ok(vec![]));
+    let (mut state, pieces) =
+        step(&state, device(1), &whole, Access::Read, &costs).expect("a constant is defined");
+    assert_eq!(
+        pieces,
+        [Piece { source: Source::Constant(ConstantId(3)), region: whole, padding: 0 }]
+    );
+    assert_eq!(
+        step(&state, device(1), &whole, Access::Read, &costs).map(|(_, pieces)| pieces),
+        Ok(vec![])
+    );
     assert!(!state.would_lose(device(1), &whole));
     state.withdraw(device(1), &whole, LossId(0));
-    assert_eq!(state.uniform(), Some(Content::Constant { value: ConstantId(3), filled: PlaceSet::empty() }));
+    assert_eq!(
+        state.uniform(),
+        Some(Content::Constant { value: ConstantId(3), filled: PlaceSet::empty() })
+    );
 }
 
 #[test]
@@ -115,7 +126,13 @@ fn what_is_lost_says_so_before_what_never_was() {
     let tail = Region::new(&[Span::new(6, 10, 1)]);
     state.apply(device(2), &tail, Access::Overwrite);
     state.withdraw(device(2), &tail, LossId(5));
-    let refusal =
-        step(&state, Place::HOST, &Region::whole(&[10]), Access::Read, &Distances { bridged_max: 0 }).expect_err("nothing is defined");
+    let refusal = step(
+        &state,
+        Place::HOST,
+        &Region::whole(&[10]),
+        Access::Read,
+        &Distances { bridged_max: 0 },
+    )
+    .expect_err("nothing is defined");
     assert_eq!((refusal.undefined, refusal.region), (Undefined::Lost(LossId(5)), tail));
 }

@@ -44,8 +44,10 @@ impl Pair {
     }
 
     fn expect_parts(&self, region: &Region, parts: &BTreeMap<Cell, u32>) {
-        let wanted: BTreeMap<Cell, u32> =
-            cells(region).into_iter().filter_map(|cell| Some((cell.clone(), *self.naive.get(&cell)?))).collect();
+        let wanted: BTreeMap<Cell, u32> = cells(region)
+            .into_iter()
+            .filter_map(|cell| Some((cell.clone(), *self.naive.get(&cell)?)))
+            .collect();
         assert_eq!(*parts, wanted);
     }
 
@@ -68,7 +70,10 @@ impl Pair {
         self.map.assert_sound();
         self.check(&Region::whole(self.map.shape()));
         let first = self.naive.values().next();
-        assert_eq!(self.map.uniform().is_some(), self.naive.values().all(|value| Some(value) == first));
+        assert_eq!(
+            self.map.uniform().is_some(),
+            self.naive.values().all(|value| Some(value) == first)
+        );
     }
 }
 
@@ -188,7 +193,8 @@ fn strided_phases_end_as_one_value() {
     assert_eq!(map.uniform(), Some(&1));
 }
 
-/// A map with so many boxes of their own values that it is indexed, far from the first 1000 elements.
+/// A map with so many boxes of their own values that it is indexed, far from the first 1000
+/// elements.
 fn indexed() -> RegionMap<u32> {
     let mut map = RegionMap::new(&[2000], 0);
     for at in 0..20 {
@@ -227,13 +233,16 @@ fn a_background_that_is_nowhere_gives_way_to_the_largest_box() {
 fn an_index_follows_boxes_to_the_far_end_of_an_axis() {
     let mut map = RegionMap::new(&[u64::MAX, 3], 0);
     let part = |row: u64, column| Region::new(&[Span::single(row), Span::single(column)]);
-    let rows: Vec<u64> = (0..126).map(|at| if at % 2 == 0 { 1 << (at / 2) } else { u64::MAX - (2 << (at / 2)) }).collect();
+    let rows: Vec<u64> = (0..126)
+        .map(|at| if at % 2 == 0 { 1 << (at / 2) } else { u64::MAX - (2 << (at / 2)) })
+        .collect();
     for (at, row) in rows.iter().enumerate() {
         map.update_values(&part(*row, at as u64 % 3), |_| 1 + at as u32);
         map.assert_sound();
     }
     for (at, row) in rows.iter().enumerate() {
-        assert!(map.any(&part(*row, at as u64 % 3), |region, value| region.len() == 1 && *value == 1 + at as u32));
+        assert!(map.any(&part(*row, at as u64 % 3), |region, value| region.len() == 1
+            && *value == 1 + at as u32));
         assert!(!map.any_value(&part(*row, (at as u64 + 1) % 3), |value| *value != 0));
     }
     for (at, row) in rows.iter().enumerate() {
@@ -289,7 +298,8 @@ fn interior_and_faces_stay_seven_values() {
 #[test]
 fn a_checkerboard_collapses_when_written_over() {
     let mut map = RegionMap::new(&[64, 64], 0);
-    for cell in cells(&Region::whole(&[64, 64])).iter().filter(|cell| (cell[0] + cell[1]) % 2 == 0) {
+    for cell in cells(&Region::whole(&[64, 64])).iter().filter(|cell| (cell[0] + cell[1]) % 2 == 0)
+    {
         map.update_values(&single(cell), |_| 1);
     }
     assert_eq!(map.pieces(), 64 * 32 + 1);

@@ -1,4 +1,5 @@
-//! Tests of the core: its algebra against sets of cells, its protocol against a model that knows only bytes.
+//! Tests of the core: its algebra against sets of cells, its protocol against a model that knows
+//! only bytes.
 
 mod cells;
 mod coherence;

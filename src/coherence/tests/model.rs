@@ -1,6 +1,10 @@
-//! A naive model: for each cell the true value, where it stands, and the actual bytes at each place.
+//! A naive model: for each cell the true value, where it stands, and the actual bytes at each
+//! place.
 
-use super::super::{Access, Coherence, ConstantId, Content, Costs, Holders, LossId, Piece, Place, PlaceSet, Region, Source, Undefined};
+use super::super::{
+    Access, Coherence, ConstantId, Content, Costs, Holders, LossId, Piece, Place, PlaceSet, Region,
+    Source, Undefined,
+};
 use super::cells::{Cell, cells};
 
 /// Distances: the host is farther than other devices, and those are ordered, but not by slot.
@@ -47,8 +51,18 @@ fn place(index: usize) -> Place {
 impl Model {
     /// An array that was never written.
     pub(super) fn undefined(shape: &[u64], places: usize) -> Self {
-        let cell = |at| ModelCell { at, truth: Err(Undefined::Never), constant: None, valid: vec![false; places], memory: vec![0; places] };
-        Self { cells: cells(&Region::whole(shape)).into_iter().map(cell).collect(), places, stamp: 1 }
+        let cell = |at| ModelCell {
+            at,
+            truth: Err(Undefined::Never),
+            constant: None,
+            valid: vec![false; places],
+            memory: vec![0; places],
+        };
+        Self {
+            cells: cells(&Region::whole(shape)).into_iter().map(cell).collect(),
+            places,
+            stamp: 1,
+        }
     }
 
     fn next_stamp(&mut self) -> u64 {
@@ -66,7 +80,8 @@ impl Model {
         for cell in self.inside(region) {
             cell.truth = Ok(stamp);
             cell.constant = None;
-            for (index, (valid, memory)) in cell.valid.iter_mut().zip(&mut cell.memory).enumerate() {
+            for (index, (valid, memory)) in cell.valid.iter_mut().zip(&mut cell.memory).enumerate()
+            {
                 *valid = index == at.index();
                 *memory = if *valid { stamp } else { 1_000 * stamp + index as u64 };
             }
@@ -115,7 +130,9 @@ impl Model {
             self.copy(at, region, costs, pieces);
         } else {
             let refusal = result.expect_err("part of the region is undefined");
-            assert!(pieces.is_empty() && region.contains(&refusal.region) && !refusal.region.is_empty());
+            assert!(
+                pieces.is_empty() && region.contains(&refusal.region) && !refusal.region.is_empty()
+            );
             assert!(self.inside(&refusal.region).all(|cell| cell.truth == Err(refusal.undefined)));
             let lost = undefined.iter().any(|why| matches!(why, Undefined::Lost(_)));
             assert_eq!(matches!(refusal.undefined, Undefined::Lost(_)), lost, "losses come first");
@@ -127,7 +144,8 @@ impl Model {
         true
     }
 
-    /// Makes the copies of a plan on bytes: what is needed and not valid here, once; nothing that is valid here.
+    /// Makes the copies of a plan on bytes: what is needed and not valid here, once; nothing that
+    /// is valid here.
     fn copy(&mut self, at: Place, region: &Region, costs: &Distances, pieces: &[Piece]) {
         for piece in pieces {
             let mut padding = 0;
@@ -174,10 +192,20 @@ impl Model {
     /// Checks the questions that a state answers about a region and a place.
     pub(super) fn check_answers(&mut self, state: &Coherence, at: Place, region: &Region) {
         let valid = |cell: &ModelCell| cell.valid[at.index()];
-        assert_eq!(state.valid_elements(at), self.cells.iter().filter(|cell| valid(cell)).count() as u64);
-        assert_eq!(state.undefined_elements(), self.cells.iter().filter(|cell| cell.truth.is_err()).count() as u64);
+        assert_eq!(
+            state.valid_elements(at),
+            self.cells.iter().filter(|cell| valid(cell)).count() as u64
+        );
+        assert_eq!(
+            state.undefined_elements(),
+            self.cells.iter().filter(|cell| cell.truth.is_err()).count() as u64
+        );
         assert_eq!(state.is_valid(at, region), self.inside(region).all(|cell| valid(cell)));
-        let only = |cell: &ModelCell| valid(cell) && cell.constant.is_none() && cell.valid.iter().filter(|valid| **valid).count() == 1;
+        let only = |cell: &ModelCell| {
+            valid(cell)
+                && cell.constant.is_none()
+                && cell.valid.iter().filter(|valid| **valid).count() == 1
+        };
         assert_eq!(state.would_lose(at, region), self.inside(region).any(|cell| only(cell)));
     }
 
@@ -187,7 +215,9 @@ impl Model {
         match (cell.truth, cell.constant) {
             (Err(undefined), _) => Content::Undefined(undefined),
             (Ok(_), Some(value)) => Content::Constant { value, filled: places },
-            (Ok(_), None) => Content::Stored(Holders::from_places(places).expect("a defined cell is valid somewhere")),
+            (Ok(_), None) => Content::Stored(
+                Holders::from_places(places).expect("a defined cell is valid somewhere"),
+            ),
         }
     }
 }
@@ -197,6 +227,10 @@ fn nearest(cell: &ModelCell, costs: &Distances) -> Source {
     let holders = (0..cell.valid.len()).filter(|index| cell.valid[*index]).map(place);
     match cell.constant {
         Some(id) => Source::Constant(id),
-        None => Source::Place(holders.min_by_key(|from| costs.cost(*from)).expect("a defined cell is valid somewhere")),
+        None => Source::Place(
+            holders
+                .min_by_key(|from| costs.cost(*from))
+                .expect("a defined cell is valid somewhere"),
+        ),
     }
 }

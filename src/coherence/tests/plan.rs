@@ -1,7 +1,10 @@
 //! The shape of plans: pieces that merge, and gaps that are bridged.
 
 use super::super::plan::gather;
-use super::super::{Access, Coherence, ConstantId, Content, LossId, Piece, Place, Region, RegionMap, Source, Span, Undefined};
+use super::super::{
+    Access, Coherence, ConstantId, Content, LossId, Piece, Place, Region, RegionMap, Source, Span,
+    Undefined,
+};
 use super::model::Distances;
 
 fn device(index: usize) -> Place {
@@ -39,7 +42,8 @@ fn pieces_of_one_source_are_one_copy_whoever_else_holds_them() {
             from(device(3), columns(40, 50)),
         ]
     );
-    // With the copies on devices gone, the host serves all; with one device's copy stale, still one copy.
+    // With the copies on devices gone, the host serves all; with one device's copy stale, still one
+    // copy.
     state.withdraw(device(2), &whole, LossId(0));
     state.withdraw(device(3), &columns(40, 45), LossId(0));
     let pieces = plan(&state, Place::slot(5).expect("a slot"), &columns(0, 45), 0);
@@ -61,7 +65,10 @@ fn a_gap_is_left_alone_by_default() {
 #[test]
 fn a_gap_that_is_equally_new_on_both_sides_is_bridged_on_demand() {
     let pieces = plan(&with_gap(), device(1), &columns(0, 100), 16);
-    assert_eq!(pieces, [Piece { source: Source::Place(Place::HOST), region: columns(0, 100), padding: 16 }]);
+    assert_eq!(
+        pieces,
+        [Piece { source: Source::Place(Place::HOST), region: columns(0, 100), padding: 16 }]
+    );
     assert_eq!(plan(&with_gap(), device(1), &columns(0, 100), 15).len(), 2);
 }
 
@@ -104,19 +111,22 @@ fn the_cells_of_a_checkerboard_from_one_source_are_one_copy() {
     let whole = Region::whole(&[64, 64]);
     let pieces = plan(&state, device(1), &whole, 0);
     assert_eq!(pieces, [Piece { source: Source::Place(device(3)), region: whole, padding: 0 }]);
-    // The host lacks the other half, cell by cell; every second column of every second row is one copy.
+    // The host lacks the other half, cell by cell; every second column of every second row is one
+    // copy.
     assert_eq!(plan(&state, Place::HOST, &whole, 0).len(), 2);
 }
 
 #[test]
 fn a_loss_is_named_first_whichever_is_found_first() {
-    let (never, lost) = (Content::Undefined(Undefined::Never), Content::Undefined(Undefined::Lost(LossId(3))));
+    let (never, lost) =
+        (Content::Undefined(Undefined::Never), Content::Undefined(Undefined::Lost(LossId(3))));
     for (background, exception) in [(never, lost), (lost, never)] {
         let mut contents = RegionMap::new(&[8, 100], background);
         contents.update_values(&columns(10, 20), |_| exception);
         let whole = Region::whole(&[8, 100]);
         let costs = Distances { bridged_max: 0 };
-        let refusal = gather(&contents, Place::HOST, &whole, &costs, &mut Vec::new()).expect_err("nothing is defined");
+        let refusal = gather(&contents, Place::HOST, &whole, &costs, &mut Vec::new())
+            .expect_err("nothing is defined");
         assert_eq!(refusal.undefined, Undefined::Lost(LossId(3)));
         assert!(!contents.any(&refusal.region, |_, content| *content != lost));
     }

@@ -1,4 +1,5 @@
-//! The programs that fuzzing makes, without a fuzzer: inputs that once went wrong, and a few at random.
+//! The programs that fuzzing makes, without a fuzzer: inputs that once went wrong, and a few at
+//! random.
 
 #[path = "../../../fuzz/operations/coherence/mod.rs"]
 mod operations;

@@ -73,7 +73,9 @@ fn neighbours_merge() {
 fn the_point_without_axes_is_in_or_out() {
     let point = Region::new(&[]);
     let mut set = RegionSet::from(point);
-    assert!(set.contains(&point) && set.contains_point(&[]) && set.intersects(&point) && set.len() == 1);
+    assert!(
+        set.contains(&point) && set.contains_point(&[]) && set.intersects(&point) && set.len() == 1
+    );
     set.remove(&point);
     assert!(set.is_empty() && !set.contains(&point) && set.is_same(&RegionSet::new()));
 }

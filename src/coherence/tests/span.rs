@@ -106,8 +106,14 @@ fn differences_take_the_fewest_pieces() {
     let even = Span::new(0, 1000, 2);
     assert_eq!(difference(&Span::full(1000), &even), [Span::new(1, 1000, 2)]);
     let pair = Span::new(100, 601, 500);
-    assert_eq!(difference(&Span::full(1000), &pair), [Span::new(0, 100, 1), Span::new(601, 1000, 1), Span::new(101, 600, 1)]);
-    assert_eq!(difference(&even, &Span::new(4, 9, 2)), [Span::new(0, 4, 2), Span::new(10, 1000, 2)]);
+    assert_eq!(
+        difference(&Span::full(1000), &pair),
+        [Span::new(0, 100, 1), Span::new(601, 1000, 1), Span::new(101, 600, 1)]
+    );
+    assert_eq!(
+        difference(&even, &Span::new(4, 9, 2)),
+        [Span::new(0, 4, 2), Span::new(10, 1000, 2)]
+    );
 }
 
 #[test]

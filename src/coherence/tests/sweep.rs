@@ -1,9 +1,10 @@
-//! Every sequence of operations to a depth, over a host and two devices, on the whole array and three overlapping
-//! boxes, against the model.
+//! Every sequence of operations to a depth, over a host and two devices, on the whole array and
+//! three overlapping boxes, against the model.
 //!
-//! Sequences that lead to the same state, box by box and slot by slot, have the same continuations: the state is
-//! continued once, from the shortest sequence. Stale memory differs between such sequences, but it is garbage in
-//! any case: the model writes a fresh value into it, which no check accepts.
+//! Sequences that lead to the same state, box by box and slot by slot, have the same continuations:
+//! the state is continued once, from the shortest sequence. Stale memory differs between such
+//! sequences, but it is garbage in any case: the model writes a fresh value into it, which no check
+//! accepts.
 
 use std::collections::HashSet;
 
@@ -26,7 +27,9 @@ fn places() -> impl Iterator<Item = Place> {
 
 fn accesses(regions: &[Region]) -> Vec<Operation> {
     let mut operations = Vec::new();
-    for (place, region) in places().flat_map(|place| regions.iter().map(move |region| (place, *region))) {
+    for (place, region) in
+        places().flat_map(|place| regions.iter().map(move |region| (place, *region)))
+    {
         for access in [Access::Read, Access::ReadWrite, Access::Overwrite] {
             operations.push(Operation::Access(place, region, access));
         }
@@ -36,12 +39,19 @@ fn accesses(regions: &[Region]) -> Vec<Operation> {
 
 fn all_operations(regions: &[Region]) -> Vec<Operation> {
     let constants = regions.iter().map(|region| Operation::Constant(*region, ConstantId(1)));
-    let withdrawals = places().flat_map(|place| regions.iter().map(move |region| Operation::Withdraw(place, *region, LossId(7))));
+    let withdrawals = places().flat_map(|place| {
+        regions.iter().map(move |region| Operation::Withdraw(place, *region, LossId(7)))
+    });
     accesses(regions).into_iter().chain(constants).chain(withdrawals).collect()
 }
 
 /// Does it to state and model, with all checks.
-fn perform(state: &mut Coherence, model: &mut Model, operation: Operation, pieces: &mut Vec<Piece>) {
+fn perform(
+    state: &mut Coherence,
+    model: &mut Model,
+    operation: Operation,
+    pieces: &mut Vec<Piece>,
+) {
     match operation {
         Operation::Access(place, region, access) => {
             if !model.access(state, place, &region, access, &NO_BRIDGES, pieces) {

@@ -37,17 +37,22 @@ impl fmt::Display for Call {
 
 static DRIVER: OnceLock<Library> = OnceLock::new();
 
-/// Loads the driver into this process. To be called before anything looks for a CUDA driver, by each test of a process with the same settings: the first
-/// call loads, others find it loaded.
+/// Loads the driver into this process. To be called before anything looks for a CUDA driver, by
+/// each test of a process with the same settings: the first call loads, others find it loaded.
 ///
 /// # Errors
 ///
-/// Says what was looked for and where if the driver cannot be loaded, and refuses other settings than those of the first call.
+/// Says what was looked for and where if the driver cannot be loaded, and refuses other settings
+/// than those of the first call.
 pub fn load(settings: Settings) -> Result<(), String> {
     static LOADING: Mutex<Option<Settings>> = Mutex::new(None);
     let mut loaded = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(before) = *loaded {
-        return if before == settings { Ok(()) } else { Err(format!("the stand-in driver is loaded with other settings: {before:?}")) };
+        return if before == settings {
+            Ok(())
+        } else {
+            Err(format!("the stand-in driver is loaded with other settings: {before:?}"))
+        };
     }
     let library = Library::open_beside_tests(FILE)?;
     let configure: protocol::Configure = library.function(symbol::CONFIGURE)?;
@@ -60,7 +65,8 @@ pub fn load(settings: Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes another machine of it, for the contexts that are made from now on: another seed, for instance.
+/// Makes another machine of it, for the contexts that are made from now on: another seed, for
+/// instance.
 ///
 /// # Errors
 ///
@@ -78,13 +84,18 @@ pub fn change(settings: Settings) -> Result<(), String> {
     }
 }
 
-/// Lets `function` stand for the kernel whose entry has this name, in all modules; it replaces an earlier one. A C++ name may be given as the source
-/// has it (`blur`) or as the compiler lowers it (`_Z4blurPf`). What it touches must keep to `parameters`: the check of ordering goes by them.
+/// Lets `function` stand for the kernel whose entry has this name, in all modules; it replaces an
+/// earlier one. A C++ name may be given as the source has it (`blur`) or as the compiler lowers it
+/// (`_Z4blurPf`). What it touches must keep to `parameters`: the check of ordering goes by them.
 ///
 /// # Panics
 ///
 /// If the driver is not loaded.
-pub fn register(name: &str, parameters: &[Parameter], function: impl Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync + 'static) {
+pub fn register(
+    name: &str,
+    parameters: &[Parameter],
+    function: impl Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+) {
     launch::register(function_of(symbol::REGISTER), name, parameters, function);
 }
 
@@ -126,7 +137,8 @@ pub fn take_hazards() -> Vec<String> {
     list_texts(TextKind::Hazards, true)
 }
 
-/// What the driver has to say: unsupported calls, kernels that nobody registered, arguments that do not fit.
+/// What the driver has to say: unsupported calls, kernels that nobody registered, arguments that do
+/// not fit.
 ///
 /// # Panics
 ///
@@ -145,7 +157,8 @@ pub fn take_notes() -> Vec<String> {
     list_texts(TextKind::Notes, true)
 }
 
-/// Lets the `nth` call from now on (counted from 1) of the function `name` return `code`, a CUresult, and do nothing. Once.
+/// Lets the `nth` call from now on (counted from 1) of the function `name` return `code`, a
+/// CUresult, and do nothing. Once.
 ///
 /// # Panics
 ///
@@ -163,7 +176,8 @@ pub fn fail_any(nth: u64, code: u32) {
     add_fault("", nth, code, false);
 }
 
-/// Lets the `nth` piece of work from now on (a copy, fill or launch that is queued, counted from 1) fail with `code` when it runs. Its context is lost.
+/// Lets the `nth` piece of work from now on (a copy, fill or launch that is queued, counted from 1)
+/// fail with `code` when it runs. Its context is lost.
 ///
 /// # Panics
 ///

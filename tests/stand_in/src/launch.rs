@@ -8,7 +8,8 @@ use crate::protocol::{self, Parameter, RawArgument, RawLaunch, RawText};
 /// How a kernel can fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// As if it had touched memory that is not its own: CUDA_ERROR_ILLEGAL_ADDRESS, and the context is lost.
+    /// As if it had touched memory that is not its own: CUDA_ERROR_ILLEGAL_ADDRESS, and the context
+    /// is lost.
     IllegalAddress,
     /// CUDA_ERROR_LAUNCH_FAILED, and the context is lost. A panic counts as this.
     Failed,
@@ -23,8 +24,8 @@ impl Fault {
     }
 }
 
-/// One launch, for the time that it runs. Parameters are counted from 0; asking for one that is not there, or is not of the kind asked for, panics,
-/// which fails the launch.
+/// One launch, for the time that it runs. Parameters are counted from 0; asking for one that is not
+/// there, or is not of the kind asked for, panics, which fails the launch.
 #[derive(Debug)]
 pub struct Launch<'a> {
     raw: &'a RawLaunch,
@@ -55,8 +56,17 @@ pub(crate) fn register(
     // Launches may run at any time to come, so it is never given back.
     let function: Function = Box::new(function);
     let function: &'static Function = Box::leak(Box::new(function));
-    // SAFETY: name and parameters live for the call, which copies them; the function lives for ever, and is what `run` takes it for.
-    unsafe { register(RawText::of(name), parameters.as_ptr(), parameters.len(), run, std::ptr::from_ref(function).cast()) };
+    // SAFETY: name and parameters live for the call, which copies them; the function lives for
+    // ever, and is what `run` takes it for.
+    unsafe {
+        register(
+            RawText::of(name),
+            parameters.as_ptr(),
+            parameters.len(),
+            run,
+            std::ptr::from_ref(function).cast(),
+        )
+    };
 }
 
 unsafe extern "C" fn run(function: *const c_void, launch: *const RawLaunch) -> u32 {
@@ -83,8 +93,13 @@ impl<'a> Launch<'a> {
     /// `raw` is a launch that the driver runs now, with so many arguments.
     pub(crate) unsafe fn new(raw: &'a RawLaunch) -> Self {
         let count = raw.argument_count as usize;
-        // SAFETY: the driver keeps the arguments of a launch in an array of this length while it runs.
-        let arguments = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(raw.arguments, count) } };
+        // SAFETY: the driver keeps the arguments of a launch in an array of this length while it
+        // runs.
+        let arguments = if count == 0 {
+            &[]
+        } else {
+            unsafe { std::slice::from_raw_parts(raw.arguments, count) }
+        };
         Self { raw, arguments }
     }
 
@@ -110,7 +125,11 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn scalar<T: Copy>(&self, index: usize) -> T {
         let argument = self.argument(index, 0);
-        assert_eq!(argument.len_bytes as usize, size_of::<T>(), "parameter {index} has another size");
+        assert_eq!(
+            argument.len_bytes as usize,
+            size_of::<T>(),
+            "parameter {index} has another size"
+        );
         // SAFETY: the driver holds as many bytes as `T` has (asserted) for the time of the launch.
         unsafe { argument.start.cast::<T>().read_unaligned() }
     }
@@ -126,7 +145,8 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     ///
-    /// All bits are a value of `T`, and nobody writes the memory during the launch: no other stream, and not this kernel.
+    /// All bits are a value of `T`, and nobody writes the memory during the launch: no other
+    /// stream, and not this kernel.
     #[must_use]
     pub unsafe fn slice<T: Copy>(&self, index: usize) -> &[T] {
         let (start, len_bytes) = self.aligned::<T>(index);
@@ -138,7 +158,8 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     ///
-    /// As there, and nobody else touches the memory during the launch, through another parameter neither.
+    /// As there, and nobody else touches the memory during the launch, through another parameter
+    /// neither.
     #[must_use]
     #[expect(clippy::mut_from_ref, reason = "that it is the only one is the caller's promise")]
     pub unsafe fn slice_mut<T: Copy>(&self, index: usize) -> &mut [T] {
@@ -150,28 +171,39 @@ impl<'a> Launch<'a> {
     /// A view.
     #[must_use]
     pub fn view(&self, index: usize) -> View {
-        let argument = self.arguments.get(index).unwrap_or_else(|| panic!("there is no parameter {index}"));
+        let argument =
+            self.arguments.get(index).unwrap_or_else(|| panic!("there is no parameter {index}"));
         let dimensions = argument.dimensions as usize;
         assert!(argument.element_bytes > 0, "parameter {index} is no view");
         let extents = if dimensions == 0 {
             &[]
         } else {
-            // SAFETY: the driver keeps shape and strides, each of `dimensions` words, for the time of the launch.
+            // SAFETY: the driver keeps shape and strides, each of `dimensions` words, for the time
+            // of the launch.
             unsafe { std::slice::from_raw_parts(argument.extents, 2 * dimensions) }
         };
         let (shape, strides) = extents.split_at(dimensions);
-        View { start: argument.start, element_bytes: argument.element_bytes as usize, shape: shape.to_vec(), strides: strides.to_vec() }
+        View {
+            start: argument.start,
+            element_bytes: argument.element_bytes as usize,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+        }
     }
 
     fn aligned<T>(&self, index: usize) -> (*mut T, usize) {
         let (start, len_bytes) = self.memory(index);
         let start = if len_bytes == 0 { std::ptr::dangling_mut() } else { start.cast::<T>() };
-        assert!(size_of::<T>() > 0 && start.is_aligned(), "the memory of parameter {index} does not fit the element");
+        assert!(
+            size_of::<T>() > 0 && start.is_aligned(),
+            "the memory of parameter {index} does not fit the element"
+        );
         (start, len_bytes)
     }
 
     fn argument(&self, index: usize, element_bytes: u32) -> &RawArgument {
-        let argument = self.arguments.get(index).unwrap_or_else(|| panic!("there is no parameter {index}"));
+        let argument =
+            self.arguments.get(index).unwrap_or_else(|| panic!("there is no parameter {index}"));
         assert_eq!(argument.element_bytes, element_bytes, "parameter {index} is a view");
         argument
     }
@@ -193,7 +225,8 @@ impl View {
     /// Reads the element of number `index`, counted in row-major order.
     #[must_use]
     pub fn get<T: Copy>(&self, index: usize) -> T {
-        // SAFETY: `at` gives the place of an element that the driver found to lie in live, initialised memory.
+        // SAFETY: `at` gives the place of an element that the driver found to lie in live,
+        // initialised memory.
         unsafe { self.at::<T>(index).read_unaligned() }
     }
 
@@ -204,7 +237,11 @@ impl View {
     }
 
     fn at<T>(&self, index: usize) -> *mut T {
-        assert!(index < self.len() && size_of::<T>() == self.element_bytes, "element {index} of {:?}", self.shape);
+        assert!(
+            index < self.len() && size_of::<T>() == self.element_bytes,
+            "element {index} of {:?}",
+            self.shape
+        );
         let (mut rest, mut offset) = (index as i64, 0);
         for (extent, stride) in self.shape.iter().zip(&self.strides).rev() {
             offset += rest % extent * stride;

@@ -1,8 +1,10 @@
-//! A CUDA driver without a GPU, for tests: the driver's C functions over the engine of `resident`'s embedded device.
+//! A CUDA driver without a GPU, for tests: the driver's C functions over the engine of `resident`'s
+//! embedded device.
 //!
-//! The package is built twice at once. As a shared object it is the driver: it exports the `cu*` functions, and its SONAME is that of a CUDA driver. As a
-//! Rust library, which tests link, it is the client: [`load`] loads the shared object into the process, so that whoever looks for a CUDA driver
-//! afterwards finds it, and the other functions steer it.
+//! The package is built twice at once. As a shared object it is the driver: it exports the `cu*`
+//! functions, and its SONAME is that of a CUDA driver. As a Rust library, which tests link, it is
+//! the client: [`load`] loads the shared object into the process, so that whoever looks for a CUDA
+//! driver afterwards finds it, and the other functions steer it.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -10,7 +12,8 @@
 //! | `settings`, `protocol` | what both sides share |
 //! | `driver/` | the driver: see there |
 //!
-//! It knows no PTX: a kernel is a host function that the test [registers](register) under the entry's name. Only Linux has it; elsewhere [`load`] says so.
+//! It knows no PTX: a kernel is a host function that the test [registers](register) under the
+//! entry's name. Only Linux has it; elsewhere [`load`] says so.
 
 mod client;
 mod launch;
@@ -42,8 +45,8 @@ mod grid;
 mod sync;
 
 pub use client::{
-    Call, calls, change, fail_any, fail_late, fail_nth, forget_faults, hazards, load, memory_in_use, notes, register, take_calls,
-    take_hazards, take_notes,
+    Call, calls, change, fail_any, fail_late, fail_nth, forget_faults, hazards, load,
+    memory_in_use, notes, register, take_calls, take_hazards, take_notes,
 };
 pub use launch::{Fault, Launch, View};
 pub use protocol::{Access, Length, Parameter};

@@ -24,26 +24,37 @@ mod linux {
     #[derive(Debug)]
     pub(crate) struct Library(NonNull<c_void>);
 
-    // SAFETY: the handle is a name for a library that is never unloaded; the functions that take it may be called on any thread.
+    // SAFETY: the handle is a name for a library that is never unloaded; the functions that take it
+    // may be called on any thread.
     unsafe impl Send for Library {}
     // SAFETY: as above.
     unsafe impl Sync for Library {}
 
     impl Library {
-        /// Loads `file` from the folder of this program, or from the one where cargo puts libraries: `deps`, for examples the one beside theirs.
+        /// Loads `file` from the folder of this program, or from the one where cargo puts
+        /// libraries: `deps`, for examples the one beside theirs.
         ///
         /// # Errors
         ///
         /// Says where it was looked for, or what the loader says.
         pub(crate) fn open_beside_tests(file: &str) -> Result<Self, String> {
-            let program = std::env::current_exe().map_err(|fault| format!("the path of this program is not known: {fault}"))?;
-            let folders: Vec<PathBuf> =
-                program.ancestors().skip(1).take(2).flat_map(|folder| [folder.into(), folder.join("deps")]).collect();
+            let program = std::env::current_exe()
+                .map_err(|fault| format!("the path of this program is not known: {fault}"))?;
+            let folders: Vec<PathBuf> = program
+                .ancestors()
+                .skip(1)
+                .take(2)
+                .flat_map(|folder| [folder.into(), folder.join("deps")])
+                .collect();
             let found = folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file());
-            found.map_or_else(|| Err(format!("{file} is in none of {folders:?}; cargo builds it with the tests")), |path| Self::open(&path))
+            found.map_or_else(
+                || Err(format!("{file} is in none of {folders:?}; cargo builds it with the tests")),
+                |path| Self::open(&path),
+            )
         }
 
-        /// The library of this SONAME that is loaded already; if there is none, the one that the loader finds.
+        /// The library of this SONAME that is loaded already; if there is none, the one that the
+        /// loader finds.
         ///
         /// # Errors
         ///
@@ -54,10 +65,14 @@ mod linux {
         }
 
         fn open(path: &Path) -> Result<Self, String> {
-            let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|fault| fault.to_string())?;
-            // SAFETY: the name is a C string; the library's initialisers are those of Rust's standard library.
+            let name = CString::new(path.as_os_str().as_encoded_bytes())
+                .map_err(|fault| fault.to_string())?;
+            // SAFETY: the name is a C string; the library's initialisers are those of Rust's
+            // standard library.
             let library = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
-            NonNull::new(library).map(Self).ok_or_else(|| format!("{}: {}", path.display(), last_error()))
+            NonNull::new(library)
+                .map(Self)
+                .ok_or_else(|| format!("{}: {}", path.display(), last_error()))
         }
 
         /// A function of the library, as a function pointer of type `F`, which must be its own.
@@ -73,7 +88,8 @@ mod linux {
             if address.is_null() {
                 return Err(format!("the stand-in has no function {name}"));
             }
-            // SAFETY: the sizes are equal (asserted), and both sides are built from one source, which gives the function this type.
+            // SAFETY: the sizes are equal (asserted), and both sides are built from one source,
+            // which gives the function this type.
             Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
         }
     }
@@ -84,7 +100,8 @@ mod linux {
         if text.is_null() {
             return "the loader gives no reason".to_owned();
         }
-        // SAFETY: what is not null is a C string that lives until the thread's next call of the loader.
+        // SAFETY: what is not null is a C string that lives until the thread's next call of the
+        // loader.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 }

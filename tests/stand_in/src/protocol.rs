@@ -1,4 +1,5 @@
-//! What passes between the client and the driver. Both are made of this very file, so that the layouts agree.
+//! What passes between the client and the driver. Both are made of this very file, so that the
+//! layouts agree.
 
 use std::ffi::c_void;
 
@@ -22,7 +23,8 @@ pub enum Length {
     Bytes(u64),
     /// All up to the end of the allocation that the pointer points into.
     ToEnd,
-    /// Elements, counted by the scalar parameter of this number (from 0), an integer of 4 or 8 bytes.
+    /// Elements, counted by the scalar parameter of this number (from 0), an integer of 4 or 8
+    /// bytes.
     Counted {
         /// The parameter that counts.
         by: u32,
@@ -47,7 +49,8 @@ pub enum Parameter {
         /// How many bytes of it.
         length: Length,
     },
-    /// A view by value: `{ T* data; int64_t shape[N]; int64_t strides[N]; }`, strides in elements, possibly negative; `data` is element 0, 0, ...
+    /// A view by value: `{ T* data; int64_t shape[N]; int64_t strides[N]; }`, strides in elements,
+    /// possibly negative; `data` is element 0, 0, ...
     View {
         /// N.
         dimensions: u32,
@@ -117,7 +120,8 @@ pub(crate) struct RawLaunch {
 }
 
 /// Runs a registered host function; gives back a CUresult. Never unwinds.
-pub(crate) type RunLaunch = unsafe extern "C" fn(function: *const c_void, launch: *const RawLaunch) -> u32;
+pub(crate) type RunLaunch =
+    unsafe extern "C" fn(function: *const c_void, launch: *const RawLaunch) -> u32;
 
 /// Takes one item of a list.
 pub(crate) type VisitText = unsafe extern "C" fn(list: *mut c_void, text: RawText);
@@ -134,13 +138,21 @@ pub(crate) mod symbol {
     pub(crate) const MEMORY: &str = "resident_stand_in_memory";
 }
 
-/// 0 if the settings hold from now on. 1 if others do already, unless it is `again`, or while the machine runs.
-pub(crate) type Configure = unsafe extern "C" fn(settings: *const crate::Settings, again: bool) -> u32;
-pub(crate) type Register =
-    unsafe extern "C" fn(name: RawText, parameters: *const Parameter, parameter_count: usize, run: RunLaunch, function: *const c_void);
+/// 0 if the settings hold from now on. 1 if others do already, unless it is `again`, or while the
+/// machine runs.
+pub(crate) type Configure =
+    unsafe extern "C" fn(settings: *const crate::Settings, again: bool) -> u32;
+pub(crate) type Register = unsafe extern "C" fn(
+    name: RawText,
+    parameters: *const Parameter,
+    parameter_count: usize,
+    run: RunLaunch,
+    function: *const c_void,
+);
 /// `take`: forgets what it told.
 pub(crate) type Calls = unsafe extern "C" fn(take: bool, visit: VisitCall, list: *mut c_void);
-pub(crate) type Texts = unsafe extern "C" fn(kind: TextKind, take: bool, visit: VisitText, list: *mut c_void);
+pub(crate) type Texts =
+    unsafe extern "C" fn(kind: TextKind, take: bool, visit: VisitText, list: *mut c_void);
 /// `name` empty: any call, or for a late one any work. `nth` 0: forget all faults.
 pub(crate) type Fail = unsafe extern "C" fn(name: RawText, nth: u64, code: u32, late: bool);
 /// Bytes in use on a device.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The machine: its devices, its driver, its links. Made with [`Settings::new`] and the methods below, and given to [`load`](crate::load).
+/// The machine: its devices, its driver, its links. Made with [`Settings::new`] and the methods
+/// below, and given to [`load`](crate::load).
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[must_use]
@@ -25,7 +26,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// One device of 1 GiB with compute capability 9.0, memory pools and a driver of CUDA 13.5, a thread for each stream.
+    /// One device of 1 GiB with compute capability 9.0, memory pools and a driver of CUDA 13.5, a
+    /// thread for each stream.
     pub fn new() -> Self {
         Self {
             devices: 1,
@@ -55,17 +57,20 @@ impl Settings {
         Self { memory_bytes: len_bytes, ..self }
     }
 
-    /// Nothing runs by itself: whoever waits or polls runs ready work, in an order drawn from `seed`.
+    /// Nothing runs by itself: whoever waits or polls runs ready work, in an order drawn from
+    /// `seed`.
     pub fn seed(self, seed: u64) -> Self {
         Self { is_seeded: true, seed, ..self }
     }
 
-    /// Devices without memory pools: the calls of pools and of stream-ordered allocation are not supported.
+    /// Devices without memory pools: the calls of pools and of stream-ordered allocation are not
+    /// supported.
     pub fn without_pools(self) -> Self {
         Self { has_pools: false, ..self }
     }
 
-    /// What `cuDriverGetVersion` says: 13050 for CUDA 13.5. What PTX it takes, and which functions it has, follow.
+    /// What `cuDriverGetVersion` says: 13050 for CUDA 13.5. What PTX it takes, and which functions
+    /// it has, follow.
     pub fn driver_version(self, driver_version: i32) -> Self {
         Self { driver_version, ..self }
     }
@@ -80,10 +85,14 @@ impl Settings {
         Self { peers_reach: reach, ..self }
     }
 
-    /// What copies between a device and the host cost: modelled time with a seed, real time without. A speed of 0 bytes per second means that
-    /// length costs nothing.
+    /// What copies between a device and the host cost: modelled time with a seed, real time
+    /// without. A speed of 0 bytes per second means that length costs nothing.
     pub fn link(self, bytes_per_second: f64, latency: Duration) -> Self {
-        Self { link_bytes_per_second: bytes_per_second, latency_ns: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX), ..self }
+        Self {
+            link_bytes_per_second: bytes_per_second,
+            latency_ns: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX),
+            ..self
+        }
     }
 
     /// Whether fresh and freed memory is filled with a pattern (all bits set). The default is yes.
@@ -101,7 +110,8 @@ impl Settings {
         Self { max_pitch_bytes: len_bytes, ..self }
     }
 
-    /// Registering memory of the host looks at bytes alone, as drivers of today do, and not at whole pages: neighbours on one page do not see each other.
+    /// Registering memory of the host looks at bytes alone, as drivers of today do, and not at
+    /// whole pages: neighbours on one page do not see each other.
     pub fn locks_bytes(self) -> Self {
         Self { locks_bytes: true, ..self }
     }

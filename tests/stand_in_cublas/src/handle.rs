@@ -1,4 +1,5 @@
-//! Handles: a stream, a pointer mode, and the kernels as functions of the context that was current when the handle was made.
+//! Handles: a stream, a pointer mode, and the kernels as functions of the context that was current
+//! when the handle was made.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_uint, c_void};
@@ -26,8 +27,10 @@ impl Status {
 pub(crate) type Outcome<T = ()> = Result<T, Status>;
 
 type LoadModule = unsafe extern "C" fn(module: *mut u64, image: *const c_char) -> u32;
-type GetFunction = unsafe extern "C" fn(function: *mut u64, module: u64, name: *const c_char) -> u32;
-/// A function; blocks and threads along x, y and z; shared memory; a stream; the arguments' addresses; what is passed otherwise.
+type GetFunction =
+    unsafe extern "C" fn(function: *mut u64, module: u64, name: *const c_char) -> u32;
+/// A function; blocks and threads along x, y and z; shared memory; a stream; the arguments'
+/// addresses; what is passed otherwise.
 type LaunchKernel = unsafe extern "C" fn(
     u64,
     c_uint,
@@ -92,12 +95,17 @@ pub(crate) fn create() -> Outcome<u64> {
         let name = CString::new(kernel.name).map_err(|_| Status::INTERNAL_ERROR)?;
         let mut function = 0;
         // SAFETY: as above.
-        done(unsafe { (driver.get_function)(&raw mut function, module, name.as_ptr()) }, Status::INTERNAL_ERROR)?;
+        done(
+            unsafe { (driver.get_function)(&raw mut function, module, name.as_ptr()) },
+            Status::INTERNAL_ERROR,
+        )?;
         Ok((kernel.name, function))
     };
     let functions = ALL.into_iter().map(function).collect::<Outcome<_>>()?;
     let number = NEXT.fetch_add(0x10, Ordering::Relaxed);
-    with_all(|handles| handles.insert(number, Handle { stream: 0, has_numbers_on_device: false, functions }));
+    with_all(|handles| {
+        handles.insert(number, Handle { stream: 0, has_numbers_on_device: false, functions })
+    });
     Ok(number)
 }
 
@@ -143,12 +151,20 @@ impl From<u64> for Word {
 impl Handle {
     /// Launches on the handle's stream.
     pub(crate) fn launch(&self, kernel: &Kernel, words: &[Word]) -> Outcome {
-        assert_eq!(words.len(), kernel.parameters.len(), "a word for each parameter of {}", kernel.name);
+        assert_eq!(
+            words.len(),
+            kernel.parameters.len(),
+            "a word for each parameter of {}",
+            kernel.name
+        );
         let function = *self.functions.get(kernel.name).ok_or(Status::INTERNAL_ERROR)?;
         let places: Vec<*const c_void> = words.iter().map(|word| word.0.as_ptr().cast()).collect();
         let launch = driver()?.launch_kernel;
-        // SAFETY: there is a place for each parameter (asserted), each of at least its length; they live for the call, which copies what lies there.
-        let code = unsafe { launch(function, 1, 1, 1, 1, 1, 1, 0, self.stream, places.as_ptr(), ptr::null()) };
+        // SAFETY: there is a place for each parameter (asserted), each of at least its length; they
+        // live for the call, which copies what lies there.
+        let code = unsafe {
+            launch(function, 1, 1, 1, 1, 1, 1, 0, self.stream, places.as_ptr(), ptr::null())
+        };
         done(code, Status::EXECUTION_FAILED)
     }
 }

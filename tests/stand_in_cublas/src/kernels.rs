@@ -25,22 +25,37 @@ pub(crate) struct Kernel {
 }
 
 /// n, x, its step, y, its step, product.
-pub(crate) const DOT: Kernel = Kernel { name: "cublas_ddot", parameters: &[INTEGER, READ, INTEGER, READ, INTEGER, NUMBER], body: dot };
+pub(crate) const DOT: Kernel = Kernel {
+    name: "cublas_ddot",
+    parameters: &[INTEGER, READ, INTEGER, READ, INTEGER, NUMBER],
+    body: dot,
+};
 
 /// n, factor, x, its step, y, its step.
-pub(crate) const ADD: Kernel = Kernel { name: "cublas_daxpy", parameters: &[INTEGER, FACTOR, READ, INTEGER, BOTH, INTEGER], body: add };
+pub(crate) const ADD: Kernel = Kernel {
+    name: "cublas_daxpy",
+    parameters: &[INTEGER, FACTOR, READ, INTEGER, BOTH, INTEGER],
+    body: add,
+};
 
 /// Whether A and B are transposed; m, n, k; alpha; A, its columns' distance; B, its; beta; C, its.
 pub(crate) const MULTIPLY: Kernel = Kernel {
     name: "cublas_sgemm",
-    parameters: &[INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, READ, INTEGER, READ, INTEGER, FLOAT, BOTH, INTEGER],
+    parameters: &[
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, READ, INTEGER, READ, INTEGER, FLOAT,
+        BOTH, INTEGER,
+    ],
     body: multiply,
 };
 
-/// As `MULTIPLY`, where beta is 0 and C has no gaps: it is written, and what was there is not read, as BLAS says.
+/// As `MULTIPLY`, where beta is 0 and C has no gaps: it is written, and what was there is not read,
+/// as BLAS says.
 pub(crate) const MULTIPLY_INTO: Kernel = Kernel {
     name: "cublas_sgemm_into",
-    parameters: &[INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, READ, INTEGER, READ, INTEGER, FLOAT, WRITE, INTEGER],
+    parameters: &[
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, READ, INTEGER, READ, INTEGER, FLOAT,
+        WRITE, INTEGER,
+    ],
     body: multiply,
 };
 
@@ -53,9 +68,16 @@ pub(crate) fn module() -> String {
             let kind = if matches!(parameter, Parameter::Scalar { .. }) { "u32" } else { "u64" };
             format!(".param .{kind} parameter_{index}")
         });
-        format!(".visible .entry {}(\n{}\n)\n{{\nret;\n}}\n", kernel.name, list.collect::<Vec<_>>().join(",\n"))
+        format!(
+            ".visible .entry {}(\n{}\n)\n{{\nret;\n}}\n",
+            kernel.name,
+            list.collect::<Vec<_>>().join(",\n")
+        )
     };
-    format!(".version 7.0\n.target sm_50\n.address_size 64\n{}", ALL.iter().map(entry).collect::<String>())
+    format!(
+        ".version 7.0\n.target sm_50\n.address_size 64\n{}",
+        ALL.iter().map(entry).collect::<String>()
+    )
 }
 
 fn size(launch: &Launch<'_>, index: usize) -> usize {
@@ -63,11 +85,15 @@ fn size(launch: &Launch<'_>, index: usize) -> usize {
 }
 
 fn read<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a [T] {
-    // SAFETY: elements are numbers; the kernel is registered as one that reads the memory, and the driver's check of order sees that nobody writes it.
+    // SAFETY: elements are numbers; the kernel is registered as one that reads the memory, and the
+    // driver's check of order sees that nobody writes it.
     unsafe { launch.slice(index) }
 }
 
-#[expect(clippy::mut_from_ref, reason = "each kernel takes what it writes once, and reads it through nothing else")]
+#[expect(
+    clippy::mut_from_ref,
+    reason = "each kernel takes what it writes once, and reads it through nothing else"
+)]
 fn written<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a mut [T] {
     // SAFETY: as for `read`; BLAS asks that what is written overlaps nothing that is read.
     unsafe { launch.slice_mut(index) }
@@ -76,12 +102,14 @@ fn written<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a mut [T] {
 fn dot(launch: &Launch<'_>) -> Result<(), Fault> {
     let (x, y) = (read::<f64>(launch, 1), read::<f64>(launch, 3));
     let (step_x, step_y) = (size(launch, 2), size(launch, 4));
-    written::<f64>(launch, 5)[0] = (0..size(launch, 0)).map(|index| x[index * step_x] * y[index * step_y]).sum();
+    written::<f64>(launch, 5)[0] =
+        (0..size(launch, 0)).map(|index| x[index * step_x] * y[index * step_y]).sum();
     Ok(())
 }
 
 fn add(launch: &Launch<'_>) -> Result<(), Fault> {
-    let (factor, x, y) = (read::<f64>(launch, 1)[0], read::<f64>(launch, 2), written::<f64>(launch, 4));
+    let (factor, x, y) =
+        (read::<f64>(launch, 1)[0], read::<f64>(launch, 2), written::<f64>(launch, 4));
     let (step_x, step_y) = (size(launch, 3), size(launch, 5));
     (0..size(launch, 0)).for_each(|index| y[index * step_y] += factor * x[index * step_x]);
     Ok(())
@@ -98,10 +126,13 @@ fn multiply(launch: &Launch<'_>) -> Result<(), Fault> {
     };
     let (a_turned, b_turned) = (size(launch, 0) != 0, size(launch, 1) != 0);
     for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
-        let product = |inner| a[at(a_turned, row, inner, a_column)] * b[at(b_turned, inner, column, b_column)];
+        let product = |inner| {
+            a[at(a_turned, row, inner, a_column)] * b[at(b_turned, inner, column, b_column)]
+        };
         let sum: f32 = (0..k).map(product).sum();
         let place = &mut c[column * c_column + row];
-        // As BLAS says: where beta is 0, what was there counts for nothing, not even if it is no number.
+        // As BLAS says: where beta is 0, what was there counts for nothing, not even if it is no
+        // number.
         let kept = if beta == 0.0 { 0.0 } else { beta * *place };
         *place = alpha * sum + kept;
     }

@@ -1,11 +1,14 @@
-//! cuBLAS without a GPU, for tests: a few of its C functions, which launch kernels of the [stand-in driver](../resident_stand_in).
+//! cuBLAS without a GPU, for tests: a few of its C functions, which launch kernels of the [stand-in
+//! driver](../resident_stand_in).
 //!
-//! Like the driver it is built twice at once: as a shared object, which exports the `cublas*` functions under cuBLAS's SONAME, and as a Rust library, which
-//! tests link to [`load`] it.
+//! Like the driver it is built twice at once: as a shared object, which exports the `cublas*`
+//! functions under cuBLAS's SONAME, and as a Rust library, which tests link to [`load`] it.
 //!
-//! What it does: handles with a stream and a pointer mode; `cublasDdot_v2` and `cublasDaxpy_v2` with factor and product on the device, `cublasSgemm_v2` with
-//! factors on the host, each one launch on the handle's stream, so that the driver's check of ordering sees it. What else these functions can do they
-//! refuse as CUBLAS_STATUS_NOT_SUPPORTED; the library's other functions are not there.
+//! What it does: handles with a stream and a pointer mode; `cublasDdot_v2` and `cublasDaxpy_v2`
+//! with factor and product on the device, `cublasSgemm_v2` with factors on the host, each one
+//! launch on the handle's stream, so that the driver's check of ordering sees it. What else these
+//! functions can do they refuse as CUBLAS_STATUS_NOT_SUPPORTED; the library's other functions are
+//! not there.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -34,7 +37,12 @@ mod launch;
 #[path = "../../stand_in/src/protocol.rs"]
 mod protocol;
 #[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, rustdoc::broken_intra_doc_links, reason = "the driver is set by it")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    rustdoc::broken_intra_doc_links,
+    reason = "the driver is set by it"
+)]
 #[path = "../../stand_in/src/settings.rs"]
 mod settings;
 #[cfg(target_os = "linux")]

@@ -13,8 +13,9 @@ static COMPILER: OnceLock<Result<Library, String>> = OnceLock::new();
 /// Names the file of NVRTC to whoever asks the environment first, as `resident` does.
 const VARIABLE: &str = "RESIDENT_NVRTC";
 
-/// Loads the compiler into this process, so that whoever looks for NVRTC afterwards finds it: by its SONAME, as cudarc does, or by `RESIDENT_NVRTC`, which is
-/// set to its file whatever it was. May be called by each test of a process.
+/// Loads the compiler into this process, so that whoever looks for NVRTC afterwards finds it: by
+/// its SONAME, as cudarc does, or by `RESIDENT_NVRTC`, which is set to its file whatever it was.
+/// May be called by each test of a process.
 ///
 /// # Errors
 ///
@@ -25,7 +26,8 @@ pub fn load() -> Result<(), String> {
 
 fn load_and_name() -> Result<Library, String> {
     let library = Library::open_beside_tests(FILE)?;
-    // SAFETY: this process is a test's, whose threads use the environment through Rust's standard library alone, which has a lock for it.
+    // SAFETY: this process is a test's, whose threads use the environment through Rust's standard
+    // library alone, which has a lock for it.
     unsafe { std::env::set_var(VARIABLE, file()?) };
     Ok(library)
 }
@@ -36,8 +38,10 @@ fn load_and_name() -> Result<Library, String> {
 ///
 /// Says what was looked for.
 pub fn file() -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|fault| format!("the path of this program is not known: {fault}"))?;
-    let mut folders = program.ancestors().skip(1).take(2).flat_map(|folder| [folder.into(), folder.join("deps")]);
+    let program = std::env::current_exe()
+        .map_err(|fault| format!("the path of this program is not known: {fault}"))?;
+    let mut folders =
+        program.ancestors().skip(1).take(2).flat_map(|folder| [folder.into(), folder.join("deps")]);
     folders.find_map(|folder: PathBuf| Some(folder.join(FILE)).filter(|file| file.is_file())).ok_or_else(|| {
         format!("{FILE} lies neither beside {} nor where cargo puts libraries; cargo builds it with the tests", program.display())
     })
@@ -54,7 +58,8 @@ pub fn compilations() -> u64 {
     count()
 }
 
-/// What version the compiler says that it has from now on: 13.0 at first. The version of its PTX follows.
+/// What version the compiler says that it has from now on: 13.0 at first. The version of its PTX
+/// follows.
 ///
 /// # Panics
 ///

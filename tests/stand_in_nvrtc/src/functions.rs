@@ -79,7 +79,8 @@ compiler_functions! {
         let handle = nth(program, 0)?;
         let removed = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|programs| programs.remove(&handle));
         removed.ok_or(Code::INVALID_PROGRAM)?;
-        // NVRTC clears the caller's handle; cudarc passes a pointer that it made of a shared one, which is written all the same.
+        // NVRTC clears the caller's handle; cudarc passes a pointer that it made of a shared one,
+        // which is written all the same.
         set(program, 0)
     }
 
@@ -110,7 +111,8 @@ compiler_functions! {
         with(program, |program| write(place, ptx(program)?))
     }
 
-    // Of a virtual architecture, and of what is to be linked later, there is no cubin: its size is 0. Else it is the PTX, the end of the text included.
+    // Of a virtual architecture, and of what is to be linked later, there is no cubin: its size is
+    // 0. Else it is the PTX, the end of the text included.
     nvrtcGetCUBINSize(program: u64, len_bytes: *mut usize) {
         with(program, |program| set(len_bytes, cubin(program)?.map_or(0, |cubin| cubin.len() + 1)))
     }
@@ -176,7 +178,12 @@ extern "C" fn resident_stand_in_nvrtc_set_version(major: c_int, minor: c_int) {
 
 fn with<T>(handle: u64, use_program: impl FnOnce(&mut Program) -> Outcome<T>) -> Outcome<T> {
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
-    use_program(programs.as_mut().and_then(|programs| programs.get_mut(&handle)).ok_or(Code::INVALID_PROGRAM)?)
+    use_program(
+        programs
+            .as_mut()
+            .and_then(|programs| programs.get_mut(&handle))
+            .ok_or(Code::INVALID_PROGRAM)?,
+    )
 }
 
 fn log(program: &Program) -> &str {
@@ -223,5 +230,8 @@ fn set<T>(place: *mut T, value: T) -> Outcome {
 
 /// Writes a text with its end, for which the caller has asked the size.
 fn write(place: *mut c_char, text: &str) -> Outcome {
-    text.bytes().chain([0]).enumerate().try_for_each(|(index, byte)| set(place.wrapping_add(index), byte as c_char))
+    text.bytes()
+        .chain([0])
+        .enumerate()
+        .try_for_each(|(index, byte)| set(place.wrapping_add(index), byte as c_char))
 }

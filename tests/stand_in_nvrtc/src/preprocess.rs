@@ -44,7 +44,13 @@ pub(crate) fn run(name: &str, text: &str, inputs: &Inputs) -> Result<Plain, Stri
     Ok(plain)
 }
 
-fn read(name: &str, text: &str, inputs: &Inputs, depth: usize, plain: &mut Plain) -> Result<(), String> {
+fn read(
+    name: &str,
+    text: &str,
+    inputs: &Inputs,
+    depth: usize,
+    plain: &mut Plain,
+) -> Result<(), String> {
     let (mut file, mut next) = (name.to_owned(), 1);
     for line in without_comments(text).lines() {
         let number = next;
@@ -60,8 +66,13 @@ fn read(name: &str, text: &str, inputs: &Inputs, depth: usize, plain: &mut Plain
         let directive = directive.trim_start();
         let (word, rest) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
         match word {
-            "error" => return Err(complaint(&file, number, &format!("#error directive: {}", rest.trim()))),
-            "line" => (next, file) = line_directive(rest, &file).ok_or_else(|| complaint(&file, number, "invalid #line directive"))?,
+            "error" => {
+                return Err(complaint(&file, number, &format!("#error directive: {}", rest.trim())));
+            }
+            "line" => {
+                (next, file) = line_directive(rest, &file)
+                    .ok_or_else(|| complaint(&file, number, "invalid #line directive"))?
+            }
             "define" => define(rest, &mut plain.macros),
             "include" => include(rest.trim(), &file, number, inputs, depth, plain)?,
             _ => {}
@@ -87,13 +98,29 @@ fn define(rest: &str, macros: &mut HashMap<String, String>) {
 }
 
 /// `"name"` has to be found; `<name>` is the toolkit's if it is not.
-fn include(rest: &str, file: &str, number: usize, inputs: &Inputs, depth: usize, plain: &mut Plain) -> Result<(), String> {
+fn include(
+    rest: &str,
+    file: &str,
+    number: usize,
+    inputs: &Inputs,
+    depth: usize,
+    plain: &mut Plain,
+) -> Result<(), String> {
     let name = rest.trim_matches(['"', '<', '>']);
-    let on_disk = || inputs.include_paths.iter().find_map(|folder| std::fs::read_to_string(Path::new(folder).join(name)).ok());
+    let on_disk = || {
+        inputs
+            .include_paths
+            .iter()
+            .find_map(|folder| std::fs::read_to_string(Path::new(folder).join(name)).ok())
+    };
     match inputs.headers.get(name).cloned().or_else(on_disk) {
-        Some(_) if depth == DEPTH_MAX => Err(complaint(file, number, &format!("include of \"{name}\" is nested too deeply"))),
+        Some(_) if depth == DEPTH_MAX => {
+            Err(complaint(file, number, &format!("include of \"{name}\" is nested too deeply")))
+        }
         Some(text) => read(name, &text, inputs, depth + 1, plain),
-        None if rest.starts_with('"') => Err(complaint(file, number, &format!("could not open source file \"{name}\""))),
+        None if rest.starts_with('"') => {
+            Err(complaint(file, number, &format!("could not open source file \"{name}\"")))
+        }
         None => Ok(()),
     }
 }

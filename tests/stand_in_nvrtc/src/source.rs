@@ -46,27 +46,46 @@ pub(crate) fn read(plain: &Plain) -> Result<Source, String> {
     let tokens = tokens(plain);
     let names = names(&tokens);
     let mut kernels = Vec::new();
-    for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "__global__") {
-        let place = plain.lines.get(token.line).map_or_else(|| (String::new(), 0), |line| (line.file.clone(), line.number));
+    for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "__global__")
+    {
+        let place = plain
+            .lines
+            .get(token.line)
+            .map_or_else(|| (String::new(), 0), |line| (line.file.clone(), line.number));
         let kernel = kernel(&tokens, index, place.clone());
-        kernels.push(kernel.ok_or_else(|| complaint(&place.0, place.1, "a __global__ function is `void name(parameters)`"))?);
+        kernels.push(kernel.ok_or_else(|| {
+            complaint(&place.0, place.1, "a __global__ function is `void name(parameters)`")
+        })?);
     }
     Ok(Source { kernels, names })
 }
 
 impl Kernel {
-    /// How its parameters are passed, a template's names standing for `arguments`, and its name as a symbol.
-    pub(crate) fn lower(&self, arguments: &[Vec<String>], names: &Names) -> Result<(String, Vec<Layout>), String> {
+    /// How its parameters are passed, a template's names standing for `arguments`, and its name as
+    /// a symbol.
+    pub(crate) fn lower(
+        &self,
+        arguments: &[Vec<String>],
+        names: &Names,
+    ) -> Result<(String, Vec<Layout>), String> {
         let mut names = names.clone();
         names.aliases.extend(self.template.iter().cloned().zip(arguments.iter().cloned()));
         let mut layouts = Vec::new();
         let mut symbol = format!("_Z{}{}", self.name.len(), self.name);
         if !self.template.is_empty() {
-            let known = |words: &Vec<String>| types::read(words, &names).map_or_else(|| words.concat(), |known| known.symbol);
+            let known = |words: &Vec<String>| {
+                types::read(words, &names).map_or_else(|| words.concat(), |known| known.symbol)
+            };
             symbol.push_str(&format!("I{}Ev", arguments.iter().map(known).collect::<String>()));
         }
         for words in &self.parameters {
-            let unknown = || complaint(&self.place.0, self.place.1, &format!("identifier \"{}\" is undefined", words.join(" ")));
+            let unknown = || {
+                complaint(
+                    &self.place.0,
+                    self.place.1,
+                    &format!("identifier \"{}\" is undefined", words.join(" ")),
+                )
+            };
             let known = types::read(words, &names).ok_or_else(unknown)?;
             layouts.push(known.layout);
             symbol.push_str(&known.symbol);
@@ -84,7 +103,9 @@ fn tokens(plain: &Plain) -> Vec<Token> {
     for (line, text) in plain.lines.iter().enumerate() {
         for word in words(&text.text) {
             let replaced = plain.macros.get(&word).map(|text| words(text));
-            tokens.extend(replaced.unwrap_or_else(|| vec![word]).into_iter().map(|text| Token { text, line }));
+            tokens.extend(
+                replaced.unwrap_or_else(|| vec![word]).into_iter().map(|text| Token { text, line }),
+            );
         }
     }
     tokens
@@ -129,7 +150,8 @@ fn kernel(tokens: &[Token], index: usize, place: (String, usize)) -> Option<Kern
         }
     }
     let end = closing(tokens, cursor)?;
-    let parameters = split(&tokens[cursor + 1..end]).into_iter().map(type_of_parameter).collect::<Vec<_>>();
+    let parameters =
+        split(&tokens[cursor + 1..end]).into_iter().map(type_of_parameter).collect::<Vec<_>>();
     let is_nothing = parameters == [vec!["void".to_owned()]];
     let before = statement_before(tokens, index);
     Some(Kernel {
@@ -187,7 +209,9 @@ fn type_of_parameter(mut words: Vec<String>) -> Vec<String> {
     words.truncate(words.iter().position(|word| word == "=").unwrap_or(words.len()));
     let is_array = words.iter().position(|word| word == "[");
     words.truncate(is_array.unwrap_or(words.len()));
-    let is_name = |word: &String| word.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_');
+    let is_name = |word: &String| {
+        word.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_')
+    };
     let has_type = words.iter().filter(|word| is_name(word) && *word != "const").count() > 1;
     let last_names = words.last().is_some_and(is_name) && !is_keyword(words.last());
     if has_type && last_names {
@@ -201,31 +225,56 @@ fn type_of_parameter(mut words: Vec<String>) -> Vec<String> {
 
 /// A word that ends a type and is not a parameter's name.
 fn is_keyword(word: Option<&String>) -> bool {
-    let keywords = ["const", "int", "char", "short", "long", "float", "double", "unsigned", "signed", "bool", "__restrict__", "restrict"];
+    let keywords = [
+        "const",
+        "int",
+        "char",
+        "short",
+        "long",
+        "float",
+        "double",
+        "unsigned",
+        "signed",
+        "bool",
+        "__restrict__",
+        "restrict",
+    ];
     word.is_some_and(|word| keywords.contains(&word.as_str()))
 }
 
 /// The tokens of the declaration before `index`.
 fn statement_before(tokens: &[Token], index: usize) -> &[Token] {
-    let start = tokens[..index].iter().rposition(|token| matches!(token.text.as_str(), ";" | "}" | "{"));
+    let start =
+        tokens[..index].iter().rposition(|token| matches!(token.text.as_str(), ";" | "}" | "{"));
     &tokens[start.map_or(0, |start| start + 1)..index]
 }
 
 /// `extern "C"` directly before, or as a block around.
 fn is_c(tokens: &[Token], index: usize) -> bool {
-    let is_extern = |at: usize| tokens[at].text == "extern" && tokens.get(at + 1).is_some_and(|token| token.text == "\"C\"");
+    let is_extern = |at: usize| {
+        tokens[at].text == "extern" && tokens.get(at + 1).is_some_and(|token| token.text == "\"C\"")
+    };
     let statement_start = index - statement_before(tokens, index).len();
     let directly = (statement_start..index).any(is_extern);
     let opens_around = |at: usize| {
-        is_extern(at) && tokens.get(at + 2).is_some_and(|token| token.text == "{") && closing(tokens, at + 2).is_none_or(|end| end > index)
+        is_extern(at)
+            && tokens.get(at + 2).is_some_and(|token| token.text == "{")
+            && closing(tokens, at + 2).is_none_or(|end| end > index)
     };
     directly || (0..index).any(opens_around)
 }
 
 /// `template <typename T, int N>`: T and N.
 fn template_names(declaration: &[Token]) -> Vec<String> {
-    let Some(start) = declaration.iter().position(|token| token.text == "template") else { return Vec::new() };
-    let inside: Vec<Token> = declaration[start + 1..].iter().skip(1).take_while(|token| token.text != ">").cloned().collect();
+    let Some(start) = declaration.iter().position(|token| token.text == "template") else {
+        return Vec::new();
+    };
+    let inside: Vec<Token> = declaration[start + 1..]
+        .iter()
+        .skip(1)
+        .take_while(|token| token.text != ">")
+        .cloned()
+        .collect();
     split(&inside).into_iter().filter_map(|words| words.last().cloned()).collect()
 }
 
@@ -233,11 +282,17 @@ fn template_names(declaration: &[Token]) -> Vec<String> {
 fn names(tokens: &[Token]) -> Names {
     let mut names = Names { aliases: HashMap::new(), structs: HashMap::new() };
     for index in 0..tokens.len() {
-        let until_end =
-            || tokens[index + 1..].iter().take_while(|token| token.text != ";").map(|token| token.text.clone()).collect::<Vec<_>>();
+        let until_end = || {
+            tokens[index + 1..]
+                .iter()
+                .take_while(|token| token.text != ";")
+                .map(|token| token.text.clone())
+                .collect::<Vec<_>>()
+        };
         match tokens[index].text.as_str() {
             "struct" if tokens.get(index + 2).is_some_and(|token| token.text == "{") => {
-                let layout = closing(tokens, index + 2).and_then(|end| layout(&tokens[index + 3..end], &names));
+                let layout = closing(tokens, index + 2)
+                    .and_then(|end| layout(&tokens[index + 3..end], &names));
                 names.structs.extend(layout.map(|layout| (tokens[index + 1].text.clone(), layout)));
             }
             "typedef" => {
@@ -247,7 +302,9 @@ fn names(tokens: &[Token]) -> Names {
             }
             "using" => {
                 let words = until_end();
-                if let Some(equals) = words.iter().position(|word| word == "=").filter(|equals| *equals == 1) {
+                if let Some(equals) =
+                    words.iter().position(|word| word == "=").filter(|equals| *equals == 1)
+                {
                     names.aliases.insert(words[0].clone(), words[equals + 1..].to_vec());
                 }
             }
@@ -262,11 +319,19 @@ fn layout(fields: &[Token], names: &Names) -> Option<Layout> {
     let (mut end_bytes, mut alignment) = (0_usize, 1);
     for field in fields.split(|token| token.text == ";").filter(|field| !field.is_empty()) {
         let words: Vec<String> = field.iter().map(|token| token.text.clone()).collect();
-        let count = words.iter().position(|word| word == "[").and_then(|open| words.get(open + 1)?.parse().ok()).unwrap_or(1);
+        let count = words
+            .iter()
+            .position(|word| word == "[")
+            .and_then(|open| words.get(open + 1)?.parse().ok())
+            .unwrap_or(1);
         let declared: Vec<String> = words.iter().take_while(|word| *word != "[").cloned().collect();
         let known = types::read(&type_of_parameter(declared), names)?.layout;
         end_bytes = end_bytes.next_multiple_of(known.alignment) + known.len_bytes * count;
         alignment = alignment.max(known.alignment);
     }
-    Some(Layout { len_bytes: end_bytes.next_multiple_of(alignment).max(1), alignment, letter: None })
+    Some(Layout {
+        len_bytes: end_bytes.next_multiple_of(alignment).max(1),
+        alignment,
+        letter: None,
+    })
 }

@@ -88,8 +88,18 @@ const VECTORS: [(&str, usize, usize); 9] = [
 ];
 
 /// Words that qualify a type, or point to it.
-const QUALIFIERS: [&str; 10] =
-    ["const", "volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__", "struct", "typename", "*", "&"];
+const QUALIFIERS: [&str; 10] = [
+    "const",
+    "volatile",
+    "__restrict__",
+    "__restrict",
+    "restrict",
+    "__grid_constant__",
+    "struct",
+    "typename",
+    "*",
+    "&",
+];
 
 /// Reads a type from its words, qualifiers and all. Nothing: it is not known.
 pub(crate) fn read(words: &[String], names: &Names) -> Option<Type> {
@@ -102,7 +112,9 @@ pub(crate) fn read(words: &[String], names: &Names) -> Option<Type> {
     }
     // What is pointed to may be void, or a type that is only named.
     let pointee = value(&core, names).map(|pointee| pointee.symbol);
-    let pointee = pointee.or_else(|| (core == ["void"]).then(|| "v".to_owned())).or_else(|| named(&core, names))?;
+    let pointee = pointee
+        .or_else(|| (core == ["void"]).then(|| "v".to_owned()))
+        .or_else(|| named(&core, names))?;
     let symbol = format!("{}{}{pointee}", "P".repeat(stars), if is_const { "K" } else { "" });
     Some(Type { layout: Layout { len_bytes: 8, alignment: 8, letter: Some('u') }, symbol })
 }
@@ -122,7 +134,12 @@ fn apart(words: &[String]) -> (Vec<String>, Vec<&String>) {
 }
 
 fn value(core: &[String], names: &Names) -> Option<Type> {
-    let text = core.iter().filter(|word| *word != "std" && *word != "::").cloned().collect::<Vec<_>>().join(" ");
+    let text = core
+        .iter()
+        .filter(|word| *word != "std" && *word != "::")
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(" ");
     if let Some((_, len_bytes, letter, symbol)) = SCALARS.iter().find(|scalar| scalar.0 == text) {
         let layout = Layout { len_bytes: *len_bytes, alignment: *len_bytes, letter: Some(*letter) };
         return Some(Type { layout, symbol: (*symbol).to_owned() });
@@ -132,7 +149,10 @@ fn value(core: &[String], names: &Names) -> Option<Type> {
     }
     let symbol = named(core, names)?;
     if let Some((_, len_bytes, alignment)) = VECTORS.iter().find(|vector| vector.0 == text) {
-        return Some(Type { layout: Layout { len_bytes: *len_bytes, alignment: *alignment, letter: None }, symbol });
+        return Some(Type {
+            layout: Layout { len_bytes: *len_bytes, alignment: *alignment, letter: None },
+            symbol,
+        });
     }
     let layout = names.structs.get(&text).copied().or_else(|| view(core))?;
     Some(Type { layout, symbol })
@@ -150,13 +170,16 @@ fn view(core: &[String]) -> Option<Layout> {
 fn named(core: &[String], names: &Names) -> Option<String> {
     let end = core.iter().position(|word| word == "<").unwrap_or(core.len());
     let path: Vec<&String> = core[..end].iter().filter(|word| *word != "::").collect();
-    let is_name = |word: &&String| word.chars().all(|character| character.is_alphanumeric() || character == '_');
+    let is_name = |word: &&String| {
+        word.chars().all(|character| character.is_alphanumeric() || character == '_')
+    };
     if path.is_empty() || !path.iter().all(is_name) {
         return None;
     }
     let is_nested = path.len() > 1;
     let path: String = path.iter().map(|name| format!("{}{name}", name.len())).collect();
-    let arguments = arguments(core.get(end + 1..core.len().saturating_sub(1)).unwrap_or_default(), names);
+    let arguments =
+        arguments(core.get(end + 1..core.len().saturating_sub(1)).unwrap_or_default(), names);
     Some(if is_nested { format!("N{path}{arguments}E") } else { format!("{path}{arguments}") })
 }
 
@@ -165,12 +188,15 @@ fn arguments(words: &[String], names: &Names) -> String {
     if words.is_empty() {
         return String::new();
     }
-    let symbol = |words: &[String]| read(words, names).map_or_else(|| words.concat(), |known| qualified(words, &known.symbol));
+    let symbol = |words: &[String]| {
+        read(words, names).map_or_else(|| words.concat(), |known| qualified(words, &known.symbol))
+    };
     format!("I{}E", words.split(|word| word == ",").map(symbol).collect::<String>())
 }
 
 /// A value that is const says so inside of a type's arguments.
 fn qualified(words: &[String], symbol: &str) -> String {
-    let is_const_value = words.iter().any(|word| word == "const") && !words.iter().any(|word| word == "*");
+    let is_const_value =
+        words.iter().any(|word| word == "const") && !words.iter().any(|word| word == "*");
     if is_const_value { format!("K{symbol}") } else { symbol.to_owned() }
 }

@@ -54,8 +54,10 @@ impl Solver {
     pub fn solve(&mut self) -> Outcome<Solved> {
         let (len, stream) = (self.side * self.side, &self.stream);
         let (r, p) = (stream.clone_dtod(&self.ones)?, stream.clone_dtod(&self.ones)?);
-        let (x, ap, parts) = (stream.alloc_zeros(len)?, stream.alloc_zeros(len)?, stream.alloc_zeros(PARTS)?);
-        let (rr, rr_new, pap) = (stream.alloc_zeros(1)?, stream.alloc_zeros(1)?, stream.alloc_zeros(1)?);
+        let (x, ap, parts) =
+            (stream.alloc_zeros(len)?, stream.alloc_zeros(len)?, stream.alloc_zeros(PARTS)?);
+        let (rr, rr_new, pap) =
+            (stream.alloc_zeros(1)?, stream.alloc_zeros(1)?, stream.alloc_zeros(1)?);
         let mut state = State { solver: self, x, r, p, ap, parts, rr, rr_new, pap };
         self.dot(&state.r, &state.r, &mut state.parts, &mut state.rr)?;
         let start = state.look()?;
@@ -66,7 +68,8 @@ impl Solver {
         let len = a.len() as u64;
         let mut partial = self.stream.launch_builder(&self.partial_dot);
         partial.arg(a).arg(b).arg(&mut *sums).arg(&len);
-        // SAFETY: these are the parameters of the function; both vectors have that length, and there is a part for each block.
+        // SAFETY: these are the parameters of the function; both vectors have that length, and
+        // there is a part for each block.
         unsafe { partial.launch(parts()) }?;
         let mut finish = self.stream.launch_builder(&self.finish_dot);
         finish.arg(&*sums).arg(dot);
@@ -82,7 +85,8 @@ impl State<'_> {
         let (side, len, grid) = (solver.side as u64, x.len() as u64, cover(x.len()));
         let mut laplace = solver.stream.launch_builder(&solver.laplace);
         laplace.arg(&*p).arg(&mut *ap).arg(&side);
-        // SAFETY: these are the parameters of the function, and both vectors are squares of that side.
+        // SAFETY: these are the parameters of the function, and both vectors are squares of that
+        // side.
         unsafe { laplace.launch(grid) }?;
         solver.dot(p, ap, parts, pap)?;
         let mut advance = solver.stream.launch_builder(&solver.advance);

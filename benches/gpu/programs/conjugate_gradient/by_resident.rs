@@ -41,32 +41,43 @@ impl Solver {
     pub fn new(gpu: &Device, side: usize) -> Outcome<Self> {
         Ok(Self {
             laplace: on_gpus(
-                Laplace::new("laplace")
-                    .require("squares of one side", |_grid, (p, ap, side)| side * side == p.len() as u64 && p.len() == ap.len()),
+                Laplace::new("laplace").require("squares of one side", |_grid, (p, ap, side)| {
+                    side * side == p.len() as u64 && p.len() == ap.len()
+                }),
             ),
             partial_dot: on_gpus(PartialDot::new("partial_dot").require(
                 "vectors of one length, and a part for each block of 256",
                 |grid, (a, b, parts, len)| {
-                    let fits = parts.len() as u64 == grid.blocks().count() && grid.threads().count() == 256;
+                    let fits = parts.len() as u64 == grid.blocks().count()
+                        && grid.threads().count() == 256;
                     fits && a.len() as u64 == len && b.len() as u64 == len
                 },
             )),
             finish_dot: on_gpus(
-                FinishDot::new("finish_dot").require("a part for each of 256 threads, and one sum", |grid, (parts, dot)| {
-                    grid == one_block() && parts.len() == PARTS && dot.len() == 1
-                }),
+                FinishDot::new("finish_dot").require(
+                    "a part for each of 256 threads, and one sum",
+                    |grid, (parts, dot)| {
+                        grid == one_block() && parts.len() == PARTS && dot.len() == 1
+                    },
+                ),
             ),
             advance: on_gpus(Advance::new("advance").require(
                 "vectors of one length, and two numbers",
                 |_grid, (x, r, p, ap, rr, pap, len)| {
-                    [x.len(), r.len(), p.len(), ap.len()].iter().all(|other| *other as u64 == len) && rr.len() == 1 && pap.len() == 1
+                    [x.len(), r.len(), p.len(), ap.len()].iter().all(|other| *other as u64 == len)
+                        && rr.len() == 1
+                        && pap.len() == 1
                 },
             )),
-            redirect: on_gpus(
-                Redirect::new("redirect").require("vectors of one length, and two numbers", |_grid, (p, r, rr_new, rr, len)| {
-                    p.len() as u64 == len && r.len() as u64 == len && rr_new.len() == 1 && rr.len() == 1
-                }),
-            ),
+            redirect: on_gpus(Redirect::new("redirect").require(
+                "vectors of one length, and two numbers",
+                |_grid, (p, r, rr_new, rr, len)| {
+                    p.len() as u64 == len
+                        && r.len() as u64 == len
+                        && rr_new.len() == 1
+                        && rr.len() == 1
+                },
+            )),
             stream: gpu.new_stream()?,
             side,
         })
@@ -78,7 +89,17 @@ impl Solver {
         let (vector, number) = (|| Vector::uninit(len), || Vector::uninit(1));
         let (r, p) = (Vector::ones(len), Vector::ones(len));
         let (x, ap, parts) = (Vector::zeros(len), vector(), Vector::uninit(PARTS));
-        let mut state = State { solver: self, x, r, p, ap, parts, rr: number(), rr_new: number(), pap: number() };
+        let mut state = State {
+            solver: self,
+            x,
+            r,
+            p,
+            ap,
+            parts,
+            rr: number(),
+            rr_new: number(),
+            pap: number(),
+        };
         self.dot(&state.r, &state.r, &mut state.parts, &mut state.rr)?;
         let start = state.rr.get(0)?;
         iterate(&mut state, start, State::step, |state| Ok(state.rr.get(0)?))

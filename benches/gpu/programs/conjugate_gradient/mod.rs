@@ -1,4 +1,5 @@
-//! Conjugate gradient on a square's Laplacian to a fixed residual: two programs of the same kernels and the same steps.
+//! Conjugate gradient on a square's Laplacian to a fixed residual: two programs of the same kernels
+//! and the same steps.
 
 pub mod by_hand;
 pub mod by_resident;
@@ -19,8 +20,14 @@ pub struct Solved {
     pub residual: f64,
 }
 
-/// Steps until the squared residual is small enough: `advance` takes one step, `look` brings the squared residual to the host.
-fn iterate<S>(state: &mut S, start: f64, advance: impl Fn(&mut S) -> Outcome, look: impl Fn(&S) -> Outcome<f64>) -> Outcome<Solved> {
+/// Steps until the squared residual is small enough: `advance` takes one step, `look` brings the
+/// squared residual to the host.
+fn iterate<S>(
+    state: &mut S,
+    start: f64,
+    advance: impl Fn(&mut S) -> Outcome,
+    look: impl Fn(&S) -> Outcome<f64>,
+) -> Outcome<Solved> {
     for steps in 1..=STEPS_MAX {
         advance(state)?;
         if steps % STEPS_PER_LOOK == 0 {

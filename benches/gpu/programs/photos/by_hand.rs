@@ -1,10 +1,13 @@
-//! With cudarc alone: events placed by hand, and page-locked memory at both ends, since copies of other memory hold up who calls.
+//! With cudarc alone: events placed by hand, and page-locked memory at both ends, since copies of
+//! other memory hold up who calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use resident::Grid;
-use resident::cudarc::driver::{CudaEvent, CudaFunction, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
+use resident::cudarc::driver::{
+    CudaEvent, CudaFunction, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg,
+};
 use resident::ndarray::Array3;
 
 use super::{HIGH, IN_FLIGHT, LOW, SIGMA};
@@ -13,8 +16,10 @@ use crate::steps::BLOCK;
 use crate::twin::{HostMemory, Twin, address, bare};
 
 /// The kernels, with what their views are made of in front.
-const SOURCE: &str =
-    concat!(include_str!("../../../../src/backend/cuda/code/prelude.cuh"), include_str!("../../../../examples/pipeline/kernels.cu"));
+const SOURCE: &str = concat!(
+    include_str!("../../../../src/backend/cuda/code/prelude.cuh"),
+    include_str!("../../../../examples/pipeline/kernels.cu")
+);
 
 /// As `resident::View` in device code.
 #[repr(C)]
@@ -105,7 +110,8 @@ impl Studio {
         slot.downloaded.synchronize()?;
         slot.in_use.clear();
         // As an array of its own, as the other program gives it out.
-        let edges = Array3::from_shape_vec(self.shape, slot.down.host().to_vec()).map_err(Fault::new)?;
+        let edges =
+            Array3::from_shape_vec(self.shape, slot.down.host().to_vec()).map_err(Fault::new)?;
         if first.len() < kept {
             first.push(edges);
         }
@@ -130,7 +136,8 @@ impl Studio {
 
     fn queue(&mut self, photo: &Array3<u8>) -> Outcome<Slot> {
         let mut slot = self.slot()?;
-        let pixels = photo.as_slice().ok_or_else(|| Fault::new("the photograph lies in another order"))?;
+        let pixels =
+            photo.as_slice().ok_or_else(|| Fault::new("the photograph lies in another order"))?;
         slot.up.host().copy_from_slice(pixels);
         let photo = new_memory::<u8>(&self.upload, pixels.len())?;
         bare::up(&self.upload, address(&photo, &self.upload), slot.up.host())?;
@@ -147,17 +154,21 @@ impl Studio {
 
     /// The kernels of one photograph. What lies between them is freed behind them, on their stream.
     fn compute(&self, photo: &CudaSlice<u8>) -> Outcome<CudaSlice<u8>> {
-        let (Self { kernels, compute: stream, shape, .. }, len) = (self, self.shape.0 * self.shape.1);
+        let (Self { kernels, compute: stream, shape, .. }, len) =
+            (self, self.shape.0 * self.shape.1);
         let floats = || new_memory::<f32>(stream, len);
         let colours = self.picture(address(photo, stream));
         let (grey_memory, half_memory, soft_memory, strength_memory, ridges_memory) =
             (floats()?, floats()?, floats()?, floats()?, floats()?);
         let planes = [&grey_memory, &half_memory, &soft_memory, &strength_memory, &ridges_memory];
-        let [grey, half, soft, strength, ridges] = planes.map(|memory| self.plane(address(memory, stream)));
-        let (direction_memory, labels_memory) = (new_memory::<u8>(stream, len)?, new_memory::<u32>(stream, len)?);
-        let (anchored_memory, edges_memory) = (stream.alloc_zeros::<u8>(len)?, new_memory::<u8>(stream, len)?);
-        let [direction, anchored, edges] =
-            [&direction_memory, &anchored_memory, &edges_memory].map(|memory| self.plane(address(memory, stream)));
+        let [grey, half, soft, strength, ridges] =
+            planes.map(|memory| self.plane(address(memory, stream)));
+        let (direction_memory, labels_memory) =
+            (new_memory::<u8>(stream, len)?, new_memory::<u32>(stream, len)?);
+        let (anchored_memory, edges_memory) =
+            (stream.alloc_zeros::<u8>(len)?, new_memory::<u8>(stream, len)?);
+        let [direction, anchored, edges] = [&direction_memory, &anchored_memory, &edges_memory]
+            .map(|memory| self.plane(address(memory, stream)));
         let labels = self.plane(address(&labels_memory, stream));
         let overlay_memory = new_memory::<u8>(stream, len * shape.2)?;
         let overlay = self.picture(address(&overlay_memory, stream));
@@ -172,13 +183,20 @@ impl Studio {
         self.launch(&kernels.keep, None, &[], &[labels, anchored, edges])?;
         let mut last = stream.launch_builder(&kernels.overlay);
         last.arg(&colours).arg(&edges).arg(&overlay);
-        // SAFETY: these are the parameters of the kernel, each over memory of its shape, which is freed behind it.
+        // SAFETY: these are the parameters of the kernel, each over memory of its shape, which is
+        // freed behind it.
         unsafe { last.launch(self.cover()) }?;
         Ok(overlay_memory)
     }
 
     /// Launches with a number, pictures and planes, in this order.
-    fn launch(&self, kernel: &CudaFunction, number: Option<f32>, pictures: &[View<3>], planes: &[Plane]) -> Outcome {
+    fn launch(
+        &self,
+        kernel: &CudaFunction,
+        number: Option<f32>,
+        pictures: &[View<3>],
+        planes: &[Plane],
+    ) -> Outcome {
         let mut launch = self.compute.launch_builder(kernel);
         number.iter().for_each(|number| {
             launch.arg(number);
@@ -189,7 +207,8 @@ impl Studio {
         planes.iter().for_each(|plane| {
             launch.arg(plane);
         });
-        // SAFETY: the caller gives the parameters of the kernel in their order, each over memory of its shape, which is freed behind it.
+        // SAFETY: the caller gives the parameters of the kernel in their order, each over memory of
+        // its shape, which is freed behind it.
         unsafe { launch.launch(self.cover()) }?;
         Ok(())
     }
@@ -200,14 +219,19 @@ impl Studio {
     }
 
     fn picture(&self, data: u64) -> View<3> {
-        let (rows, columns, channels) = (self.shape.0 as i64, self.shape.1 as i64, self.shape.2 as i64);
+        let (rows, columns, channels) =
+            (self.shape.0 as i64, self.shape.1 as i64, self.shape.2 as i64);
         View { data, shape: [rows, columns, channels], strides: [columns * channels, channels, 1] }
     }
 
     fn cover(&self) -> LaunchConfig {
         let grid = Grid::cover_2d((self.shape.0, self.shape.1), BLOCK);
         let (blocks, threads) = (grid.blocks(), grid.threads());
-        LaunchConfig { grid_dim: (blocks.x, blocks.y, blocks.z), block_dim: (threads.x, threads.y, threads.z), shared_mem_bytes: 0 }
+        LaunchConfig {
+            grid_dim: (blocks.x, blocks.y, blocks.z),
+            block_dim: (threads.x, threads.y, threads.z),
+            shared_mem_bytes: 0,
+        }
     }
 }
 

@@ -20,7 +20,12 @@ pub struct Studio {
 
 impl Studio {
     pub fn new(gpu: &Device) -> Outcome<Self> {
-        Ok(Self { kernels: Kernels::new(), upload: gpu.new_stream()?, compute: gpu.new_stream()?, download: gpu.new_stream()? })
+        Ok(Self {
+            kernels: Kernels::new(),
+            upload: gpu.new_stream()?,
+            compute: gpu.new_stream()?,
+            download: gpu.new_stream()?,
+        })
     }
 
     /// The kernels of one photograph.

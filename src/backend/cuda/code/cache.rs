@@ -1,8 +1,10 @@
 //! Compiled code on disk, between runs.
 //!
-//! Nothing in a file is believed: the whole key stands in it and is compared, and a checksum covers all. A file that is cut off, damaged, foreign, or of
-//! another source with the same hash is as good as none: the code is compiled again, and the file replaced. A folder that cannot be written is no
-//! error. Hashes are `std`'s `SipHash`, which needs no further crate; should a later Rust change it, everything is compiled once more.
+//! Nothing in a file is believed: the whole key stands in it and is compared, and a checksum covers
+//! all. A file that is cut off, damaged, foreign, or of another source with the same hash is as
+//! good as none: the code is compiled again, and the file replaced. A folder that cannot be written
+//! is no error. Hashes are `std`'s `SipHash`, which needs no further crate; should a later Rust
+//! change it, everything is compiled once more.
 
 use std::ffi::OsString;
 use std::fs;
@@ -78,7 +80,9 @@ fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     const WRITABLE_BY_OTHERS: u32 = 0o022;
-    let is_private = |folder: &fs::Metadata| folder.is_dir() && is_own(folder) && folder.permissions().mode() & WRITABLE_BY_OTHERS == 0;
+    let is_private = |folder: &fs::Metadata| {
+        folder.is_dir() && is_own(folder) && folder.permissions().mode() & WRITABLE_BY_OTHERS == 0
+    };
     fs::metadata(folder).is_ok_and(|folder| is_private(&folder))
 }
 
@@ -107,7 +111,8 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Written beside it and renamed, so that no reader sees half of it and the last of several writers wins.
+/// Written beside it and renamed, so that no reader sees half of it and the last of several writers
+/// wins.
 fn write_privately(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     if !folder.is_dir() {
@@ -116,7 +121,11 @@ fn write_privately(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<(
     if !is_private(folder) {
         return Err(std::io::ErrorKind::PermissionDenied.into());
     }
-    let temporary = folder.join(format!("{name}.{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let temporary = folder.join(format!(
+        "{name}.{}.{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    ));
     let written = fs::File::create_new(&temporary)
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, folder.join(name)));
@@ -137,7 +146,8 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Magic; length and bytes of the key, the machine code, the PTX and the lowered name; the checksum of all that.
+/// Magic; length and bytes of the key, the machine code, the PTX and the lowered name; the checksum
+/// of all that.
 fn encode(key: &[u8], compiled: &Compiled) -> Vec<u8> {
     let name = compiled.lowered_name.as_deref().unwrap_or_default();
     let mut file = MAGIC.to_vec();
@@ -159,7 +169,8 @@ fn decode(file: &[u8], key: &[u8]) -> Option<Compiled> {
     let mut rest = content.strip_prefix(MAGIC)?;
     let mut next = || {
         let (len, behind) = rest.split_first_chunk::<NUMBER_BYTES>()?;
-        let (part, behind) = behind.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+        let (part, behind) =
+            behind.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
         rest = behind;
         Some(part)
     };
@@ -168,7 +179,11 @@ fn decode(file: &[u8], key: &[u8]) -> Option<Compiled> {
         return None;
     }
     let name = String::from_utf8(name.to_vec()).ok()?;
-    Some(Compiled { cubin: cubin.to_vec(), ptx: ptx.to_vec(), lowered_name: Some(name).filter(|name| !name.is_empty()) })
+    Some(Compiled {
+        cubin: cubin.to_vec(),
+        ptx: ptx.to_vec(),
+        lowered_name: Some(name).filter(|name| !name.is_empty()),
+    })
 }
 
 #[cfg(test)]
@@ -180,7 +195,11 @@ mod tests {
     use super::{Compiled, Disk, chosen, decode, encode, file_name};
 
     fn compiled(cubin: &[u8]) -> Compiled {
-        Compiled { cubin: cubin.to_vec(), ptx: b".entry _Z1fv()\n".to_vec(), lowered_name: Some("_Z1fv".into()) }
+        Compiled {
+            cubin: cubin.to_vec(),
+            ptx: b".entry _Z1fv()\n".to_vec(),
+            lowered_name: Some("_Z1fv".into()),
+        }
     }
 
     /// A folder of one test's own, removed afterwards.
@@ -188,13 +207,17 @@ mod tests {
 
     impl Scratch {
         fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("resident-cache-{name}-{}", std::process::id()));
+            let folder =
+                std::env::temp_dir().join(format!("resident-cache-{name}-{}", std::process::id()));
             let _left_by_an_earlier_run = fs::remove_dir_all(&folder);
             Self(folder)
         }
 
         fn only_file(&self) -> PathBuf {
-            let mut files: Vec<_> = fs::read_dir(&self.0).expect("made").map(|entry| entry.expect("readable").path()).collect();
+            let mut files: Vec<_> = fs::read_dir(&self.0)
+                .expect("made")
+                .map(|entry| entry.expect("readable").path())
+                .collect();
             assert_eq!(files.len(), 1, "one file, and nothing left over: {files:?}");
             files.remove(0)
         }
@@ -254,7 +277,8 @@ mod tests {
         let scratch = Scratch::new("collision");
         let disk = Disk::at(&scratch.0);
         disk.put(b"one", &compiled(b"code of one"));
-        fs::rename(scratch.only_file(), scratch.0.join(file_name(b"two"))).expect("as if both had one hash");
+        fs::rename(scratch.only_file(), scratch.0.join(file_name(b"two")))
+            .expect("as if both had one hash");
         assert_eq!(disk.get(b"two"), None);
     }
 
@@ -285,16 +309,28 @@ mod tests {
     #[test]
     fn the_environment_says_where() {
         let with = |set: &[(&str, &str)]| {
-            let set: Vec<(String, OsString)> = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-            chosen(move |name| set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()))
+            let set: Vec<(String, OsString)> =
+                set.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+            chosen(move |name| {
+                set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+            })
         };
         let path = |path: &str| Some(Path::new(path).to_owned());
         assert_eq!(with(&[]), None);
         assert_eq!(with(&[("HOME", "/home/ada")]), path("/home/ada/.cache/resident"));
-        assert_eq!(with(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "/scratch")]), path("/scratch/resident"));
-        assert_eq!(with(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "relative")]), path("/home/ada/.cache/resident"));
+        assert_eq!(
+            with(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "/scratch")]),
+            path("/scratch/resident")
+        );
+        assert_eq!(
+            with(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "relative")]),
+            path("/home/ada/.cache/resident")
+        );
         assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "here")]), path("here"));
         assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "off")]), None);
-        assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "")]), path("/home/ada/.cache/resident"));
+        assert_eq!(
+            with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "")]),
+            path("/home/ada/.cache/resident")
+        );
     }
 }

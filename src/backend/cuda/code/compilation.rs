@@ -17,7 +17,9 @@ impl Compilation {
         let (text, file) = (c_string(text)?, c_string(file)?);
         let mut handle = null_mut();
         // SAFETY: both texts live through the call, which copies them; there are no headers.
-        nvrtc.check(unsafe { (nvrtc.create)(&raw mut handle, text.as_ptr(), file.as_ptr(), 0, null(), null()) })?;
+        nvrtc.check(unsafe {
+            (nvrtc.create)(&raw mut handle, text.as_ptr(), file.as_ptr(), 0, null(), null())
+        })?;
         Ok(Self { nvrtc, handle })
     }
 
@@ -29,9 +31,11 @@ impl Compilation {
 
     /// Compiles, or says why not, as the log does.
     pub(super) fn run(&self, options: &[String]) -> Result<(), String> {
-        let options: Vec<CString> = options.iter().map(|option| c_string(option)).collect::<Result<_, _>>()?;
+        let options: Vec<CString> =
+            options.iter().map(|option| c_string(option)).collect::<Result<_, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        let count = c_int::try_from(pointers.len()).map_err(|_| "there are more options than NVRTC takes".to_owned())?;
+        let count = c_int::try_from(pointers.len())
+            .map_err(|_| "there are more options than NVRTC takes".to_owned())?;
         // SAFETY: the program is alive, and so are as many options as are said.
         let outcome = unsafe { (self.nvrtc.compile)(self.handle, count, pointers.as_ptr()) };
         self.nvrtc.check(outcome).map_err(|fault| self.log().unwrap_or(fault))
@@ -41,7 +45,8 @@ impl Compilation {
     fn log(&self) -> Option<String> {
         // SAFETY: both are of the log.
         let log = unsafe { self.bytes(self.nvrtc.log_size, self.nvrtc.log) }.ok()?;
-        Some(String::from_utf8_lossy(&log).trim_matches(['\0', '\n']).to_owned()).filter(|log| !log.is_empty())
+        Some(String::from_utf8_lossy(&log).trim_matches(['\0', '\n']).to_owned())
+            .filter(|log| !log.is_empty())
     }
 
     /// Without the zero that ends it. Empty where none was made.
@@ -52,7 +57,8 @@ impl Compilation {
         Ok(ptx)
     }
 
-    /// Empty where none was made: for a virtual architecture, and with options that ask for something else.
+    /// Empty where none was made: for a virtual architecture, and with options that ask for
+    /// something else.
     pub(super) fn cubin(&self) -> Result<Vec<u8>, String> {
         // SAFETY: both are of the cubin.
         unsafe { self.bytes(self.nvrtc.cubin_size, self.nvrtc.cubin) }
@@ -77,23 +83,32 @@ impl Compilation {
     pub(super) fn lowered_name(&self, expression: &CStr) -> Result<String, String> {
         let mut name = null();
         // SAFETY: the program is alive, was given this expression, and has been compiled.
-        self.nvrtc.check(unsafe { (self.nvrtc.lowered_name)(self.handle, expression.as_ptr(), &raw mut name) })?;
-        // SAFETY: on success it points to a text that ends with a zero and lives as long as the program.
+        self.nvrtc.check(unsafe {
+            (self.nvrtc.lowered_name)(self.handle, expression.as_ptr(), &raw mut name)
+        })?;
+        // SAFETY: on success it points to a text that ends with a zero and lives as long as the
+        // program.
         Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 }
 
 impl Drop for Compilation {
     fn drop(&mut self) {
-        // SAFETY: the program is alive, and nobody else has the handle. That it cannot be freed is no concern of anybody's.
+        // SAFETY: the program is alive, and nobody else has the handle. That it cannot be freed is
+        // no concern of anybody's.
         let _freed = unsafe { (self.nvrtc.destroy)(&raw mut self.handle) };
     }
 }
 
 /// A text as C has it.
 pub(super) fn c_string(text: &str) -> Result<CString, String> {
-    CString::new(text)
-        .map_err(|zero| format!("there is a zero byte at {} of {:?}, where C's texts end", zero.nul_position(), start_of(text)))
+    CString::new(text).map_err(|zero| {
+        format!(
+            "there is a zero byte at {} of {:?}, where C's texts end",
+            zero.nul_position(),
+            start_of(text)
+        )
+    })
 }
 
 /// Enough of a text to recognise it.

@@ -6,7 +6,8 @@ use super::compilation::{Compilation, c_string};
 use super::nvrtc::Nvrtc;
 use super::{options, ptx};
 
-/// What came out: code for the driver, and what is known of it. There is machine code or PTX, or both.
+/// What came out: code for the driver, and what is known of it. There is machine code or PTX, or
+/// both.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Compiled {
     /// Machine code for one architecture. Empty where there is none.
@@ -20,7 +21,9 @@ pub(super) struct Compiled {
 impl Compiled {
     /// What the driver may be given, the best first, and what that is.
     pub(super) fn images(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
-        [("machine code", &*self.cubin), ("PTX", &*self.ptx)].into_iter().filter(|(_, image)| !image.is_empty())
+        [("machine code", &*self.cubin), ("PTX", &*self.ptx)]
+            .into_iter()
+            .filter(|(_, image)| !image.is_empty())
     }
 
     /// The heads of all kernels, as PTX declares them.
@@ -48,7 +51,8 @@ pub(super) struct Unit {
 pub(super) enum Target {
     /// Machine code for compute capability 90, or what.
     Machine(u32),
-    /// PTX for an older architecture than the device's, the newest that the compiler knows: the driver compiles it further.
+    /// PTX for an older architecture than the device's, the newest that the compiler knows: the
+    /// driver compiles it further.
     Virtual(u32),
 }
 
@@ -99,7 +103,8 @@ impl Compiler {
 
     /// What to compile for, for a device of that compute capability.
     pub(super) fn target(self, capability: (u32, u32)) -> Result<Target, String> {
-        Target::among(&self.supported()?, capability).map_err(|fault| format!("NVRTC {} was found, but {fault}", self.version()))
+        Target::among(&self.supported()?, capability)
+            .map_err(|fault| format!("NVRTC {} was found, but {fault}", self.version()))
     }
 
     /// Compute capabilities, as 90.
@@ -120,23 +125,39 @@ impl Compiler {
         if let Some(expression) = &expression {
             compilation.add(expression)?;
         }
-        let refused = |log| format!("NVRTC {} for {} refuses the source, correct it:\n{log}", self.version(), unit.target);
+        let refused = |log| {
+            format!(
+                "NVRTC {} for {} refuses the source, correct it:\n{log}",
+                self.version(),
+                unit.target
+            )
+        };
         compilation.run(&unit.options).map_err(refused)?;
         let (cubin, ptx) = (compilation.cubin()?, compilation.ptx()?);
         if cubin.is_empty() && ptx.is_empty() {
             return Err(self.nothing_made(unit));
         }
-        let lowered_name = expression.map(|expression| compilation.lowered_name(&expression)).transpose()?;
+        let lowered_name =
+            expression.map(|expression| compilation.lowered_name(&expression)).transpose()?;
         Ok(Compiled { cubin, ptx, lowered_name })
     }
 
     /// A compilation that went well, and left nothing for the driver.
     #[cold]
     fn nothing_made(self, unit: &Unit) -> String {
-        let what = format!("NVRTC {} for {} made neither machine code nor PTX", self.version(), unit.target);
+        let what = format!(
+            "NVRTC {} for {} made neither machine code nor PTX",
+            self.version(),
+            unit.target
+        );
         match options::without_code(&unit.options) {
-            Some(option) => format!("{what}, since the option `{option}` asks for something else, which no driver loads; leave it out"),
-            None => format!("{what} with the options {}; leave out the one that asks for something else", unit.options.join(" ")),
+            Some(option) => format!(
+                "{what}, since the option `{option}` asks for something else, which no driver loads; leave it out"
+            ),
+            None => format!(
+                "{what} with the options {}; leave out the one that asks for something else",
+                unit.options.join(" ")
+            ),
         }
     }
 }
@@ -153,6 +174,9 @@ mod tests {
         assert_eq!(Target::among(&supported, (13, 0)), Ok(Target::Virtual(120)));
         let too_old = Target::among(&supported, (7, 0)).expect_err("older than all");
         assert!(too_old.contains("sm_75 and later, and the device is sm_70"), "{too_old}");
-        assert_eq!([Target::Machine(90).name(), Target::Virtual(86).name()], ["sm_90", "compute_86"]);
+        assert_eq!(
+            [Target::Machine(90).name(), Target::Virtual(86).name()],
+            ["sm_90", "compute_86"]
+        );
     }
 }

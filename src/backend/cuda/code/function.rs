@@ -1,4 +1,5 @@
-//! One function of a module: the driver's object, which all kernels of that name share, and what was set on it.
+//! One function of a module: the driver's object, which all kernels of that name share, and what
+//! was set on it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +9,8 @@ use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 use crate::backend::BackendError;
 use crate::backend::cuda::call::check;
 
-/// A function, with how much dynamic shared memory its launches may ask for: a number that the driver keeps for the function, and so for all its kernels.
+/// A function, with how much dynamic shared memory its launches may ask for: a number that the
+/// driver keeps for the function, and so for all its kernels.
 #[derive(Debug)]
 pub(super) struct Function {
     handle: CUfunction,
@@ -18,7 +20,8 @@ pub(super) struct Function {
     allowing: Mutex<()>,
 }
 
-// SAFETY: the handle is a name for an object of the driver, which may be used from any thread; its module is never unloaded.
+// SAFETY: the handle is a name for an object of the driver, which may be used from any thread; its
+// module is never unloaded.
 unsafe impl Send for Function {}
 // SAFETY: as for `Send`; what changes is atomic.
 unsafe impl Sync for Function {}
@@ -26,7 +29,10 @@ unsafe impl Sync for Function {}
 impl Function {
     /// A function of the current context.
     pub(super) fn new(handle: CUfunction) -> Result<Self, BackendError> {
-        let allowed = attribute_of(handle, CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
+        let allowed = attribute_of(
+            handle,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+        )?;
         Ok(Self { handle, shared_bytes_allowed: AtomicU32::new(allowed), allowing: Mutex::new(()) })
     }
 
@@ -54,16 +60,28 @@ impl Function {
         }
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the context is current, and the function's module stays loaded.
-        let outcome = unsafe { sys::cuFuncSetAttribute(self.handle, attribute, len_bytes.min(i32::MAX.unsigned_abs()) as i32) };
+        let outcome = unsafe {
+            sys::cuFuncSetAttribute(
+                self.handle,
+                attribute,
+                len_bytes.min(i32::MAX.unsigned_abs()) as i32,
+            )
+        };
         check(outcome, "cuFuncSetAttribute")?;
         self.shared_bytes_allowed.store(len_bytes, Ordering::Release);
         Ok(())
     }
 }
 
-fn attribute_of(function: CUfunction, attribute: CUfunction_attribute) -> Result<u32, BackendError> {
+fn attribute_of(
+    function: CUfunction,
+    attribute: CUfunction_attribute,
+) -> Result<u32, BackendError> {
     let mut value = 0;
     // SAFETY: the function is one of the current context; the driver writes one `int`.
-    check(unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) }, "cuFuncGetAttribute")?;
+    check(
+        unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) },
+        "cuFuncGetAttribute",
+    )?;
     Ok(value.max(0).unsigned_abs())
 }

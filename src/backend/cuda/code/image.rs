@@ -1,4 +1,5 @@
-//! Whether machine code that a user gave is all there: the driver gets a pointer and no length, and would read on behind a file that was cut off.
+//! Whether machine code that a user gave is all there: the driver gets a pointer and no length, and
+//! would read on behind a file that was cut off.
 
 /// The first bytes of a cubin: an ELF file of 64 bits, little-endian.
 const ELF: [u8; 6] = [0x7F, b'E', b'L', b'F', 2, 1];
@@ -23,8 +24,13 @@ pub(super) fn check(image: &[u8]) -> Result<(), String> {
     };
     match end_bytes {
         Some(end_bytes) if end_bytes <= image.len() as u64 => Ok(()),
-        Some(end_bytes) => Err(format!("it is cut off: it has {} bytes, and speaks of {end_bytes}; make it again", image.len())),
-        None => Err(format!("its headers do not fit into its {} bytes; make it again", image.len())),
+        Some(end_bytes) => Err(format!(
+            "it is cut off: it has {} bytes, and speaks of {end_bytes}; make it again",
+            image.len()
+        )),
+        None => {
+            Err(format!("its headers do not fit into its {} bytes; make it again", image.len()))
+        }
     }
 }
 
@@ -37,20 +43,35 @@ fn number(image: &[u8], at_bytes: u64, len_bytes: usize) -> Option<u64> {
 
 /// Where the last section, segment or table of them ends.
 fn elf_end_bytes(image: &[u8]) -> Option<u64> {
-    let table = |at: u64, size: u64, count: u64| Some((number(image, at, 8)?, number(image, size, 2)?, number(image, count, 2)?));
+    let table = |at: u64, size: u64, count: u64| {
+        Some((number(image, at, 8)?, number(image, size, 2)?, number(image, count, 2)?))
+    };
     let (segments, segment_bytes, segment_count) = table(32, 54, 56)?;
     let (sections, section_bytes, section_count) = table(40, 58, 60)?;
     let mut end_bytes = 0;
     for index in 0..segment_count {
         let header = segments.checked_add(index * segment_bytes)?;
-        end_bytes = end_bytes.max(number(image, header.checked_add(8)?, 8)?.checked_add(number(image, header.checked_add(32)?, 8)?)?);
+        end_bytes =
+            end_bytes.max(number(image, header.checked_add(8)?, 8)?.checked_add(number(
+                image,
+                header.checked_add(32)?,
+                8,
+            )?)?);
     }
     for index in 0..section_count {
         let header = sections.checked_add(index * section_bytes)?;
-        let len_bytes = if number(image, header.checked_add(4)?, 4)? == NO_BITS { 0 } else { number(image, header.checked_add(32)?, 8)? };
-        end_bytes = end_bytes.max(number(image, header.checked_add(24)?, 8)?.checked_add(len_bytes)?);
+        let len_bytes = if number(image, header.checked_add(4)?, 4)? == NO_BITS {
+            0
+        } else {
+            number(image, header.checked_add(32)?, 8)?
+        };
+        end_bytes =
+            end_bytes.max(number(image, header.checked_add(24)?, 8)?.checked_add(len_bytes)?);
     }
-    let tables = [segments.checked_add(segment_count * segment_bytes)?, sections.checked_add(section_count * section_bytes)?];
+    let tables = [
+        segments.checked_add(segment_count * segment_bytes)?,
+        sections.checked_add(section_count * section_bytes)?,
+    ];
     Some(tables.into_iter().fold(end_bytes, u64::max))
 }
 
@@ -67,7 +88,9 @@ mod tests {
     fn elf() -> Vec<u8> {
         let mut image = vec![0; 200];
         image[..6].copy_from_slice(&super::ELF);
-        let mut put = |at: usize, value: u64, len: usize| image[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
+        let mut put = |at: usize, value: u64, len: usize| {
+            image[at..at + len].copy_from_slice(&value.to_le_bytes()[..len])
+        };
         put(40, 72, 8);
         put(54, 56, 2);
         put(58, 64, 2);
@@ -101,6 +124,8 @@ mod tests {
             image[56] = 1;
             assert!(check(&image).is_err(), "at {at}");
         }
-        assert!(check(b".version 9.0\n.target sm_90\n").expect_err("text").contains("CudaSource::ptx"));
+        assert!(
+            check(b".version 9.0\n.target sm_90\n").expect_err("text").contains("CudaSource::ptx")
+        );
     }
 }

@@ -22,7 +22,8 @@ pub(in crate::backend::cuda) struct CudaKernel {
     parameters: Box<[ParameterLayout]>,
     attributes: KernelAttributes,
     limits: Limits,
-    /// The block size that the driver chose last: shared bytes above, threads below. A block of 0 threads says that there is none.
+    /// The block size that the driver chose last: shared bytes above, threads below. A block of 0
+    /// threads says that there is none.
     chosen: AtomicU64,
 }
 
@@ -43,7 +44,15 @@ impl CudaKernel {
             local_bytes: ask(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
             block_threads_max: ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         };
-        Ok(Self { name: Arc::clone(name), function, module, parameters, attributes, limits, chosen: AtomicU64::new(0) })
+        Ok(Self {
+            name: Arc::clone(name),
+            function,
+            module,
+            parameters,
+            attributes,
+            limits,
+            chosen: AtomicU64::new(0),
+        })
     }
 
     /// What `cuLaunchKernel` takes.
@@ -52,7 +61,8 @@ impl CudaKernel {
         self.function.handle()
     }
 
-    /// As the function has them: views of a number of dimensions that the signature leaves open have the compiled one.
+    /// As the function has them: views of a number of dimensions that the signature leaves open
+    /// have the compiled one.
     #[inline]
     pub(in crate::backend::cuda) fn parameters(&self) -> &[ParameterLayout] {
         &self.parameters
@@ -69,7 +79,8 @@ impl CudaKernel {
             ));
         }
         let context = self.module.context();
-        let outcome = context.enter().and_then(|()| context.note(self.function.allow_shared(len_bytes)));
+        let outcome =
+            context.enter().and_then(|()| context.note(self.function.allow_shared(len_bytes)));
         outcome.map_err(|refusal| {
             format!("asks for {len_bytes} bytes of dynamic shared memory, which the driver did not allow ({refusal}); ask for less")
         })
@@ -84,10 +95,17 @@ impl CudaKernel {
         let context = self.module.context();
         context.enter()?;
         let (mut blocks, mut threads) = (0, 0);
-        // SAFETY: the context is current, and the function's module stays loaded; the driver writes two `int`s; shared memory does not grow
-        // with the block, so there is nothing to call back.
+        // SAFETY: the context is current, and the function's module stays loaded; the driver writes
+        // two `int`s; shared memory does not grow with the block, so there is nothing to call back.
         let outcome = unsafe {
-            sys::cuOccupancyMaxPotentialBlockSize(&raw mut blocks, &raw mut threads, self.function.handle(), None, shared_bytes as usize, 0)
+            sys::cuOccupancyMaxPotentialBlockSize(
+                &raw mut blocks,
+                &raw mut threads,
+                self.function.handle(),
+                None,
+                shared_bytes as usize,
+                0,
+            )
         };
         context.note(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
         let threads = threads.max(1).unsigned_abs().min(self.attributes.block_threads_max.max(1));

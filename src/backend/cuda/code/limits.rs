@@ -13,7 +13,8 @@ pub(super) struct Limits {
     pub(super) block: Extent3,
     /// Blocks of a grid along each axis.
     pub(super) grid: Extent3,
-    /// Shared memory of a block that asks for more than the usual, static and dynamic together, in bytes.
+    /// Shared memory of a block that asks for more than the usual, static and dynamic together, in
+    /// bytes.
     pub(super) shared_bytes_opt_in: u32,
 }
 
@@ -23,7 +24,8 @@ impl Limits {
         let ask = |attribute| context.attribute(attribute).map(|value| value.max(0).unsigned_abs());
         let usual = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?;
         // Old devices have no more than the usual, and say 0.
-        let opt_in = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).unwrap_or(0);
+        let opt_in =
+            ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).unwrap_or(0);
         Ok(Self {
             block: Extent3 {
                 x: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)?,
@@ -39,7 +41,8 @@ impl Limits {
         })
     }
 
-    /// Whether blocks and threads are within the limits, of a kernel whose blocks may have so many threads. Shared memory is another matter.
+    /// Whether blocks and threads are within the limits, of a kernel whose blocks may have so many
+    /// threads. Shared memory is another matter.
     #[inline]
     pub(super) fn allow(&self, grid: &Grid, block_threads_max: u32) -> bool {
         grid.threads().count() <= u64::from(block_threads_max)
@@ -58,7 +61,9 @@ impl Limits {
             );
         }
         if let Some((axis, seen, max)) = beyond(threads, self.block) {
-            return format!("has {seen} threads in a block along {axis}, where {max} is the most; use blocks of another shape");
+            return format!(
+                "has {seen} threads in a block along {axis}, where {max} is the most; use blocks of another shape"
+            );
         }
         match beyond(blocks, self.grid) {
             Some((axis, seen, max)) => {
@@ -119,6 +124,9 @@ mod tests {
             assert!(!LIMITS.allow(&grid, 1024), "{grid:?}");
             assert!(LIMITS.fault(&grid, 1024).contains(words), "{}", LIMITS.fault(&grid, 1024));
         }
-        assert!(!LIMITS.allow(&Grid::new(1, 512), 256), "registers allow this kernel no more than 256");
+        assert!(
+            !LIMITS.allow(&Grid::new(1, 512), 256),
+            "registers allow this kernel no more than 256"
+        );
     }
 }

@@ -17,14 +17,16 @@ use crate::backend::{BackendError, BackendErrorKind, LoadError};
 /// Room for what the driver says of PTX that it cannot compile.
 const LOG_BYTES: usize = 8 << 10;
 
-/// A module. It stays loaded until the context is gone, since nobody knows whether work that runs its code is still in flight when its last handle goes.
+/// A module. It stays loaded until the context is gone, since nobody knows whether work that runs
+/// its code is still in flight when its last handle goes.
 #[derive(Debug)]
 pub(super) struct Module {
     handle: CUmodule,
     context: Arc<Context>,
     /// Who made its code, for errors.
     maker: String,
-    /// By the names that the code has for them. Kernels of one name share one, as the driver has one object for them.
+    /// By the names that the code has for them. Kernels of one name share one, as the driver has
+    /// one object for them.
     functions: OncePerKey<String, Function>,
     /// Under which name it has the function that a name expression stands for.
     pub(super) lowered_name: Option<String>,
@@ -32,7 +34,8 @@ pub(super) struct Module {
     pub(super) declarations: String,
 }
 
-// SAFETY: the handle names an object of the driver, whose functions may be called from any thread; each call makes the context current first.
+// SAFETY: the handle names an object of the driver, whose functions may be called from any thread;
+// each call makes the context current first.
 unsafe impl Send for Module {}
 // SAFETY: as for `Send`; nothing in it changes but the table of functions, which has a lock.
 unsafe impl Sync for Module {}
@@ -47,9 +50,14 @@ struct Refused {
 }
 
 impl Module {
-    /// Loads machine code; PTX where there is none, or where the driver does not take it for what it is: another architecture's, or a newer compiler's.
-    /// The context is current. `maker` says who made it, for the error.
-    pub(super) fn load(context: &Arc<Context>, code: &Compiled, maker: &str) -> Result<Self, LoadError> {
+    /// Loads machine code; PTX where there is none, or where the driver does not take it for what
+    /// it is: another architecture's, or a newer compiler's. The context is current. `maker` says
+    /// who made it, for the error.
+    pub(super) fn load(
+        context: &Arc<Context>,
+        code: &Compiled,
+        maker: &str,
+    ) -> Result<Self, LoadError> {
         let mut refused: Vec<Refused> = Vec::new();
         for (kind, image) in code.images() {
             match Self::load_image(context, code, maker, image) {
@@ -63,7 +71,12 @@ impl Module {
         Err(not_loaded(context, maker, &refused))
     }
 
-    fn load_image(context: &Arc<Context>, code: &Compiled, maker: &str, image: &[u8]) -> Result<Self, (BackendError, String)> {
+    fn load_image(
+        context: &Arc<Context>,
+        code: &Compiled,
+        maker: &str,
+        image: &[u8],
+    ) -> Result<Self, (BackendError, String)> {
         let module = Self {
             handle: load_into(image)?,
             context: Arc::clone(context),
@@ -72,7 +85,8 @@ impl Module {
             lowered_name: code.lowered_name.clone(),
             declarations: code.declarations(),
         };
-        // A driver that loads code when it is first needed says only now what it thinks of it. Where there is other code to be had, that must be known.
+        // A driver that loads code when it is first needed says only now what it thinks of it.
+        // Where there is other code to be had, that must be known.
         if code.images().count() > 1
             && let Some(entry) = ptx::entries(&module.declarations).first()
         {
@@ -81,7 +95,8 @@ impl Module {
         Ok(module)
     }
 
-    /// A function by the name that the code has for it. None if there is none. The context is current.
+    /// A function by the name that the code has for it. None if there is none. The context is
+    /// current.
     pub(super) fn function(&self, name: &str) -> Result<Option<Arc<Function>>, BackendError> {
         match self.functions.get_or_make(name.to_owned(), || self.find(name)) {
             Ok(function) => Ok(Some(function)),
@@ -98,7 +113,9 @@ impl Module {
         // SAFETY: the module stays loaded, and the name ends with a zero.
         match unsafe { sys::cuModuleGetFunction(&raw mut handle, self.handle, name.as_ptr()) } {
             CUresult::CUDA_ERROR_NOT_FOUND => Err(None),
-            outcome => check(outcome, "cuModuleGetFunction").and_then(|()| Function::new(handle)).map_err(Some),
+            outcome => check(outcome, "cuModuleGetFunction")
+                .and_then(|()| Function::new(handle))
+                .map_err(Some),
         }
     }
 
@@ -106,25 +123,41 @@ impl Module {
         &self.context
     }
 
-    /// What a refusal of a function means: its code is at fault, of which a driver that loads it when it is first needed has said nothing before; or the
-    /// call is.
+    /// What a refusal of a function means: its code is at fault, of which a driver that loads it
+    /// when it is first needed has said nothing before; or the call is.
     #[cold]
     pub(super) fn fault(&self, refusal: BackendError) -> LoadError {
-        not_loaded(&self.context, &self.maker, &[Refused { kind: "a function", refusal, log: String::new() }])
+        not_loaded(
+            &self.context,
+            &self.maker,
+            &[Refused { kind: "a function", refusal, log: String::new() }],
+        )
     }
 }
 
-/// Gives an image to the driver. The context is current. Where that is refused, also the log of the driver's compiler.
+/// Gives an image to the driver. The context is current. Where that is refused, also the log of the
+/// driver's compiler.
 fn load_into(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     // PTX is a text, which ends with a zero; machine code has its length in it.
     let image: Vec<u8> = [image, &[0]].concat();
     let mut log = vec![0_u8; LOG_BYTES];
-    let mut options = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-    let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(LOG_BYTES)];
+    let mut options =
+        [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut values: [*mut c_void; 2] =
+        [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(LOG_BYTES)];
     let mut handle = null_mut();
-    // SAFETY: the context is current, as the caller says. The image is whole: a compiler or `image::check` vouches for it, or it is text that ends with a
-    // zero. Two options have two values, and the log has as many bytes as the second says.
-    let outcome = unsafe { sys::cuModuleLoadDataEx(&raw mut handle, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr()) };
+    // SAFETY: the context is current, as the caller says. The image is whole: a compiler or
+    // `image::check` vouches for it, or it is text that ends with a zero. Two options have two
+    // values, and the log has as many bytes as the second says.
+    let outcome = unsafe {
+        sys::cuModuleLoadDataEx(
+            &raw mut handle,
+            image.as_ptr().cast(),
+            2,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
     check(outcome, "cuModuleLoadDataEx").map(|()| handle).map_err(|refusal| {
         log.truncate(log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES));
         (refusal, String::from_utf8_lossy(&log).trim().to_owned())
@@ -147,8 +180,15 @@ fn not_loaded(context: &Context, maker: &str, refused: &[Refused]) -> LoadError 
 fn told(context: &Context, maker: &str, refused: &[Refused]) -> String {
     let (major, minor) = context.capability();
     let driver = version_text(context.driver_version());
-    let why: Vec<String> = refused.iter().map(|refused| format!("{}: {}", refused.kind, refused.refusal.detail)).collect();
-    let logs: String = refused.iter().filter(|refused| !refused.log.is_empty()).map(|refused| format!("\n{}", refused.log)).collect();
+    let why: Vec<String> = refused
+        .iter()
+        .map(|refused| format!("{}: {}", refused.kind, refused.refusal.detail))
+        .collect();
+    let logs: String = refused
+        .iter()
+        .filter(|refused| !refused.log.is_empty())
+        .map(|refused| format!("\n{}", refused.log))
+        .collect();
     format!(
         "the driver (CUDA {driver}) cannot load {maker} on sm_{major}{minor} ({}); make it for this architecture, with tools no newer than the driver \
          (`RESIDENT_NVRTC` names the NVRTC that compiles CUDA C){logs}",
@@ -170,7 +210,8 @@ const UNSUPPORTED_DEVICE_SIDE_SYNC: i64 = 223;
 const INVALID_SOURCE: i64 = 300;
 const SHARED_OBJECT_INIT_FAILED: i64 = 303;
 
-/// The driver cannot use code of this kind: it is another architecture's, of another format, or of tools that are newer than it.
+/// The driver cannot use code of this kind: it is another architecture's, of another format, or of
+/// tools that are newer than it.
 fn is_about_kind(code: i64) -> bool {
     matches!(code, INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION)
 }

@@ -1,4 +1,5 @@
-//! NVRTC's functions. They are opened here and not by cudarc, which knows the library by other names, and in another order.
+//! NVRTC's functions. They are opened here and not by cudarc, which knows the library by other
+//! names, and in another order.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -34,7 +35,8 @@ macro_rules! library {
             /// All of them, or which one is not there.
             fn of(library: Library) -> Result<Self, String> {
                 $(
-                    // SAFETY: that is the function's type in `nvrtc.h`, which has not changed since version 11.2.
+                    // SAFETY: that is the function's type in `nvrtc.h`, which has not changed since
+                    // version 11.2.
                     let $field = unsafe { library.get::<$kind>($symbol.as_bytes()) };
                     let $field = *$field.map_err(|_| format!("it has no function {}, as NVRTC 11.2 and later have", $symbol))?;
                 )*
@@ -84,7 +86,11 @@ impl Nvrtc {
         if text.is_null() {
             return Err(format!("NVRTC failed with {outcome}"));
         }
-        // SAFETY: it is a text of the library's own, which ends with a zero and lives as long as the library.
-        Err(format!("NVRTC failed with {outcome}: {}", unsafe { CStr::from_ptr(text) }.to_string_lossy()))
+        // SAFETY: it is a text of the library's own, which ends with a zero and lives as long as
+        // the library.
+        Err(format!(
+            "NVRTC failed with {outcome}: {}",
+            unsafe { CStr::from_ptr(text) }.to_string_lossy()
+        ))
     }
 }

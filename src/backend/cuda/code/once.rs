@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One value, once it is made. Locked while it is being made.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
 
-/// A table of such values. They stay as long as the table. What could not be made is tried again by the next who needs it.
+/// A table of such values. They stay as long as the table. What could not be made is tried again by
+/// the next who needs it.
 #[derive(Debug)]
 pub(super) struct OncePerKey<K, V> {
     slots: Mutex<Option<HashMap<K, Slot<V>>>>,
@@ -18,8 +19,13 @@ impl<K: Eq + Hash, V> OncePerKey<K, V> {
         Self { slots: Mutex::new(None) }
     }
 
-    /// The value under a key, made if there is none. No lock of this crate is held, since this may wait for another thread.
-    pub(super) fn get_or_make<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
+    /// The value under a key, made if there is none. No lock of this crate is held, since this may
+    /// wait for another thread.
+    pub(super) fn get_or_make<E>(
+        &self,
+        key: K,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
         crate::sync::assert_none_held();
         let slot = Arc::clone(lock(&self.slots).get_or_insert_default().entry(key).or_default());
         let mut value = lock(&slot);
@@ -29,8 +35,14 @@ impl<K: Eq + Hash, V> OncePerKey<K, V> {
         }
     }
 
-    /// Another value in the place of one that turned out to be of no use, unless somebody has put another there already; the one that holds then.
-    pub(super) fn replace<E>(&self, key: K, useless: &Arc<V>, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
+    /// Another value in the place of one that turned out to be of no use, unless somebody has put
+    /// another there already; the one that holds then.
+    pub(super) fn replace<E>(
+        &self,
+        key: K,
+        useless: &Arc<V>,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
         crate::sync::assert_none_held();
         let slot = Arc::clone(lock(&self.slots).get_or_insert_default().entry(key).or_default());
         let mut value = lock(&slot);
@@ -86,7 +98,11 @@ mod tests {
         assert_eq!(table.get_or_make(1, || Err::<u8, _>("no")), Err("no"));
         assert_eq!(table.get_or_make(1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
         assert_eq!(table.get_or_make(1, || Ok::<_, &str>(8)).as_deref(), Ok(&7), "it is there");
-        assert_eq!(table.get_or_make(2, || Ok::<_, &str>(9)).as_deref(), Ok(&9), "under another key");
+        assert_eq!(
+            table.get_or_make(2, || Ok::<_, &str>(9)).as_deref(),
+            Ok(&9),
+            "under another key"
+        );
     }
 
     #[test]
@@ -95,7 +111,11 @@ mod tests {
         let first = table.get_or_make(1, || Ok::<u8, &str>(7)).expect("made");
         assert_eq!(table.replace(1, &first, || Err("no")), Err("no"));
         assert_eq!(table.replace(1, &first, || Ok::<u8, &str>(8)).as_deref(), Ok(&8));
-        assert_eq!(table.replace(1, &first, || Ok::<u8, &str>(9)).as_deref(), Ok(&8), "somebody was faster");
+        assert_eq!(
+            table.replace(1, &first, || Ok::<u8, &str>(9)).as_deref(),
+            Ok(&8),
+            "somebody was faster"
+        );
         assert_eq!(table.get_or_make(1, || Ok::<u8, &str>(9)).as_deref(), Ok(&8));
     }
 
@@ -103,7 +123,10 @@ mod tests {
     fn a_maker_that_panics_leaves_nothing_behind() {
         let table = OncePerKey::<u8, u8>::new();
         let make = || -> Result<u8, ()> { panic!("in the middle of making") };
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| table.get_or_make(1, make))).is_err());
+        assert!(
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| table.get_or_make(1, make)))
+                .is_err()
+        );
         assert_eq!(table.get_or_make(1, || Ok::<_, ()>(7)).as_deref(), Ok(&7));
     }
 }

@@ -1,9 +1,11 @@
-//! Options of a user's that decide what comes out of NVRTC. It takes each as a word of its own or behind `=`, and with spaces around.
+//! Options of a user's that decide what comes out of NVRTC. It takes each as a word of its own or
+//! behind `=`, and with spaces around.
 
 /// The spellings of the option that says what to compile for.
 const ARCHITECTURE: [&str; 2] = ["-arch", "--gpu-architecture"];
 
-/// Options with which nothing comes out that a driver could load: code to be linked later, code for OptiX.
+/// Options with which nothing comes out that a driver could load: code to be linked later, code for
+/// OptiX.
 const NO_CODE: [&str; 4] = ["-dlto", "--dlink-time-opt", "-optix-ir", "--optix-ir"];
 
 /// What they say to compile for, if they say it: the last one holds.
@@ -45,7 +47,15 @@ mod tests {
             (&[" -arch=sm_90 "], Some("sm_90")),
             (&["-arch=sm_90", "-arch", "sm_80"], Some("sm_80")),
             (&["-arch"], Some("")),
-            (&["--use_fast_math", "--define-macro=X=-arch", "--define-macro=arch=9", "-architect=x"], None),
+            (
+                &[
+                    "--use_fast_math",
+                    "--define-macro=X=-arch",
+                    "--define-macro=arch=9",
+                    "-architect=x",
+                ],
+                None,
+            ),
             (&[], None),
         ];
         for (words, expected) in cases {
@@ -58,6 +68,13 @@ mod tests {
         for option in ["-dlto", "--dlink-time-opt", " --optix-ir", "-optix-ir"] {
             assert_eq!(without_code(&options(&["-G", option])), Some(option.trim()));
         }
-        assert_eq!(without_code(&options(&["--gen-opt-lto", "-arch=compute_90", "--define-macro=X=-dlto"])), None);
+        assert_eq!(
+            without_code(&options(&[
+                "--gen-opt-lto",
+                "-arch=compute_90",
+                "--define-macro=X=-dlto"
+            ])),
+            None
+        );
     }
 }

@@ -1,14 +1,17 @@
-//! What is put in front of sources: the views of sized parameters. Line numbers in the compiler's log stay the user's.
+//! What is put in front of sources: the views of sized parameters. Line numbers in the compiler's
+//! log stay the user's.
 
 use crate::backend::ParameterLayout;
 
 /// `resident::View` and its like.
 const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Whether a source needs the prelude: where the signature has sized parameters, and where it speaks of `resident` itself, so that all kernels of one
-/// source are compiled alike whatever their own signatures say.
+/// Whether a source needs the prelude: where the signature has sized parameters, and where it
+/// speaks of `resident` itself, so that all kernels of one source are compiled alike whatever their
+/// own signatures say.
 pub(super) fn is_needed(text: &str, parameters: &[ParameterLayout]) -> bool {
-    text.contains("resident") || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))
+    text.contains("resident")
+        || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))
 }
 
 /// The prelude, then the source as line 1 of the file that it is called after.
@@ -25,10 +28,17 @@ mod tests {
     #[test]
     fn the_line_after_the_directive_is_the_users_first() {
         let text = before("first\nsecond\n", "C:\\kernels\\\"odd\".cu");
-        let lines: Vec<&str> = text.lines().skip(PRELUDE.lines().count()).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> =
+            text.lines().skip(PRELUDE.lines().count()).filter(|line| !line.is_empty()).collect();
         assert_eq!(lines, ["#line 1 \"C:\\\\kernels\\\\\\\"odd\\\".cu\"", "first", "second"]);
-        assert_eq!(before("x", "two\nlines.cu").lines().filter(|line| line.starts_with("#line")).count(), 1);
-        assert!(before("x", "two\nlines.cu").contains("\"two lines.cu\"\nx"), "a name cannot end the directive");
+        assert_eq!(
+            before("x", "two\nlines.cu").lines().filter(|line| line.starts_with("#line")).count(),
+            1
+        );
+        assert!(
+            before("x", "two\nlines.cu").contains("\"two lines.cu\"\nx"),
+            "a name cannot end the directive"
+        );
     }
 
     #[test]
@@ -38,6 +48,9 @@ mod tests {
         let sized = ParameterLayout::Sized { element, ndim: Some(2), is_read_only: true };
         assert!(!is_needed("__global__ void f(float *x)", &[flat]));
         assert!(is_needed("__global__ void f(float *x)", &[flat, sized]));
-        assert!(is_needed("__global__ void f(float *x); __global__ void g(resident::View2<float> y)", &[flat]));
+        assert!(is_needed(
+            "__global__ void f(float *x); __global__ void g(resident::View2<float> y)",
+            &[flat]
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! From a program to a loaded kernel: read, compile, load, find the function, compare its parameters; each step once for all who need it.
+//! From a program to a loaded kernel: read, compile, load, find the function, compare its
+//! parameters; each step once for all who need it.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +29,8 @@ struct Made {
     was_kept: bool,
 }
 
-/// One device's modules: one for each source, and one more for each name expression. They stay for the device's life.
+/// One device's modules: one for each source, and one more for each name expression. They stay for
+/// the device's life.
 #[derive(Debug)]
 pub(in crate::backend::cuda) struct Programs {
     modules: OncePerKey<Vec<u8>, Module>,
@@ -43,15 +45,27 @@ impl Default for Programs {
 }
 
 /// Compiles if need be, loads, and checks against the signature.
-pub(in crate::backend::cuda) fn load(context: &Arc<Context>, programs: &Programs, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+pub(in crate::backend::cuda) fn load(
+    context: &Arc<Context>,
+    programs: &Programs,
+    program: &Program,
+) -> Result<Arc<dyn Loaded>, LoadError> {
     context.enter()?;
     let limits = programs.limits(context)?;
     let Found { module, function, name } = find(context, programs, program)?;
-    let told = signature::told_by_driver(function.handle()).map_err(|refusal| module.fault(refusal))?;
-    let declared = || ptx::entries(&module.declarations).into_iter().find(|entry| entry.name == name)?.parameters_bytes;
+    let told =
+        signature::told_by_driver(function.handle()).map_err(|refusal| module.fault(refusal))?;
+    let declared = || {
+        ptx::entries(&module.declarations)
+            .into_iter()
+            .find(|entry| entry.name == name)?
+            .parameters_bytes
+    };
     let compiled_bytes = told.or_else(declared);
-    let parameters = signature::fitted(&name, &program.parameters, compiled_bytes.as_deref()).map_err(LoadError::Program)?;
-    let kernel = CudaKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
+    let parameters = signature::fitted(&name, &program.parameters, compiled_bytes.as_deref())
+        .map_err(LoadError::Program)?;
+    let kernel =
+        CudaKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
     Ok(Arc::new(kernel.map_err(|refusal| module.fault(refusal))?))
 }
 
@@ -70,13 +84,23 @@ impl Programs {
     }
 
     /// What the driver gets as it is: PTX or machine code.
-    fn given(&self, context: &Arc<Context>, code: Compiled, maker: &str) -> Result<Arc<Module>, LoadError> {
+    fn given(
+        &self,
+        context: &Arc<Context>,
+        code: Compiled,
+        maker: &str,
+    ) -> Result<Arc<Module>, LoadError> {
         let key = [b"given", &*code.cubin, &*code.ptx].concat();
         self.modules.get_or_make(key, || Module::load(context, &code, maker))
     }
 
-    /// What NVRTC compiles. What an earlier run compiled, and the driver does not take, is compiled anew.
-    fn compiled(&self, context: &Arc<Context>, source: &Source<'_>) -> Result<Arc<Module>, LoadError> {
+    /// What NVRTC compiles. What an earlier run compiled, and the driver does not take, is compiled
+    /// anew.
+    fn compiled(
+        &self,
+        context: &Arc<Context>,
+        source: &Source<'_>,
+    ) -> Result<Arc<Module>, LoadError> {
         self.modules.get_or_make(source.key(""), || {
             let recipe = Recipe::new(context, source).map_err(LoadError::Program)?;
             let made = recipe.made(&self.disk).map_err(LoadError::Program)?;
@@ -109,17 +133,31 @@ impl Found {
     }
 }
 
-fn find(context: &Arc<Context>, programs: &Programs, program: &Program) -> Result<Found, LoadError> {
+fn find(
+    context: &Arc<Context>,
+    programs: &Programs,
+    program: &Program,
+) -> Result<Found, LoadError> {
     let source = &program.source;
     let entry: &str = source.entry.as_deref().unwrap_or(&program.kernel);
     let module = match &source.code {
         CudaCode::Ptx(text) if text.is_empty() => {
-            return Err(LoadError::Program("this PTX is an empty text; give what a compiler wrote".to_owned()));
+            return Err(LoadError::Program(
+                "this PTX is an empty text; give what a compiler wrote".to_owned(),
+            ));
         }
-        CudaCode::Ptx(text) => programs.given(context, Compiled { ptx: text.as_bytes().to_vec(), ..Compiled::default() }, "this PTX")?,
+        CudaCode::Ptx(text) => programs.given(
+            context,
+            Compiled { ptx: text.as_bytes().to_vec(), ..Compiled::default() },
+            "this PTX",
+        )?,
         CudaCode::Cubin(code) => {
             image::check(code).map_err(LoadError::Program)?;
-            programs.given(context, Compiled { cubin: code.to_vec(), ..Compiled::default() }, "this machine code")?
+            programs.given(
+                context,
+                Compiled { cubin: code.to_vec(), ..Compiled::default() },
+                "this machine code",
+            )?
         }
         CudaCode::C(text) => return find_in_c(context, programs, program, entry, text, None),
         CudaCode::File(path) => {
@@ -127,10 +165,12 @@ fn find(context: &Arc<Context>, programs: &Programs, program: &Program) -> Resul
             return find_in_c(context, programs, program, entry, &text, Some(path));
         }
     };
-    Found::in_module(module, entry)?.map_err(|module| LoadError::Program(no_entry(entry, source, &module)))
+    Found::in_module(module, entry)?
+        .map_err(|module| LoadError::Program(no_entry(entry, source, &module)))
 }
 
-/// An `extern "C"` function by its name, in the module that all kernels of the source share; anything else by a name expression, in one of its own.
+/// An `extern "C"` function by its name, in the module that all kernels of the source share;
+/// anything else by a name expression, in one of its own.
 fn find_in_c(
     context: &Arc<Context>,
     programs: &Programs,
@@ -139,7 +179,8 @@ fn find_in_c(
     text: &str,
     path: Option<&Path>,
 ) -> Result<Found, LoadError> {
-    let source = |expression| Source::new(program, text, path, expression).map_err(LoadError::Program);
+    let source =
+        |expression| Source::new(program, text, path, expression).map_err(LoadError::Program);
     let mut hint = String::new();
     if is_identifier(entry) {
         match Found::in_module(programs.compiled(context, &source(None)?)?, entry)? {
@@ -147,11 +188,16 @@ fn find_in_c(
             Err(module) => hint = no_entry(entry, &program.source, &module),
         }
     } else if program.source.entry.is_none() {
-        return Err(LoadError::Program(format!("no C function can be called {entry:?}: name the one to run by `CudaSource::entry`")));
+        return Err(LoadError::Program(format!(
+            "no C function can be called {entry:?}: name the one to run by `CudaSource::entry`"
+        )));
     }
-    let module = programs.compiled(context, &source(Some(entry))?).map_err(|fault| with_hint(fault, &hint))?;
+    let module = programs
+        .compiled(context, &source(Some(entry))?)
+        .map_err(|fault| with_hint(fault, &hint))?;
     let name = module.lowered_name.clone().unwrap_or_else(|| entry.to_owned());
-    Found::in_module(module, &name)?.map_err(|module| LoadError::Program(no_entry(&name, &program.source, &module)))
+    Found::in_module(module, &name)?
+        .map_err(|module| LoadError::Program(no_entry(&name, &program.source, &module)))
 }
 
 /// A name expression that does not compile is most often a name that is not there.
@@ -164,8 +210,10 @@ fn with_hint(fault: LoadError, hint: &str) -> LoadError {
 
 #[cold]
 fn no_entry(entry: &str, source: &CudaSource, module: &Module) -> String {
-    let all: Vec<&str> = ptx::entries(&module.declarations).into_iter().map(|entry| entry.name).collect();
-    let known = if all.is_empty() { String::new() } else { format!(", which has {}", all.join(", ")) };
+    let all: Vec<&str> =
+        ptx::entries(&module.declarations).into_iter().map(|entry| entry.name).collect();
+    let known =
+        if all.is_empty() { String::new() } else { format!(", which has {}", all.join(", ")) };
     let how = if source.entry.is_some() {
         "as `CudaSource::entry` says"
     } else {
@@ -175,7 +223,8 @@ fn no_entry(entry: &str, source: &CudaSource, module: &Module) -> String {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|fault| format!("the file {} cannot be read: {fault}", path.display()))
+    std::fs::read_to_string(path)
+        .map_err(|fault| format!("the file {} cannot be read: {fault}", path.display()))
 }
 
 /// How a source is compiled for a device.

@@ -13,7 +13,8 @@ pub(super) struct Entry<'a> {
 /// All kernels of a text, in its order. What stands behind `//` is left out.
 pub(super) fn entries(text: &str) -> Vec<Entry<'_>> {
     const WORD: &str = ".entry";
-    let is_code = |at: usize| !text[..at].rsplit('\n').next().is_some_and(|line| line.contains("//"));
+    let is_code =
+        |at: usize| !text[..at].rsplit('\n').next().is_some_and(|line| line.contains("//"));
     let starts = text.match_indices(WORD).filter(|(at, _)| is_code(*at));
     starts.filter_map(|(at, _)| entry(&text[at + WORD.len()..])).collect()
 }
@@ -36,7 +37,11 @@ fn entry(after: &str) -> Option<Entry<'_>> {
     };
     let declaration_end = list.as_ptr() as usize + list.len() + 1 - name.as_ptr() as usize;
     let parameters = list.split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
-    Some(Entry { name, parameters_bytes: parameters.map(parameter_bytes).collect(), declaration: &name_and_on[..declaration_end] })
+    Some(Entry {
+        name,
+        parameters_bytes: parameters.map(parameter_bytes).collect(),
+        declaration: &name_and_on[..declaration_end],
+    })
 }
 
 /// `.param .align 8 .b8 name[40]` is 40 bytes, `.param .u64 .ptr .global .align 4 name` is 8.
@@ -48,7 +53,9 @@ fn parameter_bytes(parameter: &str) -> Option<usize> {
     let element_bytes = words.find_map(type_bytes)?;
     match parameter.split_once('[') {
         None => Some(element_bytes),
-        Some((_, rest)) => rest.split_once(']')?.0.trim().parse::<usize>().ok()?.checked_mul(element_bytes),
+        Some((_, rest)) => {
+            rest.split_once(']')?.0.trim().parse::<usize>().ok()?.checked_mul(element_bytes)
+        }
     }
 }
 
@@ -106,7 +113,8 @@ mod tests {
 
     #[test]
     fn entries_and_the_sizes_of_their_parameters_are_found() {
-        let found: Vec<_> = entries(PTX).into_iter().map(|entry| (entry.name, entry.parameters_bytes)).collect();
+        let found: Vec<_> =
+            entries(PTX).into_iter().map(|entry| (entry.name, entry.parameters_bytes)).collect();
         let expected = [
             ("axpy", Some(vec![4, 8, 40, 1, 16])),
             ("_Z5scaleIfEvT_PS0_", Some(vec![6])),
@@ -120,17 +128,32 @@ mod tests {
     fn declarations_read_as_the_whole_text_does() {
         let kept = declarations(PTX);
         assert!(!kept.contains("ret;") && kept.len() < PTX.len() / 2);
-        let sizes = |text| entries(text).into_iter().map(|entry| (entry.name.to_owned(), entry.parameters_bytes)).collect::<Vec<_>>();
+        let sizes = |text| {
+            entries(text)
+                .into_iter()
+                .map(|entry| (entry.name.to_owned(), entry.parameters_bytes))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(sizes(&kept), sizes(PTX));
     }
 
     #[test]
     fn what_is_no_ptx_has_no_entries_and_what_cannot_be_read_no_sizes() {
-        assert!(entries("").is_empty() && entries(".entry").is_empty() && entries("// .entrypoint of nothing").is_empty());
+        assert!(
+            entries("").is_empty()
+                && entries(".entry").is_empty()
+                && entries("// .entrypoint of nothing").is_empty()
+        );
         assert_eq!(entries(".entry f(.param .texref t)")[0].parameters_bytes, None);
         assert_eq!(entries(".entry f(.reg .u32 t)")[0].parameters_bytes, None);
-        assert_eq!(entries(".entry f(.param .b8 t[99999999999999999999])")[0].parameters_bytes, None);
-        assert_eq!(entries(".entry f(.param .b64 t[9223372036854775807])")[0].parameters_bytes, None);
+        assert_eq!(
+            entries(".entry f(.param .b8 t[99999999999999999999])")[0].parameters_bytes,
+            None
+        );
+        assert_eq!(
+            entries(".entry f(.param .b64 t[9223372036854775807])")[0].parameters_bytes,
+            None
+        );
         assert_eq!(entries(".entry f(.param .u32 t")[0].parameters_bytes, None, "cut off");
         assert!(entries("// as in .entry f(.param .u32 t)\n").is_empty());
     }

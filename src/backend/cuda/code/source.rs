@@ -20,18 +20,34 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(program: &Program, text: &'a str, path: Option<&Path>, expression: Option<&'a str>) -> Result<Self, String> {
+    pub(super) fn new(
+        program: &Program,
+        text: &'a str,
+        path: Option<&Path>,
+        expression: Option<&'a str>,
+    ) -> Result<Self, String> {
         let source = &program.source;
-        let folder = path.map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
-        let mut options: Vec<String> = source.defines.iter().map(|(name, value)| format!("--define-macro={name}={value}")).collect();
+        let folder = path.map(|path| {
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        });
+        let mut options: Vec<String> = source
+            .defines
+            .iter()
+            .map(|(name, value)| format!("--define-macro={name}={value}"))
+            .collect();
         options.extend(source.options.iter().map(|option| option.to_string()));
         for folder in source.includes.iter().map(|folder| &**folder).chain(folder) {
-            let text = folder.to_str().ok_or_else(|| format!("the folder {} is not UTF-8, as NVRTC's options are", folder.display()))?;
+            let text = folder.to_str().ok_or_else(|| {
+                format!("the folder {} is not UTF-8, as NVRTC's options are", folder.display())
+            })?;
             options.push(format!("--include-path={text}"));
         }
         Ok(Self {
             text,
-            file: path.map_or_else(|| format!("{}.cu", identifier(&program.kernel)), |path| path.display().to_string()),
+            file: path.map_or_else(
+                || format!("{}.cu", identifier(&program.kernel)),
+                |path| path.display().to_string(),
+            ),
             has_prelude: prelude::is_needed(text, &program.parameters),
             is_self_contained: source.includes.is_empty()
                 && !includes(text)
@@ -60,10 +76,15 @@ impl<'a> Source<'a> {
 
     /// To be compiled for a target, which is that of the options where they have one.
     pub(super) fn unit(&self, target: &str) -> Unit {
-        let text = if self.has_prelude { prelude::before(self.text, &self.file) } else { self.text.to_owned() };
+        let text = if self.has_prelude {
+            prelude::before(self.text, &self.file)
+        } else {
+            self.text.to_owned()
+        };
         let expression = self.expression.map(str::to_owned);
         // Of two, NVRTC would take the last.
-        let architecture = self.architecture().is_none().then(|| format!("--gpu-architecture={target}"));
+        let architecture =
+            self.architecture().is_none().then(|| format!("--gpu-architecture={target}"));
         let options = self.options.iter().cloned().chain(architecture).collect();
         Unit { text, file: self.file.clone(), options, target: target.to_owned(), expression }
     }
@@ -72,7 +93,10 @@ impl<'a> Source<'a> {
 /// Whether a text includes another, whose changes nobody here would see. Rather once too often.
 fn includes(text: &str) -> bool {
     let joined = text.replace("\\\r\n", "").replace("\\\n", "");
-    joined.lines().any(|line| line.contains("include") && (line.contains('#') || line.contains("%:") || line.contains("??=")))
+    joined.lines().any(|line| {
+        line.contains("include")
+            && (line.contains('#') || line.contains("%:") || line.contains("??="))
+    })
 }
 
 #[cfg(test)]
@@ -84,11 +108,17 @@ mod tests {
 
     fn program(kernel: &str, source: CudaSource) -> Program {
         let element = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
-        Program { kernel: kernel.into(), source, parameters: [ParameterLayout::Flat { element, is_read_only: false }].into() }
+        Program {
+            kernel: kernel.into(),
+            source,
+            parameters: [ParameterLayout::Flat { element, is_read_only: false }].into(),
+        }
     }
 
     fn key(kernel: &str, source: CudaSource, text: &str, expression: Option<&str>) -> Vec<u8> {
-        Source::new(&program(kernel, source), text, None, expression).expect("well formed").key("sm_90")
+        Source::new(&program(kernel, source), text, None, expression)
+            .expect("well formed")
+            .key("sm_90")
     }
 
     #[test]
@@ -103,8 +133,12 @@ mod tests {
             key("f", plain().include("here"), text, None),
             key("f", plain(), text, Some("f")),
             key("f", plain(), "__global__ void f(float *x)", None),
-            Source::new(&program("f", plain()), text, None, None).expect("well formed").key("sm_80"),
-            Source::new(&program("f", plain()), text, Some(Path::new("kernels/all.cu")), None).expect("well formed").key("sm_90"),
+            Source::new(&program("f", plain()), text, None, None)
+                .expect("well formed")
+                .key("sm_80"),
+            Source::new(&program("f", plain()), text, Some(Path::new("kernels/all.cu")), None)
+                .expect("well formed")
+                .key("sm_90"),
         ];
         for (index, one) in others.iter().enumerate() {
             assert_ne!(*one, key("f", plain(), text, None), "{index}");
@@ -114,14 +148,30 @@ mod tests {
 
     #[test]
     fn options_reach_the_compiler_in_its_words() {
-        let source = CudaSource::file("kernels/all.cu").define("N", 3).option("--use_fast_math").include("/opt/headers");
+        let source = CudaSource::file("kernels/all.cu")
+            .define("N", 3)
+            .option("--use_fast_math")
+            .include("/opt/headers");
         let program = program("first", source);
-        let unit = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None).expect("well formed").unit("sm_90");
-        let own = ["--define-macro=N=3", "--use_fast_math", "--include-path=/opt/headers", "--include-path=kernels"];
+        let unit = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None)
+            .expect("well formed")
+            .unit("sm_90");
+        let own = [
+            "--define-macro=N=3",
+            "--use_fast_math",
+            "--include-path=/opt/headers",
+            "--include-path=kernels",
+        ];
         assert_eq!(unit.options, [&own[..], &["--gpu-architecture=sm_90"]].concat());
         assert_eq!((&*unit.text, &*unit.file), ("x", "kernels/all.cu"));
-        let alone = Source::new(&program, "x", Some(Path::new("all.cu")), None).expect("well formed").unit("sm_90");
-        assert_eq!(alone.options[alone.options.len() - 2], "--include-path=.", "the folder of a file without one");
+        let alone = Source::new(&program, "x", Some(Path::new("all.cu")), None)
+            .expect("well formed")
+            .unit("sm_90");
+        assert_eq!(
+            alone.options[alone.options.len() - 2],
+            "--include-path=.",
+            "the folder of a file without one"
+        );
     }
 
     #[test]
@@ -130,18 +180,34 @@ mod tests {
         let source = Source::new(&program, "x", None, None).expect("well formed");
         assert_eq!(source.architecture(), Some("compute_80"));
         let unit = source.unit("compute_80");
-        assert_eq!((unit.options, &*unit.target), (vec!["-arch".to_owned(), "compute_80".to_owned()], "compute_80"));
+        assert_eq!(
+            (unit.options, &*unit.target),
+            (vec!["-arch".to_owned(), "compute_80".to_owned()], "compute_80")
+        );
     }
 
     #[test]
     fn only_what_is_self_contained_is_kept() {
-        let is_kept = |source, text| Source::new(&program("f", source), text, None, None).expect("well formed").is_self_contained;
+        let is_kept = |source, text| {
+            Source::new(&program("f", source), text, None, None)
+                .expect("well formed")
+                .is_self_contained
+        };
         let plain = || CudaSource::c("");
-        assert!(is_kept(plain().define("N", 3).option("--use_fast_math"), "// does not include the border\n#define N 3\n"));
+        assert!(is_kept(
+            plain().define("N", 3).option("--use_fast_math"),
+            "// does not include the border\n#define N 3\n"
+        ));
         assert!(!is_kept(plain().include("here"), ""));
         assert!(!is_kept(plain().option("--pre-include=here.h"), ""));
         assert!(!is_kept(plain(), "#include \"here.h\"\n"));
-        for hidden in ["  #  include <a.h>", "%:include <a.h>", "#inc\\\nlude <a.h>", "#if __has_include(<a.h>)", "/* */ #include <a.h>"] {
+        for hidden in [
+            "  #  include <a.h>",
+            "%:include <a.h>",
+            "#inc\\\nlude <a.h>",
+            "#if __has_include(<a.h>)",
+            "/* */ #include <a.h>",
+        ] {
             assert!(includes(hidden), "{hidden}");
         }
     }

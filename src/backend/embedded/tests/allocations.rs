@@ -1,4 +1,5 @@
-//! No heap allocation per launch in the steady state, counted on the submitting thread and on the worker.
+//! No heap allocation per launch in the steady state, counted on the submitting thread and on the
+//! worker.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -51,14 +52,16 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
     let on_worker = Arc::new(AtomicU64::new(0));
     let seen = Arc::clone(&on_worker);
     let count = body("count", move |_| seen.store(ALLOCATIONS.get(), Ordering::SeqCst));
-    let arrays: Vec<_> = (0..4).map(|_| (allocate(&queue, 64).unwrap(), 64, Access::Overwrite)).collect();
+    let arrays: Vec<_> =
+        (0..4).map(|_| (allocate(&queue, 64).unwrap(), 64, Access::Overwrite)).collect();
     let submit_batch = || {
         for _ in 0..BATCH {
             queue.submit(launch(&count, &arrays)).unwrap();
         }
     };
-    // The worker swaps two line buffers whenever it takes what is there. Behind a gate a whole batch gathers in one of them, and behind a gate after
-    // one swap more in the other: both are as long as they will be.
+    // The worker swaps two line buffers whenever it takes what is there. Behind a gate a whole
+    // batch gathers in one of them, and behind a gate after one swap more in the other: both are as
+    // long as they will be.
     for _ in 0..2 {
         queue.submit(launch(&count, &arrays)).unwrap();
         finish(&queue);

@@ -1,23 +1,31 @@
-//! Copies and fills, in all directions and numbers of axes, against loops that take one byte at a time.
+//! Copies and fills, in all directions and numbers of axes, against loops that take one byte at a
+//! time.
 
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::scene::{Cells, Random, allocate, contents, copy, download, fill, finish, flat, label, queue_of, upload};
+use super::scene::{
+    Cells, Random, allocate, contents, copy, download, fill, finish, flat, label, queue_of, upload,
+};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
-use crate::backend::{BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, Footprint, Memory, Queue, Work, failure};
+use crate::backend::{
+    BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, Footprint, Memory, Queue,
+    Work, failure,
+};
 
 const LEN_BYTES: u64 = 4096;
 
-/// A random part with up to five axes, dense or with gaps, that stays within `LEN_BYTES` at both ends.
+/// A random part with up to five axes, dense or with gaps, that stays within `LEN_BYTES` at both
+/// ends.
 fn random_part(random: &mut Random) -> CopyPart {
     let run_bytes = 1 + random.below(9);
     let mut part = flat(run_bytes, 0, 0);
     let (mut source_bytes, mut destination_bytes) = (run_bytes, run_bytes);
     for _ in 0..random.below(6) {
         let count = 1 + random.below(3);
-        let (source_stride, destination_stride) = (source_bytes + random.below(3), destination_bytes + random.below(3));
+        let (source_stride, destination_stride) =
+            (source_bytes + random.below(3), destination_bytes + random.below(3));
         part.axes.insert(0, (count, source_stride, destination_stride));
         source_bytes += (count - 1) * source_stride;
         destination_bytes += (count - 1) * destination_stride;
@@ -59,23 +67,45 @@ fn copies_in_all_directions_match_a_naive_loop() {
             let mut expected = destination.clone();
             copy_slowly(&source, &mut expected, &part);
             for direction in 0..4 {
-                assert_eq!(copied(&queue, direction, &source, &destination, &part), expected, "direction {direction} of seed {seed}");
+                assert_eq!(
+                    copied(&queue, direction, &source, &destination, &part),
+                    expected,
+                    "direction {direction} of seed {seed}"
+                );
             }
         }
     }
 }
 
-/// Copies host to device, device to host, device to device or host to host, and reads the destination back.
-fn copied(queue: &Arc<dyn Queue>, direction: u32, source: &[u8], destination: &[u8], part: &CopyPart) -> Vec<u8> {
-    let (source_cells, destination_cells) = (Cells::new(source.to_vec()), Cells::new(destination.to_vec()));
-    let (source_address, destination_address) = (allocate(queue, LEN_BYTES).unwrap(), allocate(queue, LEN_BYTES).unwrap());
+/// Copies host to device, device to host, device to device or host to host, and reads the
+/// destination back.
+fn copied(
+    queue: &Arc<dyn Queue>,
+    direction: u32,
+    source: &[u8],
+    destination: &[u8],
+    part: &CopyPart,
+) -> Vec<u8> {
+    let (source_cells, destination_cells) =
+        (Cells::new(source.to_vec()), Cells::new(destination.to_vec()));
+    let (source_address, destination_address) =
+        (allocate(queue, LEN_BYTES).unwrap(), allocate(queue, LEN_BYTES).unwrap());
     queue.submit(upload(&source_cells, source_address, LEN_BYTES)).unwrap();
     queue.submit(upload(&destination_cells, destination_address, LEN_BYTES)).unwrap();
     let host = |cells: &Arc<Cells>| Memory::Host(Arc::<Cells>::clone(cells));
-    let from = if direction.is_multiple_of(2) { host(&source_cells) } else { Memory::Device(source_address) };
-    let to = if direction < 2 { Memory::Device(destination_address) } else { host(&destination_cells) };
+    let from = if direction.is_multiple_of(2) {
+        host(&source_cells)
+    } else {
+        Memory::Device(source_address)
+    };
+    let to =
+        if direction < 2 { Memory::Device(destination_address) } else { host(&destination_cells) };
     queue.submit(copy("copy", from, to, part.clone())).unwrap();
-    let result = if direction < 2 { contents(queue, destination_address, LEN_BYTES) } else { host_contents(queue, &destination_cells) };
+    let result = if direction < 2 {
+        contents(queue, destination_address, LEN_BYTES)
+    } else {
+        host_contents(queue, &destination_cells)
+    };
     queue.free(source_address).unwrap();
     queue.free(destination_address).unwrap();
     result
@@ -88,11 +118,15 @@ fn host_contents(queue: &Arc<dyn Queue>, cells: &Cells) -> Vec<u8> {
 
 #[test]
 fn copies_between_devices_match_a_naive_loop() {
-    let devices = [EmbeddedDevice::emulated(Emulation::new().seed(1)), EmbeddedDevice::emulated(Emulation::new().seed(1))];
+    let devices = [
+        EmbeddedDevice::emulated(Emulation::new().seed(1)),
+        EmbeddedDevice::emulated(Emulation::new().seed(1)),
+    ];
     let queues = [queue_of(&devices[0]), queue_of(&devices[1])];
     let random = &mut Random::new(5);
     let (source, destination) = (random_bytes(random), random_bytes(random));
-    let (from, to) = (allocate(&queues[0], LEN_BYTES).unwrap(), allocate(&queues[1], LEN_BYTES).unwrap());
+    let (from, to) =
+        (allocate(&queues[0], LEN_BYTES).unwrap(), allocate(&queues[1], LEN_BYTES).unwrap());
     queues[0].submit(upload(&Cells::new(source.clone()), from, LEN_BYTES)).unwrap();
     queues[1].submit(upload(&Cells::new(destination.clone()), to, LEN_BYTES)).unwrap();
     let part = random_part(random);
@@ -120,7 +154,9 @@ fn a_copy_of_several_parts_copies_each() {
     let address = allocate(&queue, 8).unwrap();
     queue.submit(fill(address, super::scene::contiguous(0, 8), &[0])).unwrap();
     let source = Cells::new(1..=8);
-    let Work::Copy(mut work) = upload(&source, address, 2) else { unreachable!("an upload is a copy") };
+    let Work::Copy(mut work) = upload(&source, address, 2) else {
+        unreachable!("an upload is a copy")
+    };
     work.parts = smallvec![flat(2, 0, 6), flat(1, 7, 0)];
     queue.submit(Work::Copy(work)).unwrap();
     assert_eq!(contents(&queue, address, 8), [8, 0, 0, 0, 0, 0, 1, 2]);
@@ -133,12 +169,17 @@ fn fills_repeat_the_pattern_in_each_run() {
         let run_bytes = pattern.len() as u64 * 3;
         let address = allocate(&queue, LEN_BYTES).unwrap();
         queue.submit(fill(address, super::scene::contiguous(0, LEN_BYTES), &[0])).unwrap();
-        let footprint = Footprint { offset_bytes: 5, run_bytes, axes: smallvec![(2, 1000), (3, run_bytes + 1)] };
+        let footprint = Footprint {
+            offset_bytes: 5,
+            run_bytes,
+            axes: smallvec![(2, 1000), (3, run_bytes + 1)],
+        };
         queue.submit(fill(address, footprint, pattern)).unwrap();
         let mut expected = vec![0; LEN_BYTES as usize];
         for (row, column) in (0..2).flat_map(|row| (0..3).map(move |column| (row, column))) {
             let start = 5 + row * 1000 + column * (run_bytes as usize + 1);
-            (0..run_bytes as usize).for_each(|byte| expected[start + byte] = pattern[byte % pattern.len()]);
+            (0..run_bytes as usize)
+                .for_each(|byte| expected[start + byte] = pattern[byte % pattern.len()]);
         }
         assert_eq!(contents(&queue, address, LEN_BYTES), expected, "pattern {pattern:?}");
     }
@@ -158,7 +199,11 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     let address = allocate(&queue, 8).unwrap();
     queue.submit(upload(&Cells::new(1..=8), address, 8)).unwrap();
     let refused = queue.submit(upload(&Cells::new([0; 7]), address, 8)).unwrap_err();
-    assert!(matches!(refused.kind, BackendErrorKind::Driver { .. }) && refused.detail.contains("host memory that has 7"), "{refused}");
+    assert!(
+        matches!(refused.kind, BackendErrorKind::Driver { .. })
+            && refused.detail.contains("host memory that has 7"),
+        "{refused}"
+    );
     let overflowing = CopyPart { axes: smallvec![(u64::MAX, u64::MAX, 1)], ..flat(1, 0, 0) };
     let source = Memory::Host(Cells::new([0; 16]));
     queue.submit(copy("huge", source, Memory::Device(address), overflowing)).unwrap_err();
@@ -172,8 +217,14 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     assert_eq!(target.bytes(), [0; 16]);
     assert!(failure::of(queue.id(), beyond).is_some(), "the copy reads beyond the block");
     let record = failure::of(queue.id(), late).expect("the copy leaves the block");
-    assert_eq!((record.kind, record.operation.as_str(), record.inherited), (FailureKind::Copy, "upload", false));
-    assert!(failure::of(queue.id(), crate::backend::Position(late.0 + 1)).is_some(), "the fill leaves the block");
+    assert_eq!(
+        (record.kind, record.operation.as_str(), record.inherited),
+        (FailureKind::Copy, "upload", false)
+    );
+    assert!(
+        failure::of(queue.id(), crate::backend::Position(late.0 + 1)).is_some(),
+        "the fill leaves the block"
+    );
 }
 
 #[test]
@@ -181,7 +232,9 @@ fn empty_parts_are_in_range_everywhere() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 8).unwrap();
     let nothing = CopyPart { axes: smallvec![(0, 8, 8), (4, 2, 2)], ..flat(1, 100, 100) };
-    let position = queue.submit(copy("nothing", Memory::Host(Cells::new([1; 4])), Memory::Device(address), nothing)).unwrap();
+    let position = queue
+        .submit(copy("nothing", Memory::Host(Cells::new([1; 4])), Memory::Device(address), nothing))
+        .unwrap();
     finish(&queue);
     assert!(failure::of(queue.id(), position).is_none());
 }

@@ -1,13 +1,17 @@
-//! Faults: at submission and late, for each call of a scenario; what fails by inheritance; panics in bodies.
+//! Faults: at submission and late, for each call of a scenario; what fails by inheritance; panics
+//! in bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::scene::{
-    Cells, allocate, body, contents, contiguous, depending, download, fill, finish, increment, label, launch, log_of, queue_of, upload,
+    Cells, allocate, body, contents, contiguous, depending, download, fill, finish, increment,
+    label, launch, log_of, queue_of, upload,
 };
 use crate::backend::embedded::{CallKind, EmbeddedDevice, Emulation, Fault, Outcome};
-use crate::backend::{Access, Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure};
+use crate::backend::{
+    Access, Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure,
+};
 
 /// Each kind of call once, and some twice. Gives back what the download brought.
 fn scenario(device: &Arc<EmbeddedDevice>) -> Result<Vec<u8>, BackendError> {
@@ -25,7 +29,11 @@ fn finish_quietly(queue: &Arc<dyn Queue>) -> Result<(), BackendError> {
     queue.synchronize_to(queue.tail())
 }
 
-fn on_array(queue: &Arc<dyn Queue>, other: &Arc<dyn Queue>, address: crate::backend::Address) -> Result<Vec<u8>, BackendError> {
+fn on_array(
+    queue: &Arc<dyn Queue>,
+    other: &Arc<dyn Queue>,
+    address: crate::backend::Address,
+) -> Result<Vec<u8>, BackendError> {
     let target = Cells::new([0; 8]);
     queue.submit(upload(&Cells::new(0..8), address, 8))?;
     queue.submit(fill(address, contiguous(0, 2), &[40]))?;
@@ -50,10 +58,28 @@ fn without_faults_the_scenario_makes_these_calls() {
     let calls = log_of(&device).calls();
     let kinds: Vec<CallKind> = calls.iter().map(|call| call.kind).collect();
     use CallKind::*;
-    let expected =
-        [NewStream, Allocate, Upload, Fill, Launch, RecordEvent, WaitEvent, Download, Synchronize, RecordEvent, WaitEvent, Free, Trim];
+    let expected = [
+        NewStream,
+        Allocate,
+        Upload,
+        Fill,
+        Launch,
+        RecordEvent,
+        WaitEvent,
+        Download,
+        Synchronize,
+        RecordEvent,
+        WaitEvent,
+        Free,
+        Trim,
+    ];
     assert_eq!(kinds, expected);
-    assert!(calls.iter().zip(1..).all(|(call, number)| call.number == number && call.outcome == Outcome::Accepted));
+    assert!(
+        calls
+            .iter()
+            .zip(1..)
+            .all(|(call, number)| call.number == number && call.outcome == Outcome::Accepted)
+    );
     assert_eq!(calls[2].to_string(), "#3 upload: upload, 8 bytes, stream 0, work 1");
     assert_eq!(calls[8].to_string(), "#9 synchronize, stream 1");
     assert_eq!(log_of(&device).hazards().len(), 0);
@@ -64,11 +90,19 @@ fn each_call_can_be_refused_and_leaves_nothing_behind() {
     for call in 1..=13 {
         let device = EmbeddedDevice::emulated(emulated(call).fail(Fault::nth(call)));
         let outcome = scenario(&device);
-        let refused: Vec<_> = log_of(&device).calls().into_iter().filter(|call| call.outcome == Outcome::Refused).collect();
+        let refused: Vec<_> = log_of(&device)
+            .calls()
+            .into_iter()
+            .filter(|call| call.outcome == Outcome::Refused)
+            .collect();
         assert_eq!(refused.iter().map(|refused| refused.number).collect::<Vec<_>>(), [call]);
         match refused[0].kind {
-            CallKind::Free | CallKind::Trim => assert_eq!(outcome.unwrap(), EXPECTED, "made good by trying again"),
-            CallKind::WaitEvent if call == 11 => assert_eq!(outcome.unwrap(), EXPECTED, "the host waited instead"),
+            CallKind::Free | CallKind::Trim => {
+                assert_eq!(outcome.unwrap(), EXPECTED, "made good by trying again")
+            }
+            CallKind::WaitEvent if call == 11 => {
+                assert_eq!(outcome.unwrap(), EXPECTED, "the host waited instead")
+            }
             _ => assert_eq!(outcome.unwrap_err().kind, BackendErrorKind::Injected, "call {call}"),
         }
         // The same scenario succeeds when it is tried again on the same device.
@@ -83,7 +117,11 @@ fn each_work_can_fail_late_and_no_other_call_can() {
     for call in 1..=13 {
         let device = EmbeddedDevice::emulated(emulated(call).fail(Fault::nth(call).late()));
         let result = scenario(&device).unwrap();
-        let failed: Vec<_> = log_of(&device).calls().into_iter().filter(|call| call.outcome == Outcome::Failed).collect();
+        let failed: Vec<_> = log_of(&device)
+            .calls()
+            .into_iter()
+            .filter(|call| call.outcome == Outcome::Failed)
+            .collect();
         if !matches!(call, 3..=5 | 8) {
             assert_eq!((result, failed.len()), (EXPECTED.to_vec(), 0), "call {call} is no work");
             continue;
@@ -128,17 +166,28 @@ fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
         let seen = Arc::clone(&ran);
         let mark = body("mark", move |_| seen.store(true, Ordering::SeqCst));
         let second = other.submit(depending(launch(&mark, &[]), &[(&queue, root)])).unwrap();
-        let third = other.submit(depending(upload(&Cells::new([7; 4]), address, 4), &[(&queue, Position(1)), (&other, second)])).unwrap();
+        let third = other
+            .submit(depending(
+                upload(&Cells::new([7; 4]), address, 4),
+                &[(&queue, Position(1)), (&other, second)],
+            ))
+            .unwrap();
         assert_eq!(contents(&other, address, 4), [1; 4], "neither ran");
         assert!(!ran.load(Ordering::SeqCst));
         let first = failure::of(queue.id(), root).unwrap();
-        assert_eq!((first.kind, first.operation.as_str(), first.inherited), (FailureKind::Body, "kernel \"failing\"", false));
+        assert_eq!(
+            (first.kind, first.operation.as_str(), first.inherited),
+            (FailureKind::Body, "kernel \"failing\"", false)
+        );
         assert_eq!(first.cause, "the panic of a test");
         assert!(first.site.is_some_and(|site| site.file().ends_with("faults.rs")));
         for position in [second, third] {
             let inherited = failure::of(other.id(), position).unwrap();
             assert!(inherited.inherited);
-            assert_eq!((inherited.kind, &inherited.operation, &inherited.cause), (first.kind, &first.operation, &first.cause));
+            assert_eq!(
+                (inherited.kind, &inherited.operation, &inherited.cause),
+                (first.kind, &first.operation, &first.cause)
+            );
             assert_eq!(inherited.site, first.site);
         }
     }
@@ -154,9 +203,12 @@ fn a_panic_in_a_body_or_its_drop_leaves_the_queue_running() {
     }
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(emulated(1))] {
         let queue = queue_of(&device);
-        let plain = queue.submit(launch(&body("plain", |_| panic!("a plain panic of a test")), &[])).unwrap();
+        let plain = queue
+            .submit(launch(&body("plain", |_| panic!("a plain panic of a test")), &[]))
+            .unwrap();
         let odd = queue.submit(launch(&body("odd", |_| std::panic::panic_any(7)), &[])).unwrap();
-        let evil = queue.submit(launch(&body("evil", |_| std::panic::panic_any(Bomb)), &[])).unwrap();
+        let evil =
+            queue.submit(launch(&body("evil", |_| std::panic::panic_any(Bomb)), &[])).unwrap();
         let bomb = Bomb;
         let holding = body("holding", move |_| {
             let _held = &bomb;
@@ -166,7 +218,10 @@ fn a_panic_in_a_body_or_its_drop_leaves_the_queue_running() {
         finish(&queue);
         let cause = |position| failure::of(queue.id(), position).unwrap().cause.clone();
         assert_eq!(cause(plain), "a plain panic of a test");
-        assert_eq!((cause(odd), cause(evil)), ("a panic without a message".to_owned(), "a panic without a message".to_owned()));
+        assert_eq!(
+            (cause(odd), cause(evil)),
+            ("a panic without a message".to_owned(), "a panic without a message".to_owned())
+        );
         assert_eq!(cause(dropped), "dropping it panicked: a drop of a test");
         queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
         finish(&queue);

@@ -12,7 +12,8 @@ use crate::backend::extent;
 
 const CASES: u64 = if cfg!(miri) { 50 } else { 20_000 };
 
-/// A random footprint below about 300 bytes. Axes need not be nested by stride: repetitions may interleave.
+/// A random footprint below about 300 bytes. Axes need not be nested by stride: repetitions may
+/// interleave.
 fn random_footprint(random: &mut Random) -> Footprint {
     let run_bytes = random.below(5);
     let mut axes: SmallVec<[(u64, u64); 3]> = SmallVec::new();
@@ -49,9 +50,15 @@ fn ends_and_lengths_match_sets_of_bytes() {
     for _ in 0..CASES {
         let footprint = random_footprint(random);
         let bytes = bytes_of(&footprint);
-        assert_eq!(extent::footprint_end_bytes(&footprint), Some(bytes.last().map_or(0, |last| last + 1)), "{footprint:?}");
+        assert_eq!(
+            extent::footprint_end_bytes(&footprint),
+            Some(bytes.last().map_or(0, |last| last + 1)),
+            "{footprint:?}"
+        );
         let mut walked = BTreeSet::new();
-        extent::for_each_run(&extent::as_part(&footprint), &mut |start, _, len| walked.extend(start..start + len));
+        extent::for_each_run(&extent::as_part(&footprint), &mut |start, _, len| {
+            walked.extend(start..start + len)
+        });
         assert_eq!(walked, bytes, "{footprint:?}");
     }
 }
@@ -59,9 +66,30 @@ fn ends_and_lengths_match_sets_of_bytes() {
 #[test]
 fn an_end_beyond_64_bits_is_no_end() {
     let axes = |axis| SmallVec::from_slice(&[axis]);
-    assert_eq!(extent::footprint_end_bytes(&Footprint { offset_bytes: u64::MAX, run_bytes: 1, axes: SmallVec::new() }), None);
-    assert_eq!(extent::footprint_end_bytes(&Footprint { offset_bytes: 0, run_bytes: 1, axes: axes((3, u64::MAX / 2 + 1)) }), None);
-    assert_eq!(extent::footprint_end_bytes(&Footprint { offset_bytes: 0, run_bytes: 1, axes: axes((2, u64::MAX - 1)) }), Some(u64::MAX));
+    assert_eq!(
+        extent::footprint_end_bytes(&Footprint {
+            offset_bytes: u64::MAX,
+            run_bytes: 1,
+            axes: SmallVec::new()
+        }),
+        None
+    );
+    assert_eq!(
+        extent::footprint_end_bytes(&Footprint {
+            offset_bytes: 0,
+            run_bytes: 1,
+            axes: axes((3, u64::MAX / 2 + 1))
+        }),
+        None
+    );
+    assert_eq!(
+        extent::footprint_end_bytes(&Footprint {
+            offset_bytes: 0,
+            run_bytes: 1,
+            axes: axes((2, u64::MAX - 1))
+        }),
+        Some(u64::MAX)
+    );
 }
 
 #[test]
@@ -70,13 +98,17 @@ fn overlap_matches_sets_of_bytes() {
     let mut hits = 0;
     for _ in 0..CASES {
         let (one, other) = (random_footprint(random), random_footprint(random));
-        let shared: BTreeSet<u64> = bytes_of(&one).intersection(&bytes_of(&other)).copied().collect();
+        let shared: BTreeSet<u64> =
+            bytes_of(&one).intersection(&bytes_of(&other)).copied().collect();
         let found = match (overlap::normalised(&one), overlap::normalised(&other)) {
             (Some(one), Some(other)) => overlap::first_overlap(&one, &other),
             _ => None,
         };
         assert_eq!(found.is_some(), !shared.is_empty(), "{one:?} {other:?}");
-        assert!(found.into_iter().flatten().all(|byte| shared.contains(&byte)), "{one:?} {other:?}");
+        assert!(
+            found.into_iter().flatten().all(|byte| shared.contains(&byte)),
+            "{one:?} {other:?}"
+        );
         hits += u64::from(!shared.is_empty());
     }
     assert!(hits > CASES / 20 && hits < CASES, "both outcomes were tried: {hits} of {CASES}");
@@ -84,11 +116,21 @@ fn overlap_matches_sets_of_bytes() {
 
 #[test]
 fn overlap_of_large_boxes_is_found_without_walking_them() {
-    let interior =
-        |offset: u64| Footprint { offset_bytes: offset, run_bytes: 4, axes: SmallVec::from_slice(&[(1 << 20, 1 << 14), (1 << 10, 16)]) };
-    assert_eq!(overlap::first_overlap(&interior(0), &interior(4)), None, "interleaved columns share nothing, and too many to look at all");
+    let interior = |offset: u64| Footprint {
+        offset_bytes: offset,
+        run_bytes: 4,
+        axes: SmallVec::from_slice(&[(1 << 20, 1 << 14), (1 << 10, 16)]),
+    };
+    assert_eq!(
+        overlap::first_overlap(&interior(0), &interior(4)),
+        None,
+        "interleaved columns share nothing, and too many to look at all"
+    );
     let one = Footprint { offset_bytes: (1 << 33) + 2, run_bytes: 1, axes: SmallVec::new() };
-    assert_eq!(overlap::first_overlap(&interior(0), &one), Some(one.offset_bytes..one.offset_bytes + 1));
+    assert_eq!(
+        overlap::first_overlap(&interior(0), &one),
+        Some(one.offset_bytes..one.offset_bytes + 1)
+    );
 }
 
 #[test]
@@ -117,7 +159,8 @@ fn written_bytes_match_sets_of_bytes() {
 
 #[test]
 fn footprints_of_very_many_runs_are_taken_leniently() {
-    let many = Footprint { offset_bytes: 0, run_bytes: 1, axes: SmallVec::from_slice(&[(1 << 20, 2)]) };
+    let many =
+        Footprint { offset_bytes: 0, run_bytes: 1, axes: SmallVec::from_slice(&[(1 << 20, 2)]) };
     let mut set = ByteSet::default();
     assert_eq!(set.first_missing(&many), None, "too many runs to look at");
     set.insert(&many);

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::scene::{Cells, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload};
+use super::scene::{
+    Cells, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
+};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Access, Backend, Position};
 
@@ -17,7 +19,9 @@ fn work_of_one_queue_runs_in_the_order_of_submission() {
     let ran = Arc::new(Mutex::new(Vec::new()));
     for number in 0..ROUNDS {
         let ran = Arc::clone(&ran);
-        let position = queue.submit(launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[])).unwrap();
+        let position = queue
+            .submit(launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[]))
+            .unwrap();
         assert_eq!(position, Position(number as u64 + 1));
     }
     assert_eq!(queue.tail(), Position(ROUNDS as u64));
@@ -80,13 +84,22 @@ fn the_last_handle_dropped_lets_queued_work_finish() {
     let queue = device.new_queue().unwrap();
     queue.submit(launch(&gate, &[])).unwrap();
     let told = Mutex::new(told);
-    queue.submit(launch(&body("tell", move |_| told.lock().unwrap().send(thread::current().id()).unwrap()), &[])).unwrap();
+    queue
+        .submit(launch(
+            &body("tell", move |_| told.lock().unwrap().send(thread::current().id()).unwrap()),
+            &[],
+        ))
+        .unwrap();
     drop((queue, device));
     drop(open);
-    let worker = done.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
+    let worker =
+        done.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
     assert_ne!(worker, thread::current().id());
     // The body's captures go with the work, and the thread ends: the channel closes.
-    assert!(done.recv_timeout(Duration::from_secs(60)).is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected));
+    assert!(
+        done.recv_timeout(Duration::from_secs(60))
+            .is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected)
+    );
 }
 
 #[test]
@@ -119,7 +132,9 @@ fn many_threads_may_submit_to_one_queue() {
         for _ in 0..4 {
             scope.spawn(move || {
                 for _ in 0..ROUNDS {
-                    queue_of_all.submit(launch(body_of_all, &[(address, 1, Access::ReadWrite)])).unwrap();
+                    queue_of_all
+                        .submit(launch(body_of_all, &[(address, 1, Access::ReadWrite)]))
+                        .unwrap();
                 }
                 finish(queue_of_all);
             });
@@ -131,8 +146,10 @@ fn many_threads_may_submit_to_one_queue() {
 
 #[test]
 fn worker_and_seeded_queues_may_wait_for_each_other() {
-    let (workers, seeded) = (EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new().seed(1)));
-    let (first, second, third) = (queue_of(&seeded), queue_of(&workers), seeded.new_queue().unwrap());
+    let (workers, seeded) =
+        (EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new().seed(1)));
+    let (first, second, third) =
+        (queue_of(&seeded), queue_of(&workers), seeded.new_queue().unwrap());
     let ran = Arc::new(Mutex::new(Vec::new()));
     let note = |number: u32| {
         let ran = Arc::clone(&ran);
@@ -151,7 +168,8 @@ fn worker_and_seeded_queues_may_wait_for_each_other() {
 fn a_worker_that_runs_a_world_waits_for_what_holds_its_own_event_up() {
     let (one, other) = (EmbeddedDevice::plain(), EmbeddedDevice::plain());
     let seeded = EmbeddedDevice::emulated(Emulation::new().seed(1));
-    // The lane that was made first is the one that a world comes to first: it waits for the worker that comes to run the world.
+    // The lane that was made first is the one that a world comes to first: it waits for the worker
+    // that comes to run the world.
     let (last, first) = (queue_of(&seeded), seeded.new_queue().unwrap());
     let (slow, worker) = (queue_of(&one), queue_of(&other));
     let (open_slow, slow_gate) = gate();

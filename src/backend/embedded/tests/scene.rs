@@ -1,4 +1,5 @@
-//! What the tests are made with: host memory, bodies as closures, and queues of a device with shorthand for their calls.
+//! What the tests are made with: host memory, bodies as closures, and queues of a device with
+//! shorthand for their calls.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -9,8 +10,9 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
 use crate::backend::{
-    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, Code, CopyPart, CopyWork, Dependencies, FailureKind, FillWork,
-    Footprint, HostMemory, Label, LaunchWork, Memory, Position, Queue, Work,
+    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, Code, CopyPart,
+    CopyWork, Dependencies, FailureKind, FillWork, Footprint, HostMemory, Label, LaunchWork,
+    Memory, Position, Queue, Work,
 };
 use crate::grid::Grid;
 
@@ -57,7 +59,8 @@ pub(super) struct View {
 impl View {
     pub(super) fn get(&self, index: usize) -> u8 {
         assert!(index < self.len_bytes, "a body of a test reads in range");
-        // SAFETY: in range of the argument, whose length in bytes is the word that goes with it (`launch`).
+        // SAFETY: in range of the argument, whose length in bytes is the word that goes with it
+        // (`launch`).
         unsafe { self.start.wrapping_add(index).read() }
     }
 
@@ -95,7 +98,10 @@ unsafe impl<F: Fn(&[View]) + Send + Sync> Body for Closure<F> {
     }
 
     unsafe fn run(&self, _grid: Grid, words: &[u64], pointers: &[*mut u8]) {
-        let views = pointers.iter().zip(words).map(|(start, len)| View { start: *start, len_bytes: *len as usize });
+        let views = pointers
+            .iter()
+            .zip(words)
+            .map(|(start, len)| View { start: *start, len_bytes: *len as usize });
         (self.run)(&views.collect::<SmallVec<[View; 4]>>());
     }
 }
@@ -112,7 +118,11 @@ pub(super) fn contiguous(offset_bytes: u64, run_bytes: u64) -> Footprint {
     Footprint { offset_bytes, run_bytes, axes: SmallVec::new() }
 }
 
-pub(super) fn flat(run_bytes: u64, source_offset_bytes: u64, destination_offset_bytes: u64) -> CopyPart {
+pub(super) fn flat(
+    run_bytes: u64,
+    source_offset_bytes: u64,
+    destination_offset_bytes: u64,
+) -> CopyPart {
     CopyPart { run_bytes, source_offset_bytes, destination_offset_bytes, axes: SmallVec::new() }
 }
 
@@ -131,11 +141,21 @@ pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyPa
 }
 
 pub(super) fn upload(source: &Arc<Cells>, destination: Address, len_bytes: u64) -> Work {
-    copy("upload", Memory::Host(Arc::<Cells>::clone(source)), Memory::Device(destination), flat(len_bytes, 0, 0))
+    copy(
+        "upload",
+        Memory::Host(Arc::<Cells>::clone(source)),
+        Memory::Device(destination),
+        flat(len_bytes, 0, 0),
+    )
 }
 
 pub(super) fn download(source: Address, destination: &Arc<Cells>, len_bytes: u64) -> Work {
-    copy("download", Memory::Device(source), Memory::Host(Arc::<Cells>::clone(destination)), flat(len_bytes, 0, 0))
+    copy(
+        "download",
+        Memory::Device(source),
+        Memory::Host(Arc::<Cells>::clone(destination)),
+        flat(len_bytes, 0, 0),
+    )
 }
 
 pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Work {
@@ -154,23 +174,31 @@ pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Wo
 /// A launch over whole arrays: address, length in bytes, access.
 #[track_caller]
 pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) -> Work {
-    let argument = |(at_word, &(address, _, access)): (usize, &(Address, u64, Access))| ArrayArgument {
-        address,
-        origin_bytes: 0,
-        element_bytes: 1,
-        at_word: at_word as u32,
-        is_flat: true,
-        access,
-    };
+    let argument =
+        |(at_word, &(address, _, access)): (usize, &(Address, u64, Access))| ArrayArgument {
+            address,
+            origin_bytes: 0,
+            element_bytes: 1,
+            at_word: at_word as u32,
+            is_flat: true,
+            access,
+        };
     let words = arrays.iter().map(|array| array.1).collect();
     let arguments = Arguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
     let (body, depends, site) = (Arc::clone(body), Dependencies::new(), Location::caller());
-    Work::Launch(LaunchWork { code: Code::Host(body), grid: Grid::new(1, 1), arguments, depends, site })
+    Work::Launch(LaunchWork {
+        code: Code::Host(body),
+        grid: Grid::new(1, 1),
+        arguments,
+        depends,
+        site,
+    })
 }
 
 /// The same work, behind work whose failure spoils what it reads.
 pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> Work {
-    let depends: Dependencies = on.iter().map(|(queue, position)| (queue.id(), *position)).collect();
+    let depends: Dependencies =
+        on.iter().map(|(queue, position)| (queue.id(), *position)).collect();
     match &mut work {
         Work::Copy(copy) => copy.depends = depends,
         Work::Fill(fill) => fill.depends = depends,
@@ -203,7 +231,10 @@ pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn B
 
 /// The body of every test that only wants bytes changed: each byte plus one.
 pub(super) fn increment() -> Arc<dyn Body> {
-    body("increment", |views| (0..views[0].len()).for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1))))
+    body("increment", |views| {
+        (0..views[0].len())
+            .for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1)))
+    })
 }
 
 pub(super) fn queue_of(device: &Arc<EmbeddedDevice>) -> Arc<dyn Queue> {

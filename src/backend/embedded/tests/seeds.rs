@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use super::scene::{Cells, allocate, body, contents, contiguous, download, fill, finish, increment, launch, log_of, queue_of, upload};
+use super::scene::{
+    Cells, allocate, body, contents, contiguous, download, fill, finish, increment, launch, log_of,
+    queue_of, upload,
+};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, HazardKind};
 use crate::backend::{Access, Backend, Queue};
 
@@ -11,13 +14,21 @@ const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
 
 /// Three queues of two devices with three pieces of work each: the order in which they ran.
 fn order_of(seed: u64) -> Vec<(usize, u32)> {
-    let devices = [EmbeddedDevice::emulated(Emulation::new().seed(seed)), EmbeddedDevice::emulated(Emulation::new().seed(seed))];
+    let devices = [
+        EmbeddedDevice::emulated(Emulation::new().seed(seed)),
+        EmbeddedDevice::emulated(Emulation::new().seed(seed)),
+    ];
     let queues = [queue_of(&devices[0]), devices[0].new_queue().unwrap(), queue_of(&devices[1])];
     let ran = Arc::new(Mutex::new(Vec::new()));
     for (number, queue) in queues.iter().enumerate() {
         for step in 0..3 {
             let ran = Arc::clone(&ran);
-            queue.submit(launch(&body("note", move |_| ran.lock().unwrap().push((number, step))), &[])).unwrap();
+            queue
+                .submit(launch(
+                    &body("note", move |_| ran.lock().unwrap().push((number, step))),
+                    &[],
+                ))
+                .unwrap();
         }
     }
     assert!(ran.lock().unwrap().is_empty(), "nothing runs by itself");
@@ -32,7 +43,8 @@ fn the_same_seed_gives_the_same_order_and_others_give_others() {
     assert_eq!(orders, (0..SEEDS).map(order_of).collect::<Vec<_>>());
     for order in &orders {
         for number in 0..3 {
-            let steps: Vec<u32> = order.iter().filter(|ran| ran.0 == number).map(|ran| ran.1).collect();
+            let steps: Vec<u32> =
+                order.iter().filter(|ran| ran.0 == number).map(|ran| ran.1).collect();
             assert_eq!(steps, [0, 1, 2], "queues keep their order");
         }
     }
@@ -41,7 +53,8 @@ fn the_same_seed_gives_the_same_order_and_others_give_others() {
     assert!(different.len() as u64 > SEEDS / 4, "{} orders of {SEEDS} seeds", different.len());
 }
 
-/// A pipeline over three queues and two devices; without its event the second step may run before the first.
+/// A pipeline over three queues and two devices; without its event the second step may run before
+/// the first.
 fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(seed));
     let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
@@ -54,7 +67,12 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
     if with_event {
         queues[1].wait(uploaded.as_ref()).unwrap();
     }
-    queues[1].submit(launch(&increment(), &[(address, 16, Access::ReadWrite), (other, 16, Access::Read)])).unwrap();
+    queues[1]
+        .submit(launch(
+            &increment(),
+            &[(address, 16, Access::ReadWrite), (other, 16, Access::Read)],
+        ))
+        .unwrap();
     queues[2].wait(queues[1].record(false).unwrap().as_ref()).unwrap();
     queues[2].submit(download(address, &target, 16)).unwrap();
     // Two reads at once are in no conflict.
@@ -66,7 +84,11 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
     [2, 1, 0].iter().for_each(|queue| finish(&queues[*queue]));
     assert_eq!((device.memory().in_use, aside.bytes()), (0, vec![9; 16]));
     let hazards = log_of(&device).hazards();
-    (target.bytes(), hazards.iter().map(|hazard| hazard.kind).collect(), hazards.iter().map(ToString::to_string).collect())
+    (
+        target.bytes(),
+        hazards.iter().map(|hazard| hazard.kind).collect(),
+        hazards.iter().map(ToString::to_string).collect(),
+    )
 }
 
 #[test]
@@ -86,7 +108,12 @@ fn a_missing_event_is_a_hazard_under_each_seed_and_a_wrong_result_under_some() {
         let (result, hazards, told) = pipeline(seed, false);
         assert!(hazards.contains(&HazardKind::Unordered), "seed {seed}");
         let first = &told[0];
-        assert!(["upload", "kernel \"increment\"", "bytes 0..16", "memory on cpu:"].iter().all(|part| first.contains(part)), "{first}");
+        assert!(
+            ["upload", "kernel \"increment\"", "bytes 0..16", "memory on cpu:"]
+                .iter()
+                .all(|part| first.contains(part)),
+            "{first}"
+        );
         wrong += usize::from(result != expected);
     }
     assert!(wrong > 0, "the order was never turned round");
@@ -98,7 +125,12 @@ fn work_that_nobody_waited_for_goes_with_the_last_handle() {
     let queue = queue_of(&device);
     let held = Arc::new(());
     let captured = Arc::clone(&held);
-    queue.submit(launch(&body("never", move |_| assert!(Arc::strong_count(&captured) == 0, "it must not run")), &[])).unwrap();
+    queue
+        .submit(launch(
+            &body("never", move |_| assert!(Arc::strong_count(&captured) == 0, "it must not run")),
+            &[],
+        ))
+        .unwrap();
     let event = queue.record(false).unwrap();
     drop((queue, device));
     assert_eq!(Arc::strong_count(&held), 2, "an event keeps the world alive");
@@ -128,6 +160,8 @@ fn a_world_may_be_run_by_several_threads() {
         queues[round % 4].submit(launch(&increment, &[(address, 4, Access::ReadWrite)])).unwrap();
         queues[(round + 1) % 4].wait(queues[round % 4].record(false).unwrap().as_ref()).unwrap();
     }
-    std::thread::scope(|scope| queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue)))));
+    std::thread::scope(|scope| {
+        queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue))))
+    });
     assert_eq!(contents(&queues[0], address, 4), [24; 4]);
 }

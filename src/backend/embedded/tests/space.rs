@@ -25,7 +25,11 @@ fn a_limit_counts_what_is_in_use_and_what_drains() {
         assert_eq!(device.memory(), usage(300, 600));
         assert_eq!(device.capacity().unwrap().free, 100);
         let hopeless = allocate(&queue, 701).unwrap_err();
-        assert_eq!(hopeless.kind, BackendErrorKind::OutOfMemory { requested: 701, free: 100 }, "not waited for: it would not do");
+        assert_eq!(
+            hopeless.kind,
+            BackendErrorKind::OutOfMemory { requested: 701, free: 100 },
+            "not waited for: it would not do"
+        );
         assert!(hopeless.detail.contains("600 bytes more"), "{hopeless}");
         drop(open);
         device.trim().unwrap();
@@ -108,7 +112,10 @@ fn poison_is_in_fresh_and_in_freed_memory() {
         assert!(contents(&queue, again, len_bytes).iter().all(|byte| *byte == poison));
     }
     assert_eq!(EmbeddedDevice::emulated(Emulation::new().poison(false)).poison(), None);
-    assert_eq!(EmbeddedDevice::emulated(Emulation::new()).poison().is_some(), cfg!(debug_assertions));
+    assert_eq!(
+        EmbeddedDevice::emulated(Emulation::new()).poison().is_some(),
+        cfg!(debug_assertions)
+    );
 }
 
 #[test]
@@ -117,7 +124,10 @@ fn what_cannot_be_had_is_out_of_memory_and_nothing_is_counted() {
         let queue = queue_of(&device);
         for len_bytes in [u64::MAX, 1 << 62, u64::MAX / 2] {
             let refused = allocate(&queue, len_bytes).unwrap_err();
-            assert!(matches!(refused.kind, BackendErrorKind::OutOfMemory { requested, .. } if requested == len_bytes), "{refused}");
+            assert!(
+                matches!(refused.kind, BackendErrorKind::OutOfMemory { requested, .. } if requested == len_bytes),
+                "{refused}"
+            );
         }
         assert!(allocate(&queue, 0).is_err());
         assert_eq!(device.memory(), usage(0, 0));
@@ -131,11 +141,15 @@ fn a_block_is_aligned_for_every_element() {
     let queue = queue_of(&device);
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
-    let look = body("look", move |views| views.iter().for_each(|view| tell.lock().unwrap().send(view.address()).unwrap()));
+    let look = body("look", move |views| {
+        views.iter().for_each(|view| tell.lock().unwrap().send(view.address()).unwrap())
+    });
     for len_bytes in [1, 7, 256, 100_001] {
         let address = allocate(&queue, len_bytes).unwrap();
         assert_eq!(address.0 % 256, 0);
-        queue.submit(launch(&look, &[(address, len_bytes, crate::backend::Access::Overwrite)])).unwrap();
+        queue
+            .submit(launch(&look, &[(address, len_bytes, crate::backend::Access::Overwrite)]))
+            .unwrap();
     }
     finish(&queue);
     assert!(told.try_iter().all(|start: usize| start.is_multiple_of(256)));
@@ -152,5 +166,9 @@ fn the_plain_device_knows_the_machine() {
         assert!(capacity.total >= capacity.free && capacity.free > 0);
     }
     let emulated = EmbeddedDevice::emulated(Emulation::new());
-    assert!(emulated.ordinal() > 0 && emulated.reaches(device.as_ref()) && device.reaches(emulated.as_ref()));
+    assert!(
+        emulated.ordinal() > 0
+            && emulated.reaches(device.as_ref())
+            && device.reaches(emulated.as_ref())
+    );
 }

@@ -5,9 +5,14 @@ use std::time::{Duration, Instant};
 
 use smallvec::smallvec;
 
-use super::scene::{Cells, allocate, body, contiguous, copy, download, fill, finish, flat, label, launch, queue_of, upload};
+use super::scene::{
+    Cells, allocate, body, contiguous, copy, download, fill, finish, flat, label, launch, queue_of,
+    upload,
+};
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Link};
-use crate::backend::{Backend, BackendErrorKind, CopyWork, Dependencies, FailureKind, Memory, Work};
+use crate::backend::{
+    Backend, BackendErrorKind, CopyWork, Dependencies, FailureKind, Memory, Work,
+};
 
 const LINK: Link = Link { bytes_per_second: 1e9, latency: Duration::from_nanos(500) };
 
@@ -16,7 +21,10 @@ fn a_transfer_takes_latency_and_length() {
     assert_eq!(LINK.transfer_time(0), Duration::from_nanos(500));
     assert_eq!(LINK.transfer_time(1000), Duration::from_nanos(1500));
     for bytes_per_second in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(Link { bytes_per_second, ..LINK }.transfer_time(u64::MAX), Duration::from_nanos(500));
+        assert_eq!(
+            Link { bytes_per_second, ..LINK }.transfer_time(u64::MAX),
+            Duration::from_nanos(500)
+        );
     }
     let slow = Link { bytes_per_second: f64::MIN_POSITIVE, latency: Duration::MAX };
     assert_eq!(slow.transfer_time(u64::MAX), Duration::MAX);
@@ -35,22 +43,35 @@ fn each_queue_has_its_own_modelled_time_whatever_the_seed() {
         two.submit(download(second, &Cells::new([0; 100]), 100)).unwrap(); // 600
         two.wait(uploaded.as_ref()).unwrap(); // at 1,600 already
         let behind = two.record(true).unwrap();
-        two.submit(copy("within", Memory::Device(first), Memory::Device(second), flat(10, 0, 0))).unwrap(); // 1,000
+        two.submit(copy("within", Memory::Device(first), Memory::Device(second), flat(10, 0, 0)))
+            .unwrap(); // 1,000
         one.wait(two.record(false).unwrap().as_ref()).unwrap(); // to 2,600
         one.submit(launch(&body("none", |_| ()), &[])).unwrap(); // 1,000
         let end = one.record(true).unwrap();
         [&one, &two].into_iter().for_each(finish);
-        let elapsed = |later: &Arc<dyn crate::backend::RawEvent>| later.elapsed_since(start.as_ref()).unwrap().as_nanos();
-        assert_eq!((elapsed(&uploaded), elapsed(&behind), elapsed(&end)), (1500, 1600, 3600), "seed {seed}");
-        assert_eq!(start.elapsed_since(end.as_ref()).unwrap(), Duration::ZERO, "an order turned round is no time");
+        let elapsed = |later: &Arc<dyn crate::backend::RawEvent>| {
+            later.elapsed_since(start.as_ref()).unwrap().as_nanos()
+        };
+        assert_eq!(
+            (elapsed(&uploaded), elapsed(&behind), elapsed(&end)),
+            (1500, 1600, 3600),
+            "seed {seed}"
+        );
+        assert_eq!(
+            start.elapsed_since(end.as_ref()).unwrap(),
+            Duration::ZERO,
+            "an order turned round is no time"
+        );
     }
 }
 
 #[test]
 fn between_devices_the_slower_link_counts() {
     let slow = Link { latency: Duration::from_nanos(9000), ..LINK };
-    let (one, two) =
-        (EmbeddedDevice::emulated(Emulation::new().seed(1).link(slow)), EmbeddedDevice::emulated(Emulation::new().seed(1).link(LINK)));
+    let (one, two) = (
+        EmbeddedDevice::emulated(Emulation::new().seed(1).link(slow)),
+        EmbeddedDevice::emulated(Emulation::new().seed(1).link(LINK)),
+    );
     let (source, target) = (queue_of(&one), queue_of(&two));
     let (from, to) = (allocate(&source, 100).unwrap(), allocate(&target, 100).unwrap());
     let start = target.record(true).unwrap();
@@ -76,7 +97,11 @@ fn times_that_are_not_there_are_errors() {
     let queue = queue_of(&device);
     let (timed, untimed) = (queue.record(true).unwrap(), queue.record(false).unwrap());
     let kind = |result: Result<Duration, crate::backend::BackendError>| result.unwrap_err().kind;
-    assert_eq!(kind(timed.elapsed_since(timed.as_ref())), BackendErrorKind::NoTiming, "it is not complete");
+    assert_eq!(
+        kind(timed.elapsed_since(timed.as_ref())),
+        BackendErrorKind::NoTiming,
+        "it is not complete"
+    );
     finish(&queue);
     assert_eq!(timed.elapsed_since(timed.as_ref()).unwrap(), Duration::ZERO);
     assert_eq!(kind(untimed.elapsed_since(timed.as_ref())), BackendErrorKind::NoTiming);

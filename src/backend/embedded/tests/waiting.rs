@@ -34,7 +34,8 @@ fn a_wait_inside_a_body_is_refused_if_there_is_something_to_wait_for() {
         let event = other.record(false).unwrap();
         event.synchronize().unwrap();
         let seeing = body("seeing", move |_| {
-            // Something that cannot have completed: it stands behind the gate, or in a world in which this thread has the turn.
+            // Something that cannot have completed: it stands behind the gate, or in a world in
+            // which this thread has the turn.
             let pending = inner.submit(launch(&body("later", |_| ()), &[])).unwrap();
             let complete = inner.synchronize_to(Position::START).map_err(|error| error.kind);
             let event = event.synchronize().map_err(|error| error.kind);
@@ -48,7 +49,10 @@ fn a_wait_inside_a_body_is_refused_if_there_is_something_to_wait_for() {
         finish(&queue);
         let (inside, complete, event, waited) = told.recv().unwrap();
         assert!(inside && !in_body());
-        assert_eq!((complete, event, waited), (Ok(()), Ok(()), Err(BackendErrorKind::InsideKernel)));
+        assert_eq!(
+            (complete, event, waited),
+            (Ok(()), Ok(()), Err(BackendErrorKind::InsideKernel))
+        );
         drop(open);
         finish(&other);
         assert!(failure::first_between(queue.id(), Position::START, queue.tail()).is_none());
@@ -66,7 +70,10 @@ fn a_trim_inside_a_body_is_refused_while_a_free_is_queued() {
         let trimming = body("trimming", move |_| {
             let before = inner_device.trim().map_err(|error| error.kind);
             inner.free(address).unwrap();
-            tell.lock().unwrap().send((before, inner_device.trim().map_err(|error| error.kind))).unwrap();
+            tell.lock()
+                .unwrap()
+                .send((before, inner_device.trim().map_err(|error| error.kind)))
+                .unwrap();
         });
         queue.submit(launch(&trimming, &[])).unwrap();
         finish(&queue);
@@ -85,7 +92,10 @@ fn an_allocation_inside_a_body_does_not_wait_for_frees() {
         let allocating = body("allocating", move |_| {
             let full = allocate(&inner, 1).map_err(|error| error.kind);
             inner.free(address).unwrap();
-            tell.lock().unwrap().send((full, allocate(&inner, 1).map_err(|error| error.kind))).unwrap();
+            tell.lock()
+                .unwrap()
+                .send((full, allocate(&inner, 1).map_err(|error| error.kind)))
+                .unwrap();
         });
         queue.submit(launch(&allocating, &[])).unwrap();
         finish(&queue);
@@ -101,7 +111,9 @@ fn a_poll_inside_a_body_runs_nothing() {
     let inner = Arc::clone(&queue);
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
-    let polling = body("polling", move |_| tell.lock().unwrap().send(inner.poll(Position(2)).unwrap()).unwrap());
+    let polling = body("polling", move |_| {
+        tell.lock().unwrap().send(inner.poll(Position(2)).unwrap()).unwrap()
+    });
     queue.submit(launch(&polling, &[])).unwrap();
     queue.submit(launch(&body("later", |_| ()), &[])).unwrap();
     finish(&queue);

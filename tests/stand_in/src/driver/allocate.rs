@@ -17,19 +17,38 @@ pub(super) fn direct(context: &Context, len_bytes: u64) -> Outcome<u64> {
 }
 
 /// Memory of a pool, in the order of a stream.
-pub(super) fn from_pool(context: &Context, stream: &Stream, len_bytes: u64, pool: Handle) -> Outcome<u64> {
+pub(super) fn from_pool(
+    context: &Context,
+    stream: &Stream,
+    len_bytes: u64,
+    pool: Handle,
+) -> Outcome<u64> {
     allocate(context, stream, len_bytes, Some(pool))
 }
 
-/// Frees what starts at an address behind everything queued in the stream; what does not start there, or may not go, is an invalid value.
-pub(super) fn free(context: &Context, stream: &Stream, address: u64, may_go: impl FnOnce(&Allocation) -> bool) -> Outcome {
-    let freed = context.device.ledger().remove(address, |allocation| allocation.context == context.handle && may_go(allocation));
+/// Frees what starts at an address behind everything queued in the stream; what does not start
+/// there, or may not go, is an invalid value.
+pub(super) fn free(
+    context: &Context,
+    stream: &Stream,
+    address: u64,
+    may_go: impl FnOnce(&Allocation) -> bool,
+) -> Outcome {
+    let freed = context
+        .device
+        .ledger()
+        .remove(address, |allocation| allocation.context == context.handle && may_go(allocation));
     let freed = freed.ok_or(Code::INVALID_VALUE)?;
     call::set_bytes(freed.len_bytes);
     stream.ordered(context, |queue| queue.free(Address(address))).map(drop)
 }
 
-fn allocate(context: &Context, stream: &Stream, len_bytes: u64, pool: Option<Handle>) -> Outcome<u64> {
+fn allocate(
+    context: &Context,
+    stream: &Stream,
+    len_bytes: u64,
+    pool: Option<Handle>,
+) -> Outcome<u64> {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     call::set_bytes(len_bytes);
     if len_bytes == 0 {
@@ -46,6 +65,12 @@ fn allocate(context: &Context, stream: &Stream, len_bytes: u64, pool: Option<Han
         }
     };
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    device.ledger().insert(Allocation { address, len_bytes, context: context.handle, pool, number });
+    device.ledger().insert(Allocation {
+        address,
+        len_bytes,
+        context: context.handle,
+        pool,
+        number,
+    });
     Ok(address)
 }

@@ -1,5 +1,6 @@
-//! Arguments as they come from C. Each is checked for null where it is used; that it is else what CUDA's manual says (a valid place of its type, a text with
-//! an end) is what the caller of any driver function promises, and all that the functions rely on.
+//! Arguments as they come from C. Each is checked for null where it is used; that it is else what
+//! CUDA's manual says (a valid place of its type, a text with an end) is what the caller of any
+//! driver function promises, and all that the functions rely on.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -21,7 +22,8 @@ impl<T> Out<T> {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        // SAFETY: the caller of the driver function promises a place for a value of this type (module).
+        // SAFETY: the caller of the driver function promises a place for a value of this type
+        // (module).
         unsafe { self.0.write_unaligned(value) };
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! What each function of the driver is wrapped in: it is entered in the record, fails if a test asked for that, and never unwinds.
+//! What each function of the driver is wrapped in: it is entered in the record, fails if a test
+//! asked for that, and never unwinds.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -145,7 +146,11 @@ fn settle(number: usize, (len_bytes, stream): (u64, u64), code: u32) {
 
 fn due(name: &str, late: bool) -> Option<Code> {
     with(|record| {
-        for fault in record.faults.iter_mut().filter(|fault| fault.late == late && (fault.name.is_empty() || fault.name == name)) {
+        for fault in record
+            .faults
+            .iter_mut()
+            .filter(|fault| fault.late == late && (fault.name.is_empty() || fault.name == name))
+        {
             fault.nth = fault.nth.saturating_sub(1);
         }
         let place = record.faults.iter().position(|fault| fault.nth == 0)?;
@@ -154,7 +159,8 @@ fn due(name: &str, late: bool) -> Option<Code> {
 }
 
 fn with<T>(use_record: impl FnOnce(&mut Record) -> T) -> T {
-    let mut record: MutexGuard<'_, Option<Record>> = RECORD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut record: MutexGuard<'_, Option<Record>> =
+        RECORD.lock().unwrap_or_else(PoisonError::into_inner);
     use_record(record.get_or_insert_default())
 }
 
@@ -174,7 +180,8 @@ macro_rules! driver_functions {
     )*};
 }
 
-/// Functions that are refused, whatever their arguments: the caller's convention leaves those to the caller.
+/// Functions that are refused, whatever their arguments: the caller's convention leaves those to
+/// the caller.
 macro_rules! unsupported_functions {
     ($($name:ident)*) => {$(
         /// Not supported.

@@ -29,8 +29,15 @@ macro_rules! codes {
 impl Code {
     /// Whether a context is lost that says so.
     pub(super) fn is_sticky(self) -> bool {
-        let sticky = [Self::ECC_UNCORRECTABLE, Self::CONTAINED, Self::ILLEGAL_ADDRESS, Self::LAUNCH_TIMEOUT, Self::ASSERT];
-        sticky.contains(&self) || (Self::HARDWARE_STACK_ERROR.0..=Self::LAUNCH_FAILED.0).contains(&self.0)
+        let sticky = [
+            Self::ECC_UNCORRECTABLE,
+            Self::CONTAINED,
+            Self::ILLEGAL_ADDRESS,
+            Self::LAUNCH_TIMEOUT,
+            Self::ASSERT,
+        ];
+        sticky.contains(&self)
+            || (Self::HARDWARE_STACK_ERROR.0..=Self::LAUNCH_FAILED.0).contains(&self.0)
     }
 }
 

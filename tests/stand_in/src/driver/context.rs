@@ -85,14 +85,17 @@ impl Context {
 
     fn look_for_failures(&self) {
         let queues = self.lists().queues.clone();
-        let all = |queue: QueueId| failure::first_between(queue, Position::START, Position(u64::MAX));
+        let all =
+            |queue: QueueId| failure::first_between(queue, Position::START, Position(u64::MAX));
         if let Some((_, record)) = queues.into_iter().find_map(all) {
             let code = work::code_of_failure(&record);
-            let _known_already = self.lost.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
+            let _known_already =
+                self.lost.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 
-    /// A stream of it, by handle: 0 and 1 are the NULL stream, 2 is the calling thread's own. Other contexts' are refused.
+    /// A stream of it, by handle: 0 and 1 are the NULL stream, 2 is the calling thread's own. Other
+    /// contexts' are refused.
     pub(super) fn stream(&self, handle: Handle) -> Outcome<Arc<Stream>> {
         super::call::set_stream(handle);
         if handle <= 1 {
@@ -101,7 +104,10 @@ impl Context {
         if handle == 2 {
             return self.stream_of_thread();
         }
-        handle::stream(handle).ok().filter(|stream| stream.context == self.handle).ok_or(Code::INVALID_HANDLE)
+        handle::stream(handle)
+            .ok()
+            .filter(|stream| stream.context == self.handle)
+            .ok_or(Code::INVALID_HANDLE)
     }
 
     fn stream_of_thread(&self) -> Outcome<Arc<Stream>> {
@@ -145,12 +151,20 @@ impl Context {
 
     /// Whether kernels were allowed to reach a peer.
     pub(super) fn enable_peer(&self, ordinal: usize) -> Outcome {
-        if self.lists().peers.insert(ordinal) { Ok(()) } else { Err(Code::PEER_ACCESS_ALREADY_ENABLED) }
+        if self.lists().peers.insert(ordinal) {
+            Ok(())
+        } else {
+            Err(Code::PEER_ACCESS_ALREADY_ENABLED)
+        }
     }
 
     /// Takes that back.
     pub(super) fn disable_peer(&self, ordinal: usize) -> Outcome {
-        if self.lists().peers.remove(&ordinal) { Ok(()) } else { Err(Code::PEER_ACCESS_NOT_ENABLED) }
+        if self.lists().peers.remove(&ordinal) {
+            Ok(())
+        } else {
+            Err(Code::PEER_ACCESS_NOT_ENABLED)
+        }
     }
 
     /// Frees what is allocated, at its end.
@@ -167,7 +181,8 @@ impl Context {
     }
 }
 
-/// A call is made to say that a device has died, as a test asked. A dead device does nothing more: so what was queued is over before.
+/// A call is made to say that a device has died, as a test asked. A dead device does nothing more:
+/// so what was queued is over before.
 pub(super) fn find_dead(code: Code) {
     let context = current_handle().and_then(|handle| handle::context(handle).ok());
     if let Some(context) = context.filter(|_| code.is_sticky()) {

@@ -1,4 +1,5 @@
-//! What the client calls. Each function is exported under the name that `protocol::symbol` gives, and has the type that stands there.
+//! What the client calls. Each function is exported under the name that `protocol::symbol` gives,
+//! and has the type that stands there.
 
 use std::ffi::c_void;
 
@@ -25,7 +26,8 @@ unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings, agai
 ///
 /// # Safety
 ///
-/// Name and parameters are valid for the call; `run` may be called with `function` for ever, on any thread.
+/// Name and parameters are valid for the call; `run` may be called with `function` for ever, on any
+/// thread.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn resident_stand_in_register(
     name: RawText,
@@ -49,7 +51,12 @@ unsafe extern "C" fn resident_stand_in_register(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn resident_stand_in_calls(take: bool, visit: VisitCall, list: *mut c_void) {
     for call in call::calls(take) {
-        let raw = RawCall { name: RawText::of(call.name), len_bytes: call.len_bytes, stream: call.stream, code: call.code };
+        let raw = RawCall {
+            name: RawText::of(call.name),
+            len_bytes: call.len_bytes,
+            stream: call.stream,
+            code: call.code,
+        };
         // SAFETY: the caller's promise.
         unsafe { visit(list, raw) };
     }
@@ -61,7 +68,12 @@ unsafe extern "C" fn resident_stand_in_calls(take: bool, visit: VisitCall, list:
 ///
 /// `visit` may be called with `list`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn resident_stand_in_texts(kind: TextKind, take: bool, visit: VisitText, list: *mut c_void) {
+unsafe extern "C" fn resident_stand_in_texts(
+    kind: TextKind,
+    take: bool,
+    visit: VisitText,
+    list: *mut c_void,
+) {
     let texts = match kind {
         TextKind::Hazards => machine::hazards(take),
         TextKind::Notes => call::notes(take),

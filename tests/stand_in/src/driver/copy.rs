@@ -10,7 +10,9 @@ use super::host::{self, Block, HostRange, Locked};
 use super::machine::{self, Device};
 use super::stream::Stream;
 use super::{call, work};
-use crate::backend::{Address, Backend, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Position, Work};
+use crate::backend::{
+    Address, Backend, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Position, Work,
+};
 
 /// Where one end of a copy starts, and how its rows and slices follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -47,20 +49,30 @@ pub(super) enum Return {
 impl Place {
     /// What an address is that may be anything, as with unified addressing.
     pub(super) fn of(address: u64) -> Self {
-        let is_known = machine::device_of_address(address).is_some_and(|device| device.ledger().around(address).is_some());
-        let is_host = !is_known && (host::around(address).is_some() || machine::device_of_address(address).is_none());
+        let is_known = machine::device_of_address(address)
+            .is_some_and(|device| device.ledger().around(address).is_some());
+        let is_host = !is_known
+            && (host::around(address).is_some() || machine::device_of_address(address).is_none());
         if is_host { Self::Host(address) } else { Self::Device(address) }
     }
 
-    /// An address that is said to be one of a device: page-locked memory is mapped, and so may be meant.
+    /// An address that is said to be one of a device: page-locked memory is mapped, and so may be
+    /// meant.
     pub(super) fn of_device(address: u64) -> Self {
-        let is_known = machine::device_of_address(address).is_some_and(|device| device.ledger().around(address).is_some());
-        if !is_known && host::around(address).is_some() { Self::Host(address) } else { Self::Device(address) }
+        let is_known = machine::device_of_address(address)
+            .is_some_and(|device| device.ledger().around(address).is_some());
+        if !is_known && host::around(address).is_some() {
+            Self::Host(address)
+        } else {
+            Self::Device(address)
+        }
     }
 
-    /// An address that is said to be one of the host. One of a device is refused: reading it would end the process.
+    /// An address that is said to be one of the host. One of a device is refused: reading it would
+    /// end the process.
     pub(super) fn of_host(address: u64) -> Outcome<Self> {
-        let is_device = machine::device_of_address(address).is_some_and(|device| device.ledger().around(address).is_some());
+        let is_device = machine::device_of_address(address)
+            .is_some_and(|device| device.ledger().around(address).is_some());
         if address == 0 || is_device { Err(Code::INVALID_VALUE) } else { Ok(Self::Host(address)) }
     }
 
@@ -79,9 +91,17 @@ impl End {
     }
 
     /// The element at (x bytes, y rows, z slices) of a place with a pitch.
-    pub(super) fn pitched(place: Place, pitch_bytes: u64, rows: u64, [x_bytes, y, z]: [u64; 3]) -> Self {
+    pub(super) fn pitched(
+        place: Place,
+        pitch_bytes: u64,
+        rows: u64,
+        [x_bytes, y, z]: [u64; 3],
+    ) -> Self {
         let slice_stride_bytes = pitch_bytes.wrapping_mul(rows);
-        let offset = z.wrapping_mul(slice_stride_bytes).wrapping_add(y.wrapping_mul(pitch_bytes)).wrapping_add(x_bytes);
+        let offset = z
+            .wrapping_mul(slice_stride_bytes)
+            .wrapping_add(y.wrapping_mul(pitch_bytes))
+            .wrapping_add(x_bytes);
         Self { place: place.offset(offset), row_stride_bytes: pitch_bytes, slice_stride_bytes }
     }
 
@@ -106,7 +126,14 @@ impl Extent {
 }
 
 /// Queues a copy on a stream of `context`, and waits for it where it has to.
-pub(super) fn submit(context: &Context, stream: &Stream, destination: End, source: End, extent: Extent, until: Return) -> Outcome {
+pub(super) fn submit(
+    context: &Context,
+    stream: &Stream,
+    destination: End,
+    source: End,
+    extent: Extent,
+    until: Return,
+) -> Outcome {
     call::set_bytes(extent.len_bytes());
     if extent.len_bytes() == 0 {
         return Ok(());
@@ -117,9 +144,12 @@ pub(super) fn submit(context: &Context, stream: &Stream, destination: End, sourc
     let source = Resolved::source(source, extent)?;
     let (destination, is_ordinary) = Resolved::destination(destination, extent)?;
     let part = part(&source.end, &destination.end, extent);
-    // Between two places of the host nothing of the device is left to wait for but the stream's order.
+    // Between two places of the host nothing of the device is left to wait for but the stream's
+    // order.
     let position = match (&source.memory, &destination.memory) {
-        (Memory::Host(_), Memory::Host(_)) => return copy_on_the_host(context, stream, &source, &destination, extent),
+        (Memory::Host(_), Memory::Host(_)) => {
+            return copy_on_the_host(context, stream, &source, &destination, extent);
+        }
         _ => queue_copy(context, stream, source, destination, part)?,
     };
     if until == Return::Done || is_ordinary {
@@ -164,7 +194,11 @@ impl Resolved {
     }
 
     fn on_device(end: End, address: u64) -> Self {
-        Self { memory: Memory::Device(Address(address)), end, device: machine::device_of_address(address) }
+        Self {
+            memory: Memory::Device(Address(address)),
+            end,
+            device: machine::device_of_address(address),
+        }
     }
 
     fn on_host(end: End, range: HostRange) -> Self {
@@ -175,18 +209,26 @@ impl Resolved {
     fn staged(end: End, extent: Extent, address: u64) -> Outcome<Self> {
         let len_bytes = usize::try_from(extent.len_bytes()).map_err(|_| Code::OUT_OF_MEMORY)?;
         let block = Arc::new(Block::zeroed(len_bytes)?);
-        let packed = End { place: end.place, row_stride_bytes: extent.width_bytes, slice_stride_bytes: extent.width_bytes * extent.height };
+        let packed = End {
+            place: end.place,
+            row_stride_bytes: extent.width_bytes,
+            slice_stride_bytes: extent.width_bytes * extent.height,
+        };
         copy_rows(block.start(), &packed, pointer(address), &end, extent);
         Ok(Self::on_host(packed, HostRange::of(block, len_bytes)))
     }
 }
 
-/// Page-locked memory, or nothing if it is ordinary. CUDA copies nothing that lies in two registrations, or half in one.
+/// Page-locked memory, or nothing if it is ordinary. CUDA copies nothing that lies in two
+/// registrations, or half in one.
 fn locked(end: End, extent: Extent, address: u64) -> Outcome<Option<HostRange>> {
     let Some(len_bytes) = end.span_bytes(extent) else { return Ok(None) };
-    let range: Option<Locked> = host::around(address).filter(|range| range.holds(address, len_bytes));
+    let range: Option<Locked> =
+        host::around(address).filter(|range| range.holds(address, len_bytes));
     match range {
-        Some(range) => Ok(Some(HostRange::new(pointer(address), len_bytes as usize, range.block()))),
+        Some(range) => {
+            Ok(Some(HostRange::new(pointer(address), len_bytes as usize, range.block())))
+        }
         None if host::is_partly_locked(address, len_bytes) => Err(Code::INVALID_VALUE),
         None => Ok(None),
     }
@@ -204,13 +246,26 @@ fn part(source: &End, destination: &End, extent: Extent) -> CopyPart {
     if extent.height > 1 {
         axes.push((extent.height, source.row_stride_bytes, destination.row_stride_bytes));
     }
-    CopyPart { run_bytes: extent.width_bytes, source_offset_bytes: 0, destination_offset_bytes: 0, axes }
+    CopyPart {
+        run_bytes: extent.width_bytes,
+        source_offset_bytes: 0,
+        destination_offset_bytes: 0,
+        axes,
+    }
 }
 
-/// Queues it on the stream; where that is of another device than the destination, on a queue of the destination's, ordered by events both ways.
-fn queue_copy(context: &Context, stream: &Stream, source: Resolved, destination: Resolved, part: CopyPart) -> Outcome<Position> {
+/// Queues it on the stream; where that is of another device than the destination, on a queue of the
+/// destination's, ordered by events both ways.
+fn queue_copy(
+    context: &Context,
+    stream: &Stream,
+    source: Resolved,
+    destination: Resolved,
+    part: CopyPart,
+) -> Outcome<Position> {
     let here = &context.device;
-    let device = destination.device.as_ref().filter(|device| device.ordinal != here.ordinal).cloned();
+    let device =
+        destination.device.as_ref().filter(|device| device.ordinal != here.ordinal).cloned();
     let there = device.as_ref().unwrap_or(here);
     let source_device = source.device.as_ref().filter(|source| source.ordinal != there.ordinal);
     let source_device = source_device.map(|device| Arc::clone(&device.engine) as Arc<dyn Backend>);
@@ -233,7 +288,12 @@ fn queue_copy(context: &Context, stream: &Stream, source: Resolved, destination:
     }
 }
 
-fn submit_elsewhere(context: &Context, stream: &Stream, device: &Device, make: impl FnOnce(Dependencies) -> Work) -> Outcome<Position> {
+fn submit_elsewhere(
+    context: &Context,
+    stream: &Stream,
+    device: &Device,
+    make: impl FnOnce(Dependencies) -> Work,
+) -> Outcome<Position> {
     let failed = |error| work::code_of_error(&error);
     let queue = device.engine.default_queue().map_err(failed)?;
     let before = stream.ordered(context, |queue| queue.record(false))?;
@@ -254,9 +314,17 @@ fn describe(source: &Memory, destination: &Memory, is_between: bool) -> &'static
     }
 }
 
-fn copy_on_the_host(context: &Context, stream: &Stream, source: &Resolved, destination: &Resolved, extent: Extent) -> Outcome {
+fn copy_on_the_host(
+    context: &Context,
+    stream: &Stream,
+    source: &Resolved,
+    destination: &Resolved,
+    extent: Extent,
+) -> Outcome {
     stream.synchronize(context)?;
-    let (Memory::Host(from), Memory::Host(to)) = (&source.memory, &destination.memory) else { return Err(Code::INVALID_VALUE) };
+    let (Memory::Host(from), Memory::Host(to)) = (&source.memory, &destination.memory) else {
+        return Err(Code::INVALID_VALUE);
+    };
     copy_rows(to.base(), &destination.end, from.base(), &source.end, extent);
     Ok(())
 }
@@ -265,10 +333,12 @@ fn copy_on_the_host(context: &Context, stream: &Stream, source: &Resolved, desti
 fn copy_rows(to: *mut u8, to_end: &End, from: *mut u8, from_end: &End, extent: Extent) {
     for slice in 0..extent.depth {
         for row in 0..extent.height {
-            let offset = |end: &End| (slice * end.slice_stride_bytes + row * end.row_stride_bytes) as usize;
+            let offset =
+                |end: &End| (slice * end.slice_stride_bytes + row * end.row_stride_bytes) as usize;
             let (to, from) = (to.wrapping_add(offset(to_end)), from.wrapping_add(offset(from_end)));
-            // SAFETY: the caller of the driver function promises memory of the box that it described, of the host and initialised (`HostRange`); memory
-            // of the driver was made as large as the packed rows (`staged`).
+            // SAFETY: the caller of the driver function promises memory of the box that it
+            // described, of the host and initialised (`HostRange`); memory of the driver was made
+            // as large as the packed rows (`staged`).
             unsafe { std::ptr::copy(from, to, extent.width_bytes as usize) };
         }
     }

@@ -33,7 +33,12 @@ struct Record {
 impl Event {
     /// An event that was never recorded.
     pub(super) fn new(context: &Context, flags: u32) -> Arc<Self> {
-        let event = Arc::new(Self { handle: handle::next(), context: context.handle, flags, record: Mutex::new(None) });
+        let event = Arc::new(Self {
+            handle: handle::next(),
+            context: context.handle,
+            flags,
+            record: Mutex::new(None),
+        });
         handle::insert(event.handle, Object::Event(Arc::clone(&event)));
         event
     }
@@ -47,7 +52,8 @@ impl Event {
         Ok(())
     }
 
-    /// Later work of `stream` comes behind the record that there is now; one that was never recorded is nothing to wait for.
+    /// Later work of `stream` comes behind the record that there is now; one that was never
+    /// recorded is nothing to wait for.
     pub(super) fn hold_up(&self, context: &Context, stream: &Stream) -> Outcome {
         let Some(record) = self.last() else { return Ok(()) };
         let work = (self.context == context.handle).then_some(record.work);
@@ -58,7 +64,9 @@ impl Event {
     pub(super) fn query(&self, context: &Context) -> Outcome {
         let is_complete = match self.last() {
             None => true,
-            Some(record) => record.event.is_complete().map_err(|error| work::code_of_error(&error))?,
+            Some(record) => {
+                record.event.is_complete().map_err(|error| work::code_of_error(&error))?
+            }
         };
         context.check()?;
         if is_complete { Ok(()) } else { Err(Code::NOT_READY) }
@@ -76,7 +84,9 @@ impl Event {
     /// The time from one event to this one.
     pub(super) fn elapsed_since(&self, earlier: &Self) -> Outcome<Duration> {
         let is_untimed = (self.flags | earlier.flags) & DISABLE_TIMING != 0;
-        let (Some(start), Some(end)) = (earlier.last(), self.last()) else { return Err(Code::INVALID_HANDLE) };
+        let (Some(start), Some(end)) = (earlier.last(), self.last()) else {
+            return Err(Code::INVALID_HANDLE);
+        };
         if is_untimed || self.context != earlier.context {
             return Err(Code::INVALID_HANDLE);
         }

@@ -10,7 +10,8 @@ use super::stream::Stream;
 use super::{call, work};
 use crate::backend::{Address, Bytes, FailureKind, FillWork, Footprint, Work};
 
-/// Queues a fill of `height` rows of `count` patterns each. Rows that do not follow each other are `pitch_bytes` apart.
+/// Queues a fill of `height` rows of `count` patterns each. Rows that do not follow each other are
+/// `pitch_bytes` apart.
 pub(super) fn submit(
     context: &Context,
     stream: &Stream,
@@ -26,11 +27,16 @@ pub(super) fn submit(
         return Ok(());
     }
     let is_pitched = height > 1;
-    let is_too_wide = is_pitched && (pitch_bytes < width_bytes || pitch_bytes > machine::settings().max_pitch_bytes);
-    if !address.is_multiple_of(element_bytes) || is_pitched && !pitch_bytes.is_multiple_of(element_bytes) || is_too_wide {
+    let is_too_wide = is_pitched
+        && (pitch_bytes < width_bytes || pitch_bytes > machine::settings().max_pitch_bytes);
+    if !address.is_multiple_of(element_bytes)
+        || is_pitched && !pitch_bytes.is_multiple_of(element_bytes)
+        || is_too_wide
+    {
         return Err(Code::INVALID_VALUE);
     }
-    let axes: SmallVec<[(u64, u64); 3]> = if is_pitched { smallvec![(height, pitch_bytes)] } else { SmallVec::new() };
+    let axes: SmallVec<[(u64, u64); 3]> =
+        if is_pitched { smallvec![(height, pitch_bytes)] } else { SmallVec::new() };
     let footprint = Footprint { offset_bytes: 0, run_bytes: width_bytes, axes };
     let position = stream.submit(context, |depends| {
         Work::Fill(Box::new(FillWork {

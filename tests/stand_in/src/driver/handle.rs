@@ -1,4 +1,5 @@
-//! Handles: numbers that stand for objects. They are never used as pointers and never given out twice, so that a stale one is found out.
+//! Handles: numbers that stand for objects. They are never used as pointers and never given out
+//! twice, so that a stale one is found out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +28,8 @@ pub(super) enum Object {
 
 static OBJECTS: Mutex<Option<HashMap<Handle, Object>>> = Mutex::new(None);
 
-/// A fresh handle. Odd numbers of bytes apart, far from any memory, so that whoever follows one is stopped by the machine.
+/// A fresh handle. Odd numbers of bytes apart, far from any memory, so that whoever follows one is
+/// stopped by the machine.
 pub(super) fn next() -> Handle {
     static NEXT: AtomicU64 = AtomicU64::new(0xC0DA_0000_0000_0100);
     NEXT.fetch_add(0x10, Ordering::Relaxed)
@@ -38,7 +40,8 @@ pub(super) fn insert(handle: Handle, object: Object) {
     objects().get_or_insert_default().insert(handle, object);
 }
 
-/// The handle stands for nothing any more. What it stood for is given back, to be dropped without the lock.
+/// The handle stands for nothing any more. What it stood for is given back, to be dropped without
+/// the lock.
 pub(super) fn remove(handle: Handle) -> Option<Object> {
     objects().as_mut()?.remove(&handle)
 }
@@ -55,7 +58,8 @@ pub(super) fn remove_of_context(context: Handle) -> Vec<Object> {
         Object::Function(object) => object.context == context,
         Object::Pool(_) => false,
     };
-    let doomed: Vec<Handle> = objects.iter().filter(|(_, object)| is_of(object)).map(|(handle, _)| *handle).collect();
+    let doomed: Vec<Handle> =
+        objects.iter().filter(|(_, object)| is_of(object)).map(|(handle, _)| *handle).collect();
     doomed.iter().filter_map(|handle| objects.remove(handle)).collect()
 }
 

@@ -14,7 +14,8 @@ use crate::backend::HostMemory;
 /// What is locked at once, and what memory of the driver's own is aligned to.
 const PAGE_BYTES: usize = 4096;
 
-/// A range of page-locked memory: the bytes that were asked for. Unless the settings say otherwise their pages belong to it whole, and to no other range.
+/// A range of page-locked memory: the bytes that were asked for. Unless the settings say otherwise
+/// their pages belong to it whole, and to no other range.
 #[derive(Clone, Debug)]
 pub(super) struct Locked {
     pub(super) start: u64,
@@ -31,18 +32,24 @@ static LOCKED: Mutex<BTreeMap<u64, Locked>> = Mutex::new(BTreeMap::new());
 pub(super) fn allocate(len_bytes: usize, flags: u32, context: Handle) -> Outcome<u64> {
     let block = Arc::new(Block::zeroed(len_bytes)?);
     let start = block.start.as_ptr().addr() as u64;
-    locked().insert(start, Locked { start, len_bytes: len_bytes as u64, flags, context, block: Some(block) });
+    locked().insert(
+        start,
+        Locked { start, len_bytes: len_bytes as u64, flags, context, block: Some(block) },
+    );
     Ok(start)
 }
 
-/// Gives page-locked memory back that `allocate` made. Copies in flight keep it until they are done.
+/// Gives page-locked memory back that `allocate` made. Copies in flight keep it until they are
+/// done.
 pub(super) fn free(start: u64) -> Outcome {
     take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
 }
 
 /// Page-locks memory of the caller, unless somebody has one of its pages.
 pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outcome {
-    let end = start.checked_add(len_bytes).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES as u64));
+    let end = start
+        .checked_add(len_bytes)
+        .and_then(|end| end.checked_next_multiple_of(PAGE_BYTES as u64));
     end.ok_or(Code::INVALID_VALUE)?;
     let new = Locked { start, len_bytes, flags, context, block: None };
     let reach = new.reach();
@@ -55,7 +62,8 @@ pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) 
     Ok(())
 }
 
-/// Takes that back. Nothing else does: what the caller does with the memory meanwhile, and whether the context is well, makes no difference.
+/// Takes that back. Nothing else does: what the caller does with the memory meanwhile, and whether
+/// the context is well, makes no difference.
 pub(super) fn unregister(start: u64) -> Outcome {
     take(start, false).map(drop).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
 }
@@ -71,7 +79,8 @@ pub(super) fn around(address: u64) -> Option<Locked> {
         .cloned()
 }
 
-/// Whether some of these bytes were asked to be page-locked: of what lies beside such bytes on a page nobody need know that it is locked too.
+/// Whether some of these bytes were asked to be page-locked: of what lies beside such bytes on a
+/// page nobody need know that it is locked too.
 pub(super) fn is_partly_locked(start: u64, len_bytes: u64) -> bool {
     let locked = locked();
     let before = locked.range(..start.saturating_add(len_bytes)).next_back();
@@ -103,7 +112,11 @@ impl Locked {
     fn reach(&self) -> Range<u64> {
         let end = self.start + self.len_bytes;
         let is_whole_pages = self.block.is_some() || !machine::settings().locks_bytes;
-        if is_whole_pages { page_of(self.start)..end.next_multiple_of(PAGE_BYTES as u64) } else { self.start..end }
+        if is_whole_pages {
+            page_of(self.start)..end.next_multiple_of(PAGE_BYTES as u64)
+        } else {
+            self.start..end
+        }
     }
 
     /// What keeps the memory while work uses it.
@@ -127,8 +140,10 @@ unsafe impl Sync for Block {}
 impl Block {
     /// Zeroed memory of at least so many bytes, which shares no page.
     pub(super) fn zeroed(len_bytes: usize) -> Outcome<Self> {
-        let whole_pages = len_bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(Code::OUT_OF_MEMORY)?;
-        let layout = Layout::from_size_align(whole_pages, PAGE_BYTES).map_err(|_| Code::OUT_OF_MEMORY)?;
+        let whole_pages =
+            len_bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(Code::OUT_OF_MEMORY)?;
+        let layout =
+            Layout::from_size_align(whole_pages, PAGE_BYTES).map_err(|_| Code::OUT_OF_MEMORY)?;
         // SAFETY: the layout's size is above zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Code::OUT_OF_MEMORY)?;
         Ok(Self { start, layout })
@@ -155,7 +170,8 @@ pub(super) struct HostRange {
     _block: Option<Arc<Block>>,
 }
 
-// SAFETY: it is a range of memory that any thread may reach; when it may be touched is the caller's of the driver to see to, as with a real driver.
+// SAFETY: it is a range of memory that any thread may reach; when it may be touched is the caller's
+// of the driver to see to, as with a real driver.
 unsafe impl Send for HostRange {}
 // SAFETY: as above.
 unsafe impl Sync for HostRange {}
@@ -172,8 +188,8 @@ impl HostRange {
     }
 }
 
-// SAFETY: a block keeps its memory, zeroed from the start; of other memory the caller of the driver promises that it is there, and initialised, until the
-// copy is done (CUDA's manual).
+// SAFETY: a block keeps its memory, zeroed from the start; of other memory the caller of the driver
+// promises that it is there, and initialised, until the copy is done (CUDA's manual).
 unsafe impl HostMemory for HostRange {
     fn base(&self) -> *mut u8 {
         self.start

@@ -47,11 +47,19 @@ pub(super) fn register(name: String, kernel: HostKernel) {
 }
 
 /// Queues a launch; `values` points to a pointer for each parameter.
-pub(super) fn launch(context: &Context, stream: &Stream, function: &Function, shape: Shape, values: In<*const c_void>) -> Outcome {
+pub(super) fn launch(
+    context: &Context,
+    stream: &Stream,
+    function: &Function,
+    shape: Shape,
+    values: In<*const c_void>,
+) -> Outcome {
     check_shape(function, shape)?;
     let name = &function.entry.name;
     let Some(kernel) = find(name) else {
-        call::note(format!("kernel \"{name}\" is launched, and no host function is registered under that name"));
+        call::note(format!(
+            "kernel \"{name}\" is launched, and no host function is registered under that name"
+        ));
         return Err(Code::LAUNCH_FAILED);
     };
     let slots = &function.entry.parameters;
@@ -59,8 +67,13 @@ pub(super) fn launch(context: &Context, stream: &Stream, function: &Function, sh
         call::note(format!("kernel \"{name}\": {reason}"));
         return Err(Code::LAUNCH_FAILED);
     }
-    let values: Vec<Vec<u8>> = slots.iter().enumerate().map(|(index, slot)| value(values, index, *slot)).collect::<Outcome<_>>()?;
-    let mut packing = Packing { context, values: &values, arguments: Arguments::default(), prepared: Vec::new() };
+    let values: Vec<Vec<u8>> = slots
+        .iter()
+        .enumerate()
+        .map(|(index, slot)| value(values, index, *slot))
+        .collect::<Outcome<_>>()?;
+    let mut packing =
+        Packing { context, values: &values, arguments: Arguments::default(), prepared: Vec::new() };
     for (index, parameter) in kernel.parameters.iter().enumerate() {
         packing.add(index, *parameter)?;
     }
@@ -85,29 +98,49 @@ fn source_name(name: &str) -> Option<&str> {
 }
 
 fn check_shape(function: &Function, Shape { grid, block, shared_bytes }: Shape) -> Outcome {
-    let is_within = |extents: [u32; 3], limits: [u32; 3]| extents.iter().zip(limits).all(|(extent, limit)| (1..=limit).contains(extent));
+    let is_within = |extents: [u32; 3], limits: [u32; 3]| {
+        extents.iter().zip(limits).all(|(extent, limit)| (1..=limit).contains(extent))
+    };
     let threads = block.iter().map(|extent| u64::from(*extent)).product::<u64>();
-    if !is_within(grid, [0x7FFF_FFFF, 0xFFFF, 0xFFFF]) || !is_within(block, [1024, 1024, 64]) || threads > 1024 {
+    if !is_within(grid, [0x7FFF_FFFF, 0xFFFF, 0xFFFF])
+        || !is_within(block, [1024, 1024, 64])
+        || threads > 1024
+    {
         return Err(Code::INVALID_VALUE);
     }
     if threads > u64::from(function.max_threads()) {
         return Err(Code::LAUNCH_OUT_OF_RESOURCES);
     }
-    if i64::from(shared_bytes) > i64::from(function.max_dynamic_shared_bytes()) { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    if i64::from(shared_bytes) > i64::from(function.max_dynamic_shared_bytes()) {
+        Err(Code::INVALID_VALUE)
+    } else {
+        Ok(())
+    }
 }
 
 /// Why a host function cannot stand for a kernel with these parameters.
 fn misfit(parameters: &[Parameter], slots: &[Slot]) -> Option<String> {
     if parameters.len() != slots.len() {
-        return Some(format!("it has {} parameters, the host function {}", slots.len(), parameters.len()));
+        return Some(format!(
+            "it has {} parameters, the host function {}",
+            slots.len(),
+            parameters.len()
+        ));
     }
     let expected = |parameter: &Parameter| match *parameter {
         Parameter::Scalar { len_bytes } => len_bytes as usize,
         Parameter::Pointer { .. } => 8,
         Parameter::View { dimensions, .. } => 8 + 16 * dimensions as usize,
     };
-    let wrong = parameters.iter().zip(slots).position(|(parameter, slot)| expected(parameter) != slot.len_bytes)?;
-    Some(format!("its parameter {wrong} has {} bytes, that of the host function {}", slots[wrong].len_bytes, expected(&parameters[wrong])))
+    let wrong = parameters
+        .iter()
+        .zip(slots)
+        .position(|(parameter, slot)| expected(parameter) != slot.len_bytes)?;
+    Some(format!(
+        "its parameter {wrong} has {} bytes, that of the host function {}",
+        slots[wrong].len_bytes,
+        expected(&parameters[wrong])
+    ))
 }
 
 fn value(values: In<*const c_void>, index: usize, slot: Slot) -> Outcome<Vec<u8>> {
@@ -119,7 +152,8 @@ fn value(values: In<*const c_void>, index: usize, slot: Slot) -> Outcome<Vec<u8>
 #[derive(Debug)]
 enum Prepared {
     Scalar(Vec<u8>),
-    /// Memory of the device: which of the engine's pointers, how many bytes, and the extents of a view.
+    /// Memory of the device: which of the engine's pointers, how many bytes, and the extents of a
+    /// view.
     Array {
         pointer: usize,
         len_bytes: u64,
@@ -153,7 +187,9 @@ impl Packing<'_> {
                 self.array(address, access, len_bytes, None)
             }
             Parameter::View { dimensions, element_bytes, access } => {
-                let extents = (0..2 * dimensions as usize).map(|word| self.word(index, word + 1) as i64).collect();
+                let extents = (0..2 * dimensions as usize)
+                    .map(|word| self.word(index, word + 1) as i64)
+                    .collect();
                 self.array(self.word(index, 0), access, 0, Some((element_bytes, extents)))
             }
         };
@@ -163,7 +199,8 @@ impl Packing<'_> {
 
     /// Words of eight bytes of a parameter.
     fn word(&self, index: usize, word: usize) -> u64 {
-        let bytes = self.values[index].get(8 * word..8 * word + 8).and_then(|bytes| bytes.try_into().ok());
+        let bytes =
+            self.values[index].get(8 * word..8 * word + 8).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u64::from_le_bytes)
     }
 
@@ -176,7 +213,9 @@ impl Packing<'_> {
                     Some(&[a, b, c, d]) => u64::from(u32::from_le_bytes([a, b, c, d])),
                     Some(bytes) if bytes.len() == 8 => self.word(by as usize, 0),
                     _ => {
-                        call::note(format!("parameter {by} counts the elements of another and is no integer of 4 or 8 bytes"));
+                        call::note(format!(
+                            "parameter {by} counts the elements of another and is no integer of 4 or 8 bytes"
+                        ));
                         return Err(Code::LAUNCH_FAILED);
                     }
                 };
@@ -186,13 +225,20 @@ impl Packing<'_> {
     }
 
     /// An array for the engine: flat, or a view.
-    fn array(&mut self, address: u64, access: Access, len_bytes: u64, view: Option<(u32, Vec<i64>)>) -> Prepared {
+    fn array(
+        &mut self,
+        address: u64,
+        access: Access,
+        len_bytes: u64,
+        view: Option<(u32, Vec<i64>)>,
+    ) -> Prepared {
         let (element_bytes, extents) = view.clone().unwrap_or((0, Vec::new()));
         let allocation = self.context.device.ledger().around(address);
         if allocation.is_none() && host::around(address).is_some() {
             return Prepared::Mapped { start: address, len_bytes, element_bytes, extents };
         }
-        // A view may reach below its first element, so that the engine gets the allocation and an offset. No allocation: the engine finds out.
+        // A view may reach below its first element, so that the engine gets the allocation and an
+        // offset. No allocation: the engine finds out.
         let start = allocation.map_or(address, |allocation| allocation.address);
         let words = &mut self.arguments.words;
         let at_word = words.len() as u32;
@@ -211,13 +257,22 @@ impl Packing<'_> {
             is_flat: view.is_none(),
             access: access_of(access),
         });
-        Prepared::Array { pointer: self.arguments.arrays.len() - 1, len_bytes, element_bytes, extents }
+        Prepared::Array {
+            pointer: self.arguments.arrays.len() - 1,
+            len_bytes,
+            element_bytes,
+            extents,
+        }
     }
 }
 
 /// Bytes from an address to the end of its memory; of none, one, so that the engine finds out.
 fn room(context: &Context, address: u64) -> u64 {
-    let device = context.device.ledger().around(address).map(|allocation| allocation.address + allocation.len_bytes);
+    let device = context
+        .device
+        .ledger()
+        .around(address)
+        .map(|allocation| allocation.address + allocation.len_bytes);
     let end = device.or_else(|| host::around(address).map(|range| range.start + range.len_bytes));
     end.map_or(1, |end| end - address)
 }
@@ -239,8 +294,9 @@ struct LaunchBody {
     prepared: Vec<Prepared>,
 }
 
-// SAFETY: the host function was registered with what it touches, and gets pointers to that alone: those of the engine, which it resolved from the
-// footprints that `Packing` made of the registration, and its own scalars.
+// SAFETY: the host function was registered with what it touches, and gets pointers to that alone:
+// those of the engine, which it resolved from the footprints that `Packing` made of the
+// registration, and its own scalars.
 unsafe impl Body for LaunchBody {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -248,18 +304,30 @@ unsafe impl Body for LaunchBody {
 
     unsafe fn run(&self, _grid: Grid, _words: &[u64], pointers: &[*mut u8]) {
         let raw = |prepared: &Prepared| match prepared {
-            Prepared::Scalar(bytes) => argument(bytes.as_ptr().cast_mut(), bytes.len() as u64, 0, &[]),
+            Prepared::Scalar(bytes) => {
+                argument(bytes.as_ptr().cast_mut(), bytes.len() as u64, 0, &[])
+            }
             Prepared::Array { pointer, len_bytes, element_bytes, extents } => {
                 argument(pointers[*pointer], *len_bytes, *element_bytes, extents)
             }
-            Prepared::Mapped { start, len_bytes, element_bytes, extents } => {
-                argument(std::ptr::with_exposed_provenance_mut(*start as usize), *len_bytes, *element_bytes, extents)
-            }
+            Prepared::Mapped { start, len_bytes, element_bytes, extents } => argument(
+                std::ptr::with_exposed_provenance_mut(*start as usize),
+                *len_bytes,
+                *element_bytes,
+                extents,
+            ),
         };
         let arguments: SmallVec<[RawArgument; 8]> = self.prepared.iter().map(raw).collect();
         let Shape { grid, block, shared_bytes } = self.shape;
-        let launch = RawLaunch { grid, block, shared_bytes, argument_count: arguments.len() as u32, arguments: arguments.as_ptr() };
-        // SAFETY: the function and what runs it were registered together (`HostKernel`); the launch lives for the call.
+        let launch = RawLaunch {
+            grid,
+            block,
+            shared_bytes,
+            argument_count: arguments.len() as u32,
+            arguments: arguments.as_ptr(),
+        };
+        // SAFETY: the function and what runs it were registered together (`HostKernel`); the launch
+        // lives for the call.
         let code = unsafe { (self.kernel.run)(self.kernel.function, &raw const launch) };
         if code != 0 {
             work::fail_with(Code(code));
@@ -268,12 +336,20 @@ unsafe impl Body for LaunchBody {
 }
 
 fn argument(start: *mut u8, len_bytes: u64, element_bytes: u32, extents: &[i64]) -> RawArgument {
-    RawArgument { start, len_bytes, extents: extents.as_ptr(), dimensions: extents.len() as u32 / 2, element_bytes }
+    RawArgument {
+        start,
+        len_bytes,
+        extents: extents.as_ptr(),
+        dimensions: extents.len() as u32 / 2,
+        element_bytes,
+    }
 }
 
-/// Queues a function of the host. A stream's callback is called whatever has failed before, and told; others are not called then.
+/// Queues a function of the host. A stream's callback is called whatever has failed before, and
+/// told; others are not called then.
 pub(super) fn launch_host(context: &Context, stream: &Stream, function: HostFunction) -> Outcome {
-    let body = Arc::new(HostBody { name: Arc::from("host function"), context: context.handle, function });
+    let body =
+        Arc::new(HostBody { name: Arc::from("host function"), context: context.handle, function });
     let is_told = matches!(function, HostFunction::Callback { .. });
     work::submit_host(stream, context, body, is_told).map(drop)
 }
@@ -284,10 +360,15 @@ pub(super) enum HostFunction {
     /// `cuLaunchHostFunc`.
     Plain { function: unsafe extern "C" fn(*mut c_void), data: *mut c_void },
     /// `cuStreamAddCallback`.
-    Callback { function: unsafe extern "C" fn(u64, u32, *mut c_void), stream: u64, data: *mut c_void },
+    Callback {
+        function: unsafe extern "C" fn(u64, u32, *mut c_void),
+        stream: u64,
+        data: *mut c_void,
+    },
 }
 
-// SAFETY: CUDA calls such functions on a thread of its own; whoever hands one over knows (CUDA's manual).
+// SAFETY: CUDA calls such functions on a thread of its own; whoever hands one over knows (CUDA's
+// manual).
 unsafe impl Send for HostFunction {}
 // SAFETY: as above; it is called once.
 unsafe impl Sync for HostFunction {}
@@ -308,7 +389,8 @@ unsafe impl Body for HostBody {
 
     unsafe fn run(&self, _grid: Grid, _words: &[u64], _pointers: &[*mut u8]) {
         match self.function {
-            // SAFETY: the caller of the driver promises that the function may be called once with its data, on any thread.
+            // SAFETY: the caller of the driver promises that the function may be called once with
+            // its data, on any thread.
             HostFunction::Plain { function, data } => unsafe { function(data) },
             HostFunction::Callback { function, stream, data } => {
                 let status = handle::context(self.context).and_then(|context| context.check());

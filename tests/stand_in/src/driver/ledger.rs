@@ -1,4 +1,5 @@
-//! The account of a device's memory: who holds how many bytes of it. The engine has the memory itself, and no notion of pools.
+//! The account of a device's memory: who holds how many bytes of it. The engine has the memory
+//! itself, and no notion of pools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ pub(super) struct Allocation {
 impl Ledger {
     /// Nothing is held yet.
     pub(super) fn new(total_bytes: u64, default_pool: Handle) -> Self {
-        let pools = BTreeMap::from([(default_pool, Holding { reuse: [1; 3], ..Holding::default() })]);
+        let pools =
+            BTreeMap::from([(default_pool, Holding { reuse: [1; 3], ..Holding::default() })]);
         Self { total_bytes, direct_bytes: 0, pools, allocations: BTreeMap::new() }
     }
 
@@ -81,7 +83,11 @@ impl Ledger {
             self.direct_bytes += len_bytes;
             return Ok(());
         };
-        let holding = self.pools.get_mut(&pool).filter(|pool| !pool.is_destroyed).ok_or(Code::INVALID_VALUE)?;
+        let holding = self
+            .pools
+            .get_mut(&pool)
+            .filter(|pool| !pool.is_destroyed)
+            .ok_or(Code::INVALID_VALUE)?;
         let used = holding.used.checked_add(len_bytes).ok_or(Code::OUT_OF_MEMORY)?;
         let grows_by = used.saturating_sub(holding.reserved);
         if grows_by > free_bytes {
@@ -113,7 +119,11 @@ impl Ledger {
     }
 
     /// Takes the allocation that starts at an address out, if `may_go` agrees.
-    pub(super) fn remove(&mut self, address: u64, may_go: impl FnOnce(&Allocation) -> bool) -> Option<Allocation> {
+    pub(super) fn remove(
+        &mut self,
+        address: u64,
+        may_go: impl FnOnce(&Allocation) -> bool,
+    ) -> Option<Allocation> {
         let allocation = *self.allocations.get(&address).filter(|allocation| may_go(allocation))?;
         self.allocations.remove(&address);
         self.give_back(allocation.len_bytes, allocation.pool);
@@ -128,7 +138,11 @@ impl Ledger {
 
     /// All live allocations of a context.
     pub(super) fn of_context(&self, context: Handle) -> Vec<u64> {
-        self.allocations.values().filter(|allocation| allocation.context == context).map(|allocation| allocation.address).collect()
+        self.allocations
+            .values()
+            .filter(|allocation| allocation.context == context)
+            .map(|allocation| allocation.address)
+            .collect()
     }
 
     /// A host thread has waited: pools give back what is above their thresholds.

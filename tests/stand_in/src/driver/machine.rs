@@ -47,7 +47,8 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 /// The process that called `cuInit`; 0 before.
 static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
-/// Says what the machine is like; `false` if it is settled already, or if it runs: a context is retained.
+/// Says what the machine is like; `false` if it is settled already, or if it runs: a context is
+/// retained.
 pub(super) fn configure(settings: Settings, again: bool) -> bool {
     let mut state = state();
     let mut known = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
@@ -88,13 +89,20 @@ pub(super) fn initialise() -> Outcome {
 
 /// Refuses what comes before `cuInit`, or in a child of the process that called it.
 pub(super) fn check_initialised() -> Outcome {
-    if INITIALISED_BY.load(Ordering::Acquire) == std::process::id() { Ok(()) } else { Err(Code::NOT_INITIALIZED) }
+    if INITIALISED_BY.load(Ordering::Acquire) == std::process::id() {
+        Ok(())
+    } else {
+        Err(Code::NOT_INITIALIZED)
+    }
 }
 
 /// The number of a device that is there.
 pub(super) fn ordinal(device: i32) -> Outcome<usize> {
     check_initialised()?;
-    usize::try_from(device).ok().filter(|ordinal| *ordinal < settings().devices as usize).ok_or(Code::INVALID_DEVICE)
+    usize::try_from(device)
+        .ok()
+        .filter(|ordinal| *ordinal < settings().devices as usize)
+        .ok_or(Code::INVALID_DEVICE)
 }
 
 /// The device of a number that is there; the devices are made if they are not.
@@ -109,7 +117,12 @@ pub(super) fn device(device: i32) -> Outcome<Arc<Device>> {
 /// The device whose number space an address lies in.
 pub(super) fn device_of_address(address: u64) -> Option<Arc<Device>> {
     let engine_ordinal = usize::try_from(address >> 44).ok()?;
-    state().as_ref()?.devices.iter().find(|device| device.engine.ordinal() == engine_ordinal).cloned()
+    state()
+        .as_ref()?
+        .devices
+        .iter()
+        .find(|device| device.engine.ordinal() == engine_ordinal)
+        .cloned()
 }
 
 /// The primary context, one use more of it.
@@ -137,7 +150,10 @@ pub(super) fn release(device: i32) -> Outcome {
     let ordinal = ordinal(device)?;
     let ended = {
         let mut state = state();
-        let slot = state.as_mut().and_then(|state| state.slots.get_mut(ordinal)).ok_or(Code::INVALID_CONTEXT)?;
+        let slot = state
+            .as_mut()
+            .and_then(|state| state.slots.get_mut(ordinal))
+            .ok_or(Code::INVALID_CONTEXT)?;
         slot.retained = slot.retained.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
         if slot.retained > 0 { None } else { slot.context.take() }
     };
@@ -166,7 +182,10 @@ pub(super) fn destroy(context: Handle) -> Outcome {
     {
         let mut state = state();
         let beside = state.as_mut().map(|state| &mut state.beside).ok_or(Code::INVALID_CONTEXT)?;
-        let index = beside.iter().position(|other| *other == context.handle).ok_or(Code::INVALID_CONTEXT)?;
+        let index = beside
+            .iter()
+            .position(|other| *other == context.handle)
+            .ok_or(Code::INVALID_CONTEXT)?;
         beside.remove(index);
     }
     end(&context);
@@ -208,7 +227,10 @@ pub(super) fn hazards(take: bool) -> Vec<String> {
 
 /// Bytes in use on a device.
 pub(super) fn memory_in_use(ordinal: usize) -> u64 {
-    state().as_ref().and_then(|state| state.devices.get(ordinal)).map_or(0, |device| device.engine.memory().in_use)
+    state()
+        .as_ref()
+        .and_then(|state| state.devices.get(ordinal))
+        .map_or(0, |device| device.engine.memory().in_use)
 }
 
 /// Ends a context: what is queued is done first, then all its objects and its memory go.
@@ -239,7 +261,9 @@ impl State {
         self.slots.resize(count, Slot::default());
         if self.devices.is_empty() {
             self.devices = (0..count).map(|ordinal| Arc::new(Device::new(ordinal))).collect();
-            self.logs.extend(self.devices.iter().filter_map(|device| device.engine.log()).map(|log| (log, 0)));
+            self.logs.extend(
+                self.devices.iter().filter_map(|device| device.engine.log()).map(|log| (log, 0)),
+            );
         }
     }
 }
@@ -253,12 +277,19 @@ impl Device {
         }
         if settings.link_bytes_per_second > 0.0 || settings.latency_ns > 0 {
             let latency = Duration::from_nanos(settings.latency_ns);
-            emulation = emulation.link(Link { bytes_per_second: settings.link_bytes_per_second, latency });
+            emulation =
+                emulation.link(Link { bytes_per_second: settings.link_bytes_per_second, latency });
         }
         let default_pool = Pool::new(ordinal);
         let ledger = Ledger::new(settings.memory_bytes, default_pool.handle);
         let engine = EmbeddedDevice::emulated(emulation);
-        Self { ordinal, engine, ledger: Mutex::new(ledger), current_pool: Mutex::new(Arc::clone(&default_pool)), default_pool }
+        Self {
+            ordinal,
+            engine,
+            ledger: Mutex::new(ledger),
+            current_pool: Mutex::new(Arc::clone(&default_pool)),
+            default_pool,
+        }
     }
 
     /// The account of its memory.

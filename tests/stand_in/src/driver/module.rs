@@ -42,7 +42,12 @@ impl Module {
     pub(super) fn load(context: &Context, image: &[u8]) -> Outcome<Arc<Self>> {
         let image = ptx::parse(image)?;
         check(&image)?;
-        let module = Self { handle: handle::next(), context: context.handle, image, functions: Mutex::default() };
+        let module = Self {
+            handle: handle::next(),
+            context: context.handle,
+            image,
+            functions: Mutex::default(),
+        };
         let module = Arc::new(module);
         handle::insert(module.handle, Object::Module(Arc::clone(&module)));
         Ok(module)
@@ -50,7 +55,8 @@ impl Module {
 
     /// The kernel of a name: one object, with what was set on it, however often it is asked for.
     pub(super) fn function(&self, name: &str) -> Outcome<Arc<Function>> {
-        let entry = self.image.entries.iter().find(|entry| entry.name == name).ok_or(Code::NOT_FOUND)?;
+        let entry =
+            self.image.entries.iter().find(|entry| entry.name == name).ok_or(Code::NOT_FOUND)?;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = functions.iter().find(|function| function.entry.name == name) {
             return Ok(Arc::clone(known));
@@ -71,7 +77,8 @@ impl Module {
     /// Its handle and those of its functions are gone; launches that are queued go on.
     pub(super) fn unload(&self) {
         handle::remove(self.handle);
-        let functions = std::mem::take(&mut *self.functions.lock().unwrap_or_else(PoisonError::into_inner));
+        let functions =
+            std::mem::take(&mut *self.functions.lock().unwrap_or_else(PoisonError::into_inner));
         for function in functions {
             handle::remove(function.handle);
         }
@@ -115,7 +122,8 @@ impl Function {
         let [major, minor] = machine::settings().compute_capability;
         Ok(match attribute {
             0 => self.max_threads() as i32,
-            // Static shared, constant and local memory, caching of globals: a host function has none.
+            // Static shared, constant and local memory, caching of globals: a host function has
+            // none.
             1..=3 | 7 => 0,
             4 => 32,
             5 => self.ptx_version,
@@ -129,7 +137,9 @@ impl Function {
     /// `cuFuncSetAttribute`: dynamic shared memory, and the carve-out, which is a hint.
     pub(super) fn set_attribute(&self, attribute: u32, value: i32) -> Outcome {
         match attribute {
-            8 if (0..=SHARED_BYTES_MAX).contains(&value) => self.max_dynamic_shared_bytes.store(value, Ordering::Relaxed),
+            8 if (0..=SHARED_BYTES_MAX).contains(&value) => {
+                self.max_dynamic_shared_bytes.store(value, Ordering::Relaxed)
+            }
             9 if (-1..=100).contains(&value) => {}
             _ => return Err(Code::INVALID_VALUE),
         }

@@ -33,7 +33,8 @@ pub(super) struct Image {
 /// Reads a module's text. What is no text is an invalid image, what is no PTX an invalid PTX.
 pub(super) fn parse(image: &[u8]) -> Outcome<Image> {
     let text = std::str::from_utf8(image).map_err(|_| Code::INVALID_IMAGE)?;
-    let is_text = text.chars().all(|character| !character.is_control() || character.is_whitespace());
+    let is_text =
+        text.chars().all(|character| !character.is_control() || character.is_whitespace());
     if text.trim().is_empty() || !is_text {
         return Err(Code::INVALID_IMAGE);
     }
@@ -44,7 +45,11 @@ fn read(text: &str) -> Option<Image> {
     let version = text.split(".version").nth(1)?.split_whitespace().next()?;
     let (major, minor) = version.split_once('.')?;
     let version = major.parse::<i32>().ok()? * 10 + minor.parse::<i32>().ok()?;
-    let target = text.split(".target").nth(1)?.split([',', ' ', '\n', '\r', '\t']).find(|word| !word.is_empty())?;
+    let target = text
+        .split(".target")
+        .nth(1)?
+        .split([',', ' ', '\n', '\r', '\t'])
+        .find(|word| !word.is_empty())?;
     let target = target.strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()?;
     let entries = text.split(".entry").skip(1).map(entry).collect::<Option<Vec<Entry>>>()?;
     Some(Image { entries, version, target })
@@ -54,23 +59,32 @@ fn read(text: &str) -> Option<Image> {
 fn entry(text: &str) -> Option<Entry> {
     let head = text.split('{').next()?;
     let head = head.trim_start();
-    let name_end = head.find(|character: char| character == '(' || character.is_whitespace()).unwrap_or(head.len());
+    let name_end = head
+        .find(|character: char| character == '(' || character.is_whitespace())
+        .unwrap_or(head.len());
     let (name, rest) = head.split_at(name_end);
-    let is_name = !name.is_empty() && name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '$'));
+    let is_name = !name.is_empty()
+        && name
+            .chars()
+            .all(|character| character.is_alphanumeric() || matches!(character, '_' | '$'));
     let inside = match rest.trim_start().strip_prefix('(') {
         Some(list) => list.split_once(')')?.0,
         None => "",
     };
     let mut parameters = Vec::new();
-    for declaration in inside.split(',').map(str::trim).filter(|declaration| !declaration.is_empty()) {
-        let end_bytes = parameters.last().map_or(0, |last: &Slot| last.offset_bytes + last.len_bytes);
+    for declaration in
+        inside.split(',').map(str::trim).filter(|declaration| !declaration.is_empty())
+    {
+        let end_bytes =
+            parameters.last().map_or(0, |last: &Slot| last.offset_bytes + last.len_bytes);
         let (len_bytes, alignment) = size_of_parameter(declaration)?;
         parameters.push(Slot { offset_bytes: end_bytes.next_multiple_of(alignment), len_bytes });
     }
     is_name.then(|| Entry { name: name.to_owned(), parameters, max_threads: max_threads(rest) })
 }
 
-/// `.param .u64 x`, `.param .u64 .ptr .global .align 4 x`, `.param .align 8 .b8 x[24]`: bytes and alignment.
+/// `.param .u64 x`, `.param .u64 .ptr .global .align 4 x`, `.param .align 8 .b8 x[24]`: bytes and
+/// alignment.
 fn size_of_parameter(declaration: &str) -> Option<(usize, usize)> {
     let mut words = declaration.split_whitespace().peekable();
     if words.next()? != ".param" {
@@ -94,8 +108,10 @@ fn size_of_parameter(declaration: &str) -> Option<(usize, usize)> {
 
 fn max_threads(head: &str) -> Option<u32> {
     let numbers = head.split(".maxntid").nth(1)?;
-    let is_number = |text: &&str| !text.is_empty() && text.chars().all(|character| character.is_ascii_digit());
-    let numbers = numbers.split([',', ' ', '\n', '\t']).filter(|text| !text.is_empty()).take_while(is_number);
+    let is_number =
+        |text: &&str| !text.is_empty() && text.chars().all(|character| character.is_ascii_digit());
+    let numbers =
+        numbers.split([',', ' ', '\n', '\t']).filter(|text| !text.is_empty()).take_while(is_number);
     numbers.map(|number| number.parse::<u32>().ok()).product()
 }
 
@@ -105,7 +121,8 @@ fn without_comments(text: &str) -> String {
     while let Some(start) = rest.find("//").into_iter().chain(rest.find("/*")).min() {
         plain.push_str(&rest[..start]);
         let end = if rest[start..].starts_with("//") { "\n" } else { "*/" };
-        let length = rest[start..].find(end).map_or(rest.len() - start, |length| length + end.len());
+        let length =
+            rest[start..].find(end).map_or(rest.len() - start, |length| length + end.len());
         plain.push('\n');
         rest = &rest[start + length..];
     }

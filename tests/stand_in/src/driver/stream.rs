@@ -9,7 +9,9 @@ use super::context::Context;
 use super::handle::{self, Handle, Object};
 use super::machine::Device;
 use super::work;
-use crate::backend::{Backend, BackendError, Dependencies, Position, Queue, QueueId, RawEvent, Work};
+use crate::backend::{
+    Backend, BackendError, Dependencies, Position, Queue, QueueId, RawEvent, Work,
+};
 
 /// One stream.
 #[derive(Debug)]
@@ -39,7 +41,8 @@ struct State {
 
 impl State {
     fn depends(&self, queue: QueueId) -> Dependencies {
-        let mut depends: Dependencies = self.waited.iter().map(|(queue, position)| (*queue, *position)).collect();
+        let mut depends: Dependencies =
+            self.waited.iter().map(|(queue, position)| (*queue, *position)).collect();
         depends.push((queue, self.last));
         depends
     }
@@ -54,16 +57,24 @@ impl Stream {
 
     /// A new stream of a context.
     pub(super) fn new(context: &Context, flags: u32, priority: i32) -> Outcome<Arc<Self>> {
-        let queue = context.device.engine.new_queue().map_err(|error| work::code_of_error(&error))?;
+        let queue =
+            context.device.engine.new_queue().map_err(|error| work::code_of_error(&error))?;
         let stream = Arc::new(Self::over(queue, handle::next(), context.handle, flags, priority));
         handle::insert(stream.handle, Object::Stream(Arc::clone(&stream)));
         context.add_stream(Arc::clone(&stream));
         Ok(stream)
     }
 
-    fn over(queue: Arc<dyn Queue>, handle: Handle, context: Handle, flags: u32, priority: i32) -> Self {
+    fn over(
+        queue: Arc<dyn Queue>,
+        handle: Handle,
+        context: Handle,
+        flags: u32,
+        priority: i32,
+    ) -> Self {
         let is_legacy = handle == 0;
-        let (is_destroyed, is_captured, state) = (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(State::default()));
+        let (is_destroyed, is_captured, state) =
+            (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(State::default()));
         Self {
             handle,
             context,
@@ -88,29 +99,46 @@ impl Stream {
         self.is_destroyed.load(Ordering::Acquire) && self.queue.completed() >= self.queue.tail()
     }
 
-    /// Queues work, made from what it depends on: what came before in this stream, and what the stream has waited for.
-    pub(super) fn submit(&self, context: &Context, make: impl FnOnce(Dependencies) -> Work) -> Outcome<Position> {
+    /// Queues work, made from what it depends on: what came before in this stream, and what the
+    /// stream has waited for.
+    pub(super) fn submit(
+        &self,
+        context: &Context,
+        make: impl FnOnce(Dependencies) -> Work,
+    ) -> Outcome<Position> {
         self.join(context)?;
         let mut state = self.state();
         let depends = state.depends(self.queue.id());
-        let position = self.queue.submit(make(depends)).map_err(|error| work::code_of_error(&error))?;
+        let position =
+            self.queue.submit(make(depends)).map_err(|error| work::code_of_error(&error))?;
         state.last = position;
         Ok(position)
     }
 
-    /// What work depends on that is queued now: what came before in this stream, and what the stream has waited for.
+    /// What work depends on that is queued now: what came before in this stream, and what the
+    /// stream has waited for.
     pub(super) fn depends(&self) -> Dependencies {
         self.state().depends(self.queue.id())
     }
 
     /// Queues something else that has its place in the order: a free, a record.
-    pub(super) fn ordered<T>(&self, context: &Context, queue: impl FnOnce(&dyn Queue) -> Result<T, BackendError>) -> Outcome<T> {
+    pub(super) fn ordered<T>(
+        &self,
+        context: &Context,
+        queue: impl FnOnce(&dyn Queue) -> Result<T, BackendError>,
+    ) -> Outcome<T> {
         self.join(context)?;
         queue(self.queue.as_ref()).map_err(|error| work::code_of_error(&error))
     }
 
-    /// Later work comes behind an event. `work` is what was queued before it in its stream, if that is of the same context.
-    pub(super) fn wait_for(&self, context: &Context, event: &dyn RawEvent, work: Option<Position>) -> Outcome {
+    /// Later work comes behind an event. `work` is what was queued before it in its stream, if that
+    /// is of the same context.
+    pub(super) fn wait_for(
+        &self,
+        context: &Context,
+        event: &dyn RawEvent,
+        work: Option<Position>,
+    ) -> Outcome {
         self.ordered(context, |queue| queue.wait(event))?;
         if let Some(position) = work {
             let mut state = self.state();
@@ -139,7 +167,8 @@ impl Stream {
 
     /// Whether everything queued so far is done.
     pub(super) fn query(&self, context: &Context) -> Outcome {
-        let is_done = self.queue.poll(self.queue.tail()).map_err(|error| work::code_of_error(&error))?;
+        let is_done =
+            self.queue.poll(self.queue.tail()).map_err(|error| work::code_of_error(&error))?;
         context.check()?;
         if is_done { Ok(()) } else { Err(Code::NOT_READY) }
     }
@@ -152,14 +181,18 @@ impl Stream {
         self.is_captured.store(is_captured, Ordering::Release);
     }
 
-    /// The rule of the NULL stream: what comes next comes behind the work of blocking streams, or they behind its.
+    /// The rule of the NULL stream: what comes next comes behind the work of blocking streams, or
+    /// they behind its.
     fn join(&self, context: &Context) -> Outcome {
         if self.is_captured() {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
         }
         if self.is_legacy {
             let others = context.streams();
-            others.iter().filter(|stream| stream.is_blocking).try_for_each(|stream| self.come_behind(stream))
+            others
+                .iter()
+                .filter(|stream| stream.is_blocking)
+                .try_for_each(|stream| self.come_behind(stream))
         } else if self.is_blocking {
             self.come_behind(&context.legacy)
         } else {
@@ -169,7 +202,9 @@ impl Stream {
 
     fn come_behind(&self, other: &Self) -> Outcome {
         let (id, last) = (other.queue.id(), other.queue.tail());
-        if last == Position::START || self.state().joined.get(&id).is_some_and(|joined| *joined >= last) {
+        if last == Position::START
+            || self.state().joined.get(&id).is_some_and(|joined| *joined >= last)
+        {
             return Ok(());
         }
         let failed = |error| work::code_of_error(&error);

@@ -108,7 +108,8 @@ driver_functions! {
         run(Place::of(destination), Place::of(source), len_bytes, stream, Return::Early)
     }
 
-    // In the order of the stream alone, with one set of attributes for all, and between a device and page-locked memory or another place of it.
+    // In the order of the stream alone, with one set of attributes for all, and between a device
+    // and page-locked memory or another place of it.
     cuMemcpyBatchAsync(
         destinations: In<u64>, sources: In<u64>, lens_bytes: In<usize>, count: usize, attributes: In<Attributes>, from: In<usize>, kinds: usize,
         refused: Out<usize>, stream: Handle,
@@ -172,43 +173,86 @@ fn begin(stream: Handle) -> Outcome<(Arc<Context>, Arc<Stream>)> {
     Ok((context, stream))
 }
 
-fn run(destination: Place, source: Place, len_bytes: usize, stream: Handle, until: Return) -> Outcome {
+fn run(
+    destination: Place,
+    source: Place,
+    len_bytes: usize,
+    stream: Handle,
+    until: Return,
+) -> Outcome {
     let (context, stream) = begin(stream)?;
-    copy::submit(&context, &stream, End::run(destination), End::run(source), Extent::run(len_bytes as u64), until)
+    copy::submit(
+        &context,
+        &stream,
+        End::run(destination),
+        End::run(source),
+        Extent::run(len_bytes as u64),
+        until,
+    )
 }
 
-fn to_device(destination: u64, source: u64, len_bytes: usize, stream: Handle, until: Return) -> Outcome {
+fn to_device(
+    destination: u64,
+    source: u64,
+    len_bytes: usize,
+    stream: Handle,
+    until: Return,
+) -> Outcome {
     let (context, stream) = begin(stream)?;
     if len_bytes == 0 {
         return Ok(());
     }
-    let (destination, source) = (End::run(Place::of_device(destination)), End::run(Place::of_host(source)?));
+    let (destination, source) =
+        (End::run(Place::of_device(destination)), End::run(Place::of_host(source)?));
     copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), until)
 }
 
-fn to_host(destination: u64, source: u64, len_bytes: usize, stream: Handle, until: Return) -> Outcome {
+fn to_host(
+    destination: u64,
+    source: u64,
+    len_bytes: usize,
+    stream: Handle,
+    until: Return,
+) -> Outcome {
     let (context, stream) = begin(stream)?;
     if len_bytes == 0 {
         return Ok(());
     }
-    let (destination, source) = (End::run(Place::of_host(destination)?), End::run(Place::of_device(source)));
+    let (destination, source) =
+        (End::run(Place::of_host(destination)?), End::run(Place::of_device(source)));
     copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), until)
 }
 
 /// The contexts have to be there; where the memory is, its address says.
-fn peers(destination: u64, to: Handle, source: u64, from: Handle, len_bytes: usize, stream: Handle) -> Outcome {
+fn peers(
+    destination: u64,
+    to: Handle,
+    source: u64,
+    from: Handle,
+    len_bytes: usize,
+    stream: Handle,
+) -> Outcome {
     let (context, stream) = begin(stream)?;
     for peer in [to, from] {
         handle::context(peer).map_err(|_| Code::INVALID_CONTEXT)?.check()?;
     }
-    let (destination, source) = (End::run(Place::of_device(destination)), End::run(Place::of_device(source)));
-    copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), Return::Early)
+    let (destination, source) =
+        (End::run(Place::of_device(destination)), End::run(Place::of_device(source)));
+    copy::submit(
+        &context,
+        &stream,
+        destination,
+        source,
+        Extent::run(len_bytes as u64),
+        Return::Early,
+    )
 }
 
 fn two_dimensions(copy: In<Copy2>, stream: Handle, until: Return) -> Outcome {
     let copy = copy.get()?;
     let (context, stream) = begin(stream)?;
-    let extent = Extent { width_bytes: copy.width_bytes as u64, height: copy.height as u64, depth: 1 };
+    let extent =
+        Extent { width_bytes: copy.width_bytes as u64, height: copy.height as u64, depth: 1 };
     let end = |end: End2| {
         let rows = (end.y + copy.height) as u64;
         End3 {
@@ -231,7 +275,11 @@ fn two_dimensions(copy: In<Copy2>, stream: Handle, until: Return) -> Outcome {
 fn three_dimensions(copy: In<Copy3>, stream: Handle, until: Return) -> Outcome {
     let copy = copy.get()?;
     let (context, stream) = begin(stream)?;
-    let extent = Extent { width_bytes: copy.width_bytes as u64, height: copy.height as u64, depth: copy.depth as u64 };
+    let extent = Extent {
+        width_bytes: copy.width_bytes as u64,
+        height: copy.height as u64,
+        depth: copy.depth as u64,
+    };
     submit(&context, &stream, copy.destination, copy.source, extent, until)
 }
 
@@ -243,11 +291,25 @@ fn three_dimensions_of_peers(copy: In<Copy3>, stream: Handle, until: Return) -> 
     three_dimensions(copy, stream, until)
 }
 
-fn submit(context: &Context, stream: &Stream, destination: End3, source: End3, extent: Extent, until: Return) -> Outcome {
+fn submit(
+    context: &Context,
+    stream: &Stream,
+    destination: End3,
+    source: End3,
+    extent: Extent,
+    until: Return,
+) -> Outcome {
     if extent.len_bytes() == 0 {
         return Ok(());
     }
-    copy::submit(context, stream, resolve(destination, extent)?, resolve(source, extent)?, extent, until)
+    copy::submit(
+        context,
+        stream,
+        resolve(destination, extent)?,
+        resolve(source, extent)?,
+        extent,
+        until,
+    )
 }
 
 /// Checks an end's pitch and height, and turns it into a place with strides.
@@ -262,8 +324,13 @@ fn resolve(end: End3, extent: Extent) -> Outcome<End> {
     let (x_bytes, y, z) = (end.x_bytes as u64, end.y as u64, end.z as u64);
     // A single row, and a single slice, need no pitch and no height.
     let is_flat = extent.height == 1 && extent.depth == 1;
-    let pitch_bytes = if end.pitch_bytes == 0 { x_bytes.saturating_add(extent.width_bytes) } else { end.pitch_bytes as u64 };
-    let is_narrow = pitch_bytes < x_bytes.saturating_add(extent.width_bytes) || !is_flat && end.pitch_bytes == 0 && y > 0;
+    let pitch_bytes = if end.pitch_bytes == 0 {
+        x_bytes.saturating_add(extent.width_bytes)
+    } else {
+        end.pitch_bytes as u64
+    };
+    let is_narrow = pitch_bytes < x_bytes.saturating_add(extent.width_bytes)
+        || !is_flat && end.pitch_bytes == 0 && y > 0;
     let rows = if end.height == 0 { y.saturating_add(extent.height) } else { end.height as u64 };
     let is_low = extent.depth > 1 && rows < y.saturating_add(extent.height);
     if end.level != 0 || is_narrow || is_low || pitch_bytes > settings().max_pitch_bytes {

@@ -100,7 +100,8 @@ fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
     Ok(uuid)
 }
 
-/// What a device of this machine has. Attributes that the stand-in does not know are invalid values.
+/// What a device of this machine has. Attributes that the stand-in does not know are invalid
+/// values.
 fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
     let settings = settings();
     let [major, minor] = settings.compute_capability;
@@ -140,11 +141,25 @@ fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
         33 => device + 1,
         75 => major,
         76 => minor,
-        // Not there, or not so: time limits, integration, modes, ECC, TCC, domains, managed memory, boards, atomics, pageable access, memory
-        // operations, cooperative launches, virtual memory, handles, persistence, RDMA, clusters.
-        17 | 18 | 20 | 32 | 34 | 35 | 50 | 83..=86 | 88..=90 | 92..=96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=118 | 120..=133 => {
-            0
-        }
+        // Not there, or not so: time limits, integration, modes, ECC, TCC, domains, managed memory,
+        // boards, atomics, pageable access, memory operations, cooperative launches, virtual
+        // memory, handles, persistence, RDMA, clusters.
+        17
+        | 18
+        | 20
+        | 32
+        | 34
+        | 35
+        | 50
+        | 83..=86
+        | 88..=90
+        | 92..=96
+        | 98
+        | 100..=105
+        | 107..=110
+        | 112..=114
+        | 116..=118
+        | 120..=133 => 0,
         87 => 2,
         _ => return Err(Code::INVALID_VALUE),
     })

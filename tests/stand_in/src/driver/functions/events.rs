@@ -10,7 +10,8 @@ use crate::driver::event::Event;
 use crate::driver::handle::{self, Handle};
 use crate::driver::kernel;
 
-/// Blocking waits and no timing: the flags that the stand-in takes. Events are not shared between processes.
+/// Blocking waits and no timing: the flags that the stand-in takes. Events are not shared between
+/// processes.
 const FLAGS_MAX: u32 = 3;
 
 driver_functions! {

@@ -129,11 +129,21 @@ fn around(address: u64) -> Option<Allocation> {
 fn describe(value: *mut c_void, attribute: u32, address: u64) -> Outcome {
     const MEMORY_TYPE_HOST: u32 = 1;
     const MEMORY_TYPE_DEVICE: u32 = 2;
-    let (is_host, start, len_bytes, context, pool, number) = match (Place::of_device(address), around(address), host::around(address)) {
-        (Place::Device(_), Some(known), _) => (false, known.address, known.len_bytes, known.context, known.pool.unwrap_or(0), known.number),
-        (Place::Host(_), _, Some(known)) => (true, known.start, known.len_bytes, known.context, 0, known.start),
-        _ => return Err(Code::INVALID_VALUE),
-    };
+    let (is_host, start, len_bytes, context, pool, number) =
+        match (Place::of_device(address), around(address), host::around(address)) {
+            (Place::Device(_), Some(known), _) => (
+                false,
+                known.address,
+                known.len_bytes,
+                known.context,
+                known.pool.unwrap_or(0),
+                known.number,
+            ),
+            (Place::Host(_), _, Some(known)) => {
+                (true, known.start, known.len_bytes, known.context, 0, known.start)
+            }
+            _ => return Err(Code::INVALID_VALUE),
+        };
     match attribute {
         1 => Out::<Handle>::at(value).set(context),
         2 => Out::<u32>::at(value).set(if is_host { MEMORY_TYPE_HOST } else { MEMORY_TYPE_DEVICE }),

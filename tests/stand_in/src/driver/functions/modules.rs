@@ -119,33 +119,58 @@ fn load(module: Out<Handle>, image: Text) -> Outcome {
 /// A function of the current context.
 fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
     let context = Context::current()?;
-    let function = handle::function(function).ok().filter(|function| function.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+    let function = handle::function(function)
+        .ok()
+        .filter(|function| function.context == context.handle)
+        .ok_or(Code::INVALID_HANDLE)?;
     Ok((context, function))
 }
 
-/// Writes a log of what is wrong with an image, where the caller has room for one, and how long it is.
+/// Writes a log of what is wrong with an image, where the caller has room for one, and how long it
+/// is.
 fn tell(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
-    let options = (0..count as usize).map(|index| options.nth(index)).collect::<Outcome<Vec<u32>>>()?;
+    let options =
+        (0..count as usize).map(|index| options.nth(index)).collect::<Outcome<Vec<u32>>>()?;
     let place = |option| options.iter().position(|known| *known == option);
     let (Some(log), Some(room)) = (place(ERROR_LOG), place(ERROR_LOG_BYTES)) else { return Ok(()) };
     let text = match outcome {
-        Err(code) if code == Code::INVALID_PTX => "ptxas fatal   : no PTX that the stand-in can read, or one for newer devices than this",
-        Err(code) if code == Code::UNSUPPORTED_PTX_VERSION => "ptxas fatal   : PTX of a newer version than the driver's",
+        Err(code) if code == Code::INVALID_PTX => {
+            "ptxas fatal   : no PTX that the stand-in can read, or one for newer devices than this"
+        }
+        Err(code) if code == Code::UNSUPPORTED_PTX_VERSION => {
+            "ptxas fatal   : PTX of a newer version than the driver's"
+        }
         _ => "device kernel image is invalid",
     };
     // The size is passed in the pointer's place, as a number.
     let room_bytes = values.nth(room)?.addr();
     let log = Out::<u8>::at(values.nth(log)?);
     let written = text.len().min(room_bytes.saturating_sub(1));
-    text.bytes().take(written).chain([0]).take(room_bytes).enumerate().try_for_each(|(index, byte)| log.nth(index).set(byte))?;
+    text.bytes()
+        .take(written)
+        .chain([0])
+        .take(room_bytes)
+        .enumerate()
+        .try_for_each(|(index, byte)| log.nth(index).set(byte))?;
     values.place(room).set(written)
 }
 
-fn active_blocks(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize) -> Outcome {
+fn active_blocks(
+    count: Out<c_int>,
+    function: Handle,
+    threads: c_int,
+    shared_bytes: usize,
+) -> Outcome {
     let (_, function) = find(function)?;
-    let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(Code::INVALID_VALUE)?;
-    let fits = threads <= function.max_threads() && shared_bytes <= function.max_dynamic_shared_bytes() as usize;
-    count.set(if fits { blocks_per_multiprocessor(threads, shared_bytes as u64) as c_int } else { 0 })
+    let threads =
+        u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(Code::INVALID_VALUE)?;
+    let fits = threads <= function.max_threads()
+        && shared_bytes <= function.max_dynamic_shared_bytes() as usize;
+    count.set(if fits {
+        blocks_per_multiprocessor(threads, shared_bytes as u64) as c_int
+    } else {
+        0
+    })
 }
 
 /// The largest block that fits, since nothing here speaks for a smaller one.
@@ -159,9 +184,11 @@ fn block_size(
 ) -> Outcome {
     let (_, function) = find(function)?;
     let limit = u32::try_from(limit).map_err(|_| Code::INVALID_VALUE)?;
-    let threads = if limit == 0 { function.max_threads() } else { limit.min(function.max_threads()) };
+    let threads =
+        if limit == 0 { function.max_threads() } else { limit.min(function.max_threads()) };
     let shared_bytes = match shared_bytes_of {
-        // SAFETY: the caller of the driver promises a function that may be asked for any size of block.
+        // SAFETY: the caller of the driver promises a function that may be asked for any size of
+        // block.
         Some(shared_bytes_of) => unsafe { shared_bytes_of(threads as c_int) },
         None => shared_bytes,
     };

@@ -149,7 +149,8 @@ driver_functions! {
     cuMemPoolGetAccess(flags: Out<u32>, pool: Handle, location: In<Location>) {
         let (device, _) = find(pool)?;
         let peer = machine::ordinal(location.get()?.id)?;
-        // What `cuMemPoolSetAccess` gives to others is looked at and not kept: copies reach peers in any case, kernels in none.
+        // What `cuMemPoolSetAccess` gives to others is looked at and not kept: copies reach peers
+        // in any case, kernels in none.
         flags.set(if peer == device.ordinal { READ_WRITE } else { 0 })
     }
 }
@@ -170,7 +171,13 @@ fn find(pool: Handle) -> Outcome<(Arc<Device>, Arc<Pool>)> {
     Ok((machine::device(pool.ordinal as i32)?, pool))
 }
 
-fn allocate_from(context: &Context, address: Out<u64>, len_bytes: usize, pool: Handle, stream: Handle) -> Outcome {
+fn allocate_from(
+    context: &Context,
+    address: Out<u64>,
+    len_bytes: usize,
+    pool: Handle,
+    stream: Handle,
+) -> Outcome {
     address.check()?;
     let stream = context.stream(stream)?;
     address.set(allocate::from_pool(context, &stream, len_bytes as u64, pool)?)

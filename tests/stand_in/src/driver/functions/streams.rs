@@ -125,6 +125,7 @@ fn create(place: Out<Handle>, flags: u32, priority: i32) -> Outcome {
 fn any(stream: Handle) -> Outcome<(Arc<Context>, Arc<Stream>)> {
     let current = Context::current()?;
     let own = current.stream(stream);
-    let foreign = || handle::stream(stream).and_then(|stream| Ok((handle::context(stream.context)?, stream)));
+    let foreign =
+        || handle::stream(stream).and_then(|stream| Ok((handle::context(stream.context)?, stream)));
     own.map_or_else(|_| foreign(), |stream| Ok((current, stream)))
 }

@@ -1,4 +1,5 @@
-//! All other functions of the driver: refused, and noted at the first call, so that a program that needs one says which.
+//! All other functions of the driver: refused, and noted at the first call, so that a program that
+//! needs one says which.
 
 use crate::driver::call::unsupported_functions;
 
