@@ -64,9 +64,11 @@
 //! itself and one test tries thousands of legal orders; a fault fails any chosen call; and work
 //! that touches the same bytes unordered is reported.
 
+mod access;
 mod array;
 pub mod audit;
 mod backend;
+mod call_site;
 #[allow(
     dead_code,
     unused_imports,

@@ -218,20 +218,20 @@ impl<G: DerefMut> DerefMut for Held<G> {
 
 thread_local! {
     /// What this thread has let go of under a lock.
-    static LET_GO: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+    static DEFERRED_DROPS: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Lets go of something whose drop may run code of the user's (the last handle of a stream or
-/// device drops what is queued there): it is dropped by [`drop_let_go`], with no lock held. A
-/// thread that is being torn down drops it at once.
-pub(crate) fn let_go(value: impl Any) {
+/// device drops what is queued there): it is dropped by [`run_deferred_drops`], with no lock held.
+/// A thread that is being torn down drops it at once.
+pub(crate) fn defer_drop(value: impl Any) {
     let mut value: Option<Box<dyn Any>> = Some(Box::new(value));
-    let _ = LET_GO.try_with(|kept| kept.borrow_mut().extend(value.take()));
+    let _ = DEFERRED_DROPS.try_with(|kept| kept.borrow_mut().extend(value.take()));
 }
 
 /// Drops what was let go of under a lock.
-pub(crate) fn drop_let_go() {
-    let next = || LET_GO.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
+pub(crate) fn run_deferred_drops() {
+    let next = || DEFERRED_DROPS.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
     while let Some(value) = next() {
         assert_none_held();
         drop(value);
@@ -240,12 +240,12 @@ pub(crate) fn drop_let_go() {
 
 /// Where threads wait for a change that some other thread will announce: it counts announcements.
 #[derive(Debug, Default)]
-pub(crate) struct Turnstile {
+pub(crate) struct EventCount {
     count: std::sync::Mutex<u64>,
     turned: Condvar,
 }
 
-impl Turnstile {
+impl EventCount {
     pub(crate) const fn new() -> Self {
         Self { count: std::sync::Mutex::new(0), turned: Condvar::new() }
     }

@@ -2,6 +2,9 @@
 //! else of the library.
 #![no_main]
 
+#[allow(dead_code, reason = "programs use a part of it")]
+#[path = "../../src/access.rs"]
+mod access;
 #[allow(dead_code, unused_imports, reason = "programs use a part of it")]
 #[path = "../../src/coherence/mod.rs"]
 mod coherence;

@@ -2,11 +2,10 @@
 //! second one, closures that end in `Ok(())` and whose result goes through `?`, as in
 //! `parts.iter().try_for_each(..)?`, would have to name their error.
 
-use std::panic::Location;
-
 use ndarray::{Array, Array1, ArrayView, Dimension, Ix1};
 
 use super::smart::SmartArray;
+use crate::call_site::call_site;
 use crate::element::Element;
 
 /// Adopts an array: its allocation is kept, and [`into_array`](SmartArray::into_array) gives it
@@ -25,7 +24,7 @@ use crate::element::Element;
 impl<T: Element, D: Dimension> From<Array<T, D>> for SmartArray<T, D> {
     #[track_caller]
     fn from(array: Array<T, D>) -> Self {
-        Self::adopted(array, Location::caller())
+        Self::adopted(array, call_site())
     }
 }
 
@@ -40,7 +39,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for SmartArray<T, D> {
 impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
     #[track_caller]
     fn from(vector: Vec<T>) -> Self {
-        Self::adopted(Array1::from_vec(vector), Location::caller())
+        Self::adopted(Array1::from_vec(vector), call_site())
     }
 }
 
@@ -54,7 +53,7 @@ impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
 impl<T: Element> From<&[T]> for SmartArray<T, Ix1> {
     #[track_caller]
     fn from(slice: &[T]) -> Self {
-        Self::adopted(Array1::from_vec(slice.to_vec()), Location::caller())
+        Self::adopted(Array1::from_vec(slice.to_vec()), call_site())
     }
 }
 
@@ -69,7 +68,7 @@ impl<T: Element> From<&[T]> for SmartArray<T, Ix1> {
 impl<T: Element, const N: usize> From<[T; N]> for SmartArray<T, Ix1> {
     #[track_caller]
     fn from(elements: [T; N]) -> Self {
-        Self::adopted(Array1::from_vec(Vec::from(elements)), Location::caller())
+        Self::adopted(Array1::from_vec(Vec::from(elements)), call_site())
     }
 }
 
@@ -86,7 +85,7 @@ impl<T: Element, const N: usize> From<[T; N]> for SmartArray<T, Ix1> {
 impl<T: Element, D: Dimension> From<ArrayView<'_, T, D>> for SmartArray<T, D> {
     #[track_caller]
     fn from(view: ArrayView<'_, T, D>) -> Self {
-        Self::adopted(view.to_owned(), Location::caller())
+        Self::adopted(view.to_owned(), call_site())
     }
 }
 
@@ -100,7 +99,7 @@ impl<T: Element, D: Dimension> From<ArrayView<'_, T, D>> for SmartArray<T, D> {
 impl<T: Element> FromIterator<T> for SmartArray<T, Ix1> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
-        Self::adopted(Array1::from_iter(elements), Location::caller())
+        Self::adopted(Array1::from_iter(elements), call_site())
     }
 }
 

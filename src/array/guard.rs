@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::Location;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -12,7 +11,8 @@ use ndarray::Dimension;
 
 use super::layout::Layout;
 use crate::audit::Cause;
-use crate::coherence::Place;
+use crate::call_site::CallSite;
+use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::storage::Storage;
 use crate::transfer::{self, Request};
@@ -74,7 +74,7 @@ impl<D: Dimension> HandedOut<'_, D> {
     /// The address of the element that lies lowest.
     pub(crate) fn lowest_address(&self) -> u64 {
         let above = self.layout.offset() as u64 - self.layout.strided().lowest();
-        self.address - above * self.storage.space().element_bytes() as u64
+        self.address - above * self.storage.memory_order().element_bytes() as u64
     }
 
     /// The array's name for messages.
@@ -175,8 +175,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 #[must_use = "hand this guard to foreign work, which ends where the guard is dropped; where there is no such work, `drop` it"]
 pub struct DeviceMut<'a, T, D: Dimension> {
     pub(crate) part: HandedOut<'a, D>,
-    pub(super) place: Place,
-    pub(super) site: &'static Location<'static>,
+    pub(super) place: Location,
+    pub(super) site: CallSite,
     pub(super) element: PhantomData<&'a mut T>,
 }
 
@@ -195,10 +195,10 @@ impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     #[inline]
     fn drop(&mut self) {
         let HandedOut { storage, layout, stream, .. } = &self.part;
-        if layout.len() as u64 == storage.space().len() {
+        if layout.len() as u64 == storage.memory_order().len() {
             return transfer::close_whole(storage, *stream, self.place);
         }
-        layout.with_selection(storage.space(), |selection| {
+        layout.with_selection(storage.memory_order(), |selection| {
             let request = Request {
                 storage,
                 selection,

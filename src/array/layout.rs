@@ -7,7 +7,7 @@ use ndarray::{
     SliceArg, SliceInfoElem, StrideShape,
 };
 
-use crate::storage::{Selection, Space, Strided};
+use crate::storage::{MemoryOrder, Selection, Strided};
 
 /// A view of an array's memory. Strides are ndarray's: an `isize` kept in a `usize`.
 #[derive(Clone, Copy, Debug)]
@@ -66,21 +66,21 @@ impl<D: Dimension> Layout<D> {
         Strided { shape: self.shape(), strides: self.strides(), offset: self.offset }
     }
 
-    pub(crate) fn selection(&self, space: &Space) -> Selection {
-        space.select(self.shape(), self.strides(), self.offset)
+    pub(crate) fn selection(&self, memory_order: &MemoryOrder) -> Selection {
+        memory_order.select(self.shape(), self.strides(), self.offset)
     }
 
     /// Calls with the selection, by reference: the whole is a constant, and boxes are large.
     #[inline]
     pub(crate) fn with_selection<R>(
         &self,
-        space: &Space,
+        memory_order: &MemoryOrder,
         serve: impl FnOnce(&Selection) -> R,
     ) -> R {
-        if self.len() as u64 == space.len() {
+        if self.len() as u64 == memory_order.len() {
             return serve(&Selection::Whole);
         }
-        serve(&self.selection(space))
+        serve(&self.selection(memory_order))
     }
 
     pub(crate) fn with_offset(mut self, offset: usize) -> Self {

@@ -36,7 +36,7 @@ macro_rules! reading {
         #[inline]
         #[track_caller]
         pub fn host(&self) -> Result<HostRef<$life, T, D>> {
-            self.part().host(Location::caller())
+            self.part().host(call_site())
         }
 
         /// The current device's copy of this part, ordered on its default stream:
@@ -61,7 +61,7 @@ macro_rules! reading {
         #[inline]
         #[track_caller]
         pub fn gpu(&self) -> Result<DeviceRef<$life, T, D>> {
-            self.part().gpu_on(&Part::<D>::current_stream()?, Location::caller())
+            self.part().gpu_on(&Part::<D>::current_stream()?, call_site())
         }
 
         /// The copy of `stream`'s device, to be read by foreign work on that stream: launches and
@@ -102,7 +102,7 @@ macro_rules! reading {
         #[inline]
         #[track_caller]
         pub fn gpu_on(&self, stream: &Stream) -> Result<DeviceRef<$life, T, D>> {
-            self.part().gpu_on(stream, Location::caller())
+            self.part().gpu_on(stream, call_site())
         }
 
         /// Brings this part to `stream`'s device ahead of its use, in that stream's order. Both
@@ -135,7 +135,7 @@ macro_rules! reading {
         /// As [`gpu_on`](Self::gpu_on).
         #[track_caller]
         pub fn prefetch(&self, stream: &Stream) -> Result<()> {
-            self.part().prefetch(stream, Location::caller())
+            self.part().prefetch(stream, call_site())
         }
 
         /// Brings this part to the host ahead of its use. Returns when the copies are queued: on
@@ -163,7 +163,7 @@ macro_rules! reading {
         /// As [`host`](Self::host), but for copies that fail later: the next `host` repeats them.
         #[track_caller]
         pub fn prefetch_host(&self) -> Result<()> {
-            self.part().prefetch_host(None, "prefetch_host", Location::caller())
+            self.part().prefetch_host(None, "prefetch_host", call_site())
         }
 
         /// Brings this part to the host ahead of its use, in the order of `stream`: behind what
@@ -193,7 +193,7 @@ macro_rules! reading {
         /// As [`prefetch_host`](Self::prefetch_host).
         #[track_caller]
         pub fn prefetch_host_on(&self, stream: &Stream) -> Result<()> {
-            self.part().prefetch_host(Some(stream), "prefetch_host_on", Location::caller())
+            self.part().prefetch_host(Some(stream), "prefetch_host_on", call_site())
         }
 
         /// A copy of this part as it is at this point of the program, in memory of its own with the
@@ -221,7 +221,7 @@ macro_rules! reading {
         /// [`Pending::wait`](crate::Pending::wait).
         #[track_caller]
         pub fn snapshot_on(&self, stream: &Stream) -> Result<Pending<Array<T, D>>> {
-            self.part().snapshot_on(Some(stream), "snapshot_on", Location::caller())
+            self.part().snapshot_on(Some(stream), "snapshot_on", call_site())
         }
 
         /// One element, read where it is newest; residency is left as it is. From a device its
@@ -245,7 +245,7 @@ macro_rules! reading {
         /// [`Shape`](crate::Error::Shape) if the index lies outside; else as [`host`](Self::host).
         #[track_caller]
         pub fn get(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
-            self.part().get(index.into_dimension().slice(), Location::caller())
+            self.part().get(index.into_dimension().slice(), call_site())
         }
 
         /// An array of its own with these contents, each part copied where it is newest: on the
@@ -277,7 +277,7 @@ macro_rules! reading {
         /// kernel body.
         #[track_caller]
         pub fn try_clone(&self) -> Result<SmartArray<T, D>> {
-            SmartArray::cloned(self.part(), Location::caller())
+            SmartArray::cloned(self.part(), call_site())
         }
 
         /// A part, by ndarray's `s![..]`: ranges, steps, reversed axes, single indices, new axes.
@@ -331,7 +331,7 @@ macro_rules! writing {
         #[inline]
         #[track_caller]
         pub fn host_mut(&mut self) -> Result<HostMut<'_, T, D>> {
-            self.part().host_mut(Access::ReadWrite, Location::caller())
+            self.part().host_mut(Access::ReadWrite, call_site())
         }
 
         /// The host's copy of this part, to be rewritten: nothing comes down, and all of it counts
@@ -360,7 +360,7 @@ macro_rules! writing {
         #[inline]
         #[track_caller]
         pub fn host_overwrite(&mut self) -> Result<HostMut<'_, T, D>> {
-            self.part().host_mut(Access::Overwrite, Location::caller())
+            self.part().host_mut(Access::Overwrite, call_site())
         }
 
         /// The current device's copy of this part, to be changed by foreign work on its default
@@ -372,11 +372,7 @@ macro_rules! writing {
         #[inline]
         #[track_caller]
         pub fn gpu_mut(&mut self) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(
-                Access::ReadWrite,
-                &Part::<D>::current_stream()?,
-                Location::caller(),
-            )
+            self.part().gpu_mut_on(Access::ReadWrite, &Part::<D>::current_stream()?, call_site())
         }
 
         /// The copy of `stream`'s device, to be changed by foreign work on that stream. What is
@@ -407,7 +403,7 @@ macro_rules! writing {
         #[inline]
         #[track_caller]
         pub fn gpu_mut_on(&mut self, stream: &Stream) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(Access::ReadWrite, stream, Location::caller())
+            self.part().gpu_mut_on(Access::ReadWrite, stream, call_site())
         }
 
         /// The current device's copy of this part, to be rewritten by foreign work on its default
@@ -420,11 +416,7 @@ macro_rules! writing {
         #[inline]
         #[track_caller]
         pub fn gpu_overwrite(&mut self) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(
-                Access::Overwrite,
-                &Part::<D>::current_stream()?,
-                Location::caller(),
-            )
+            self.part().gpu_mut_on(Access::Overwrite, &Part::<D>::current_stream()?, call_site())
         }
 
         /// The copy of `stream`'s device, to be rewritten by foreign work on that stream: nothing
@@ -455,7 +447,7 @@ macro_rules! writing {
         #[inline]
         #[track_caller]
         pub fn gpu_overwrite_on(&mut self, stream: &Stream) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(Access::Overwrite, stream, Location::caller())
+            self.part().gpu_mut_on(Access::Overwrite, stream, call_site())
         }
 
         /// Says that the host's copy of this part was changed behind the library's back, through a
@@ -488,7 +480,7 @@ macro_rules! writing {
         /// a kernel body.
         #[track_caller]
         pub fn host_changed(&mut self) -> Result<()> {
-            self.part().host_changed(Location::caller())
+            self.part().host_changed(call_site())
         }
 
         /// Says that the current device's copy of this part was changed by work on its default
@@ -501,7 +493,7 @@ macro_rules! writing {
         /// there is no current device.
         #[track_caller]
         pub fn gpu_changed(&mut self) -> Result<()> {
-            self.part().gpu_changed_on(&Part::<D>::current_stream()?, Location::caller())
+            self.part().gpu_changed_on(&Part::<D>::current_stream()?, call_site())
         }
 
         /// Says that the copy of `stream`'s device was changed by work on that stream that the
@@ -534,7 +526,7 @@ macro_rules! writing {
         /// body.
         #[track_caller]
         pub fn gpu_changed_on(&mut self, stream: &Stream) -> Result<()> {
-            self.part().gpu_changed_on(stream, Location::caller())
+            self.part().gpu_changed_on(stream, call_site())
         }
 
         /// Makes every element `value`, as a constant: nothing is written or moved now, and each
@@ -559,7 +551,7 @@ macro_rules! writing {
         /// None today.
         #[track_caller]
         pub fn fill(&mut self, value: T) -> Result<()> {
-            self.part().fill(value, Location::caller());
+            self.part().fill(value, call_site());
             Ok(())
         }
 
@@ -581,7 +573,7 @@ macro_rules! writing {
         /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on): the contents are as they were then.
         #[track_caller]
         pub fn fill_on(&mut self, stream: &Stream, value: T) -> Result<()> {
-            self.part().fill_on(stream, value, Location::caller())
+            self.part().fill_on(stream, value, call_site())
         }
 
         /// Copies the elements of an array or view of the same shape, of whatever axis order.
@@ -616,7 +608,7 @@ macro_rules! writing {
         /// body.
         #[track_caller]
         pub fn assign<E: Dimension>(&mut self, source: &impl AsView<T, E>) -> Result<()> {
-            self.part().assign(source.as_view().part(), Target::WhereNewest, Location::caller())
+            self.part().assign(source.as_view().part(), Target::WhereNewest, call_site())
         }
 
         /// Copies the elements of an array or view of the same shape to the copy of `stream`'s
@@ -646,7 +638,7 @@ macro_rules! writing {
             stream: &Stream,
             source: &impl AsView<T, E>,
         ) -> Result<()> {
-            self.part().assign(source.as_view().part(), Target::On(stream), Location::caller())
+            self.part().assign(source.as_view().part(), Target::On(stream), call_site())
         }
 
         /// Writes one element where its newest contents are: on a device if the host does not have
@@ -675,7 +667,7 @@ macro_rules! writing {
         /// body.
         #[track_caller]
         pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
-            self.part().set(index.into_dimension().slice(), value, Location::caller())
+            self.part().set(index.into_dimension().slice(), value, call_site())
         }
 
         /// A part to be written, by ndarray's `s![..]`. It shares the array's coherence: only its

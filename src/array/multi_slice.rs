@@ -5,7 +5,7 @@ use ndarray::{Dimension, SliceArg};
 use super::layout::Layout;
 use super::view::SmartViewMut;
 use crate::element::Element;
-use crate::storage::{Selection, Space, Storage};
+use crate::storage::{MemoryOrder, Selection, Storage};
 
 /// A tuple of one to six of ndarray's `s![..]`, as `ndarray::MultiSliceArg`: what
 /// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut) takes, whose example shows
@@ -26,9 +26,9 @@ mod sealed {
 
 /// As ndarray's `multi_slice_mut`: overlapping parts are a bug of the caller.
 #[track_caller]
-fn assert_disjoint(space: &Space, selections: &[Selection]) {
+fn assert_disjoint(memory_order: &MemoryOrder, selections: &[Selection]) {
     // All parts of an array without elements are the whole of it, and share none.
-    let elements = space.len();
+    let elements = memory_order.len();
     if elements == 0 {
         return;
     }
@@ -53,7 +53,7 @@ macro_rules! multi_slice {
             #[allow(private_interfaces)]
             fn views(&self, storage: &'a Storage, layout: &Layout<D>) -> Self::Output {
                 let layouts = ($(layout.slice(&self.$index),)+);
-                assert_disjoint(storage.space(), &[$(layouts.$index.selection(storage.space())),+]);
+                assert_disjoint(storage.memory_order(), &[$(layouts.$index.selection(storage.memory_order())),+]);
                 ($(SmartViewMut::new(storage, layouts.$index),)+)
             }
         }

@@ -4,13 +4,15 @@ use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
 use super::layout::Layout;
 use crate::element::Element;
-use crate::storage::{HostBuffer, Origin, Space};
+use crate::storage::{HostBuffer, MemoryOrder, Origin};
 
 /// An adopted array: its memory as it is if it has no gaps, packed once if it has.
-pub(super) fn adopt<T: Element, D: Dimension>(array: Array<T, D>) -> (Layout<D>, Space, Origin) {
+pub(super) fn adopt<T: Element, D: Dimension>(
+    array: Array<T, D>,
+) -> (Layout<D>, MemoryOrder, Origin) {
     let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-    let found = Space::of(array.shape(), array.strides(), element_bytes);
-    let Some((space, offset)) = found else {
+    let found = MemoryOrder::of(array.shape(), array.strides(), element_bytes);
+    let Some((memory_order, offset)) = found else {
         return adopt(packed(&array));
     };
     let layout = Layout::new(array.raw_dim(), array.strides(), offset);
@@ -18,7 +20,7 @@ pub(super) fn adopt<T: Element, D: Dimension>(array: Array<T, D>) -> (Layout<D>,
     let (vector, start) = array.into_raw_vec_and_offset();
     // ndarray's offset is that of the first element; the memory starts where the lowest lies.
     let start = start.unwrap_or(0).saturating_sub(offset);
-    (layout, space, Origin::Host(HostBuffer::from_vec(vector, start, len)))
+    (layout, memory_order, Origin::Host(HostBuffer::from_vec(vector, start, len)))
 }
 
 fn packed<T: Element, D: Dimension>(array: &Array<T, D>) -> Array<T, D> {

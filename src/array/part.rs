@@ -2,7 +2,6 @@
 //! `SmartView` and `SmartViewMut`.
 
 use std::marker::PhantomData;
-use std::panic::Location;
 
 use ndarray::Dimension;
 
@@ -10,9 +9,11 @@ use super::guard::{DeviceMut, DeviceRef, HandedOut};
 use super::host_guard::{HostMut, HostRef};
 use super::layout::Layout;
 use super::pending::Pending;
+use crate::access::Access;
 use crate::audit::{Cause, Residency};
 use crate::backend::{Address, Bytes, Dependencies};
-use crate::coherence::{Access, Place};
+use crate::call_site::CallSite;
+use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
@@ -31,7 +32,7 @@ pub(super) struct Part<'a, 'l, D> {
 }
 
 /// The line of the user's that is being served.
-pub(super) type Line = &'static Location<'static>;
+pub(super) type Line = CallSite;
 
 impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[inline]
@@ -42,18 +43,18 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         site: Line,
         serve: impl FnOnce(&Request<'_>) -> R,
     ) -> R {
-        self.layout.with_selection(self.storage.space(), |selection| {
+        self.layout.with_selection(self.storage.memory_order(), |selection| {
             serve(&Request { storage: self.storage, selection, cause, operation, site })
         })
     }
 
     #[inline]
     fn is_whole(&self) -> bool {
-        self.layout.len() as u64 == self.storage.space().len()
+        self.layout.len() as u64 == self.storage.memory_order().len()
     }
 
     pub(super) fn selection(&self) -> Selection {
-        self.layout.selection(self.storage.space())
+        self.layout.selection(self.storage.memory_order())
     }
 
     pub(super) fn end(&self) -> End<'l>
@@ -115,23 +116,23 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     /// The user wrote the host's copy through a pointer.
     pub(super) fn host_changed(&self, site: Line) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
-            self.expect_newest(Some(Place::HOST), "the host")?;
+            self.expect_newest(Some(Location::HOST), "the host")?;
             transfer::write_on_host(request, Access::ReadWrite)
         })
     }
 
     /// Nothing newer than what `place` holds is elsewhere, and it holds all.
-    fn expect_newest(&self, place: Option<Place>, changed: &str) -> Result<()> {
-        let space = self.storage.space();
+    fn expect_newest(&self, place: Option<Location>, changed: &str) -> Result<()> {
+        let memory_order = self.storage.memory_order();
         let selection = self.selection();
-        if space.is_empty() || selection.is_empty() {
+        if memory_order.is_empty() || selection.is_empty() {
             return Ok(());
         }
         let mut state = self.storage.lock();
-        state.reconcile(space);
+        state.reconcile(memory_order);
         // A device that never held the array is as little newest as one that holds an old copy.
         let mut is_newest = place.is_some();
-        selection.for_each(space, |region| {
+        selection.for_each(memory_order, |region| {
             is_newest =
                 is_newest && place.is_some_and(|place| state.coherence.is_valid(place, region))
         });
@@ -139,7 +140,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             return Ok(());
         }
         let mut holders = std::collections::BTreeSet::new();
-        selection.for_each(space, |region| {
+        selection.for_each(memory_order, |region| {
             state.coherence.newest(region, |_, content| {
                 holders.extend(newest_in_words(&state, content));
             });
@@ -174,7 +175,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[cold]
     fn bring_to_device(&self, stream: &Stream, site: Line) -> Result<u64> {
         self.with(Cause::Gpu, "gpu", site, |request| {
-            transfer::hand_out(request, stream, Access::Read).map(|(_, address)| address.0)
+            transfer::open_guard(request, stream, Access::Read).map(|(_, address)| address.0)
         })
     }
 
@@ -194,7 +195,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         };
         let (place, Address(base)) = match open {
             Some(open) => open,
-            None => self.hand_out(access, stream, site)?,
+            None => self.open_guard(access, stream, site)?,
         };
         Ok(DeviceMut {
             part: HandedOut::new::<T>(self.storage, self.layout, base, stream),
@@ -205,25 +206,30 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     #[cold]
-    fn hand_out(&self, access: Access, stream: &Stream, site: Line) -> Result<(Place, Address)> {
+    fn open_guard(
+        &self,
+        access: Access,
+        stream: &Stream,
+        site: Line,
+    ) -> Result<(Location, Address)> {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
         self.with(Cause::Gpu, operation, site, |request| {
-            transfer::hand_out(request, stream, access)
+            transfer::open_guard(request, stream, access)
         })
     }
 
     /// The user wrote the device's copy with work queued on `stream`.
     pub(super) fn gpu_changed_on(&self, stream: &Stream, site: Line) -> Result<()> {
         self.with(Cause::Gpu, "gpu_changed", site, |request| {
-            if self.storage.space().is_empty() || request.selection.is_empty() {
+            if self.storage.memory_order().is_empty() || request.selection.is_empty() {
                 return Ok(());
             }
-            let place = self.storage.lock().find_place(stream.device_ref());
+            let location = self.storage.lock().find_location(stream.device_ref());
             let device = stream.device_ref().name();
-            self.expect_newest(place, &device)?;
+            self.expect_newest(location, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
-            let upto = At::position(stream.queue().fence());
+            let upto = At::position(stream.queue().reserve_position());
             transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
         })
     }
@@ -243,14 +249,16 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     pub(super) fn get<T: Element>(&self, index: &[usize], site: Line) -> Result<T> {
-        let bytes = self.at(index, transfer::peek, "get", site)?;
+        let bytes = self.at(index, transfer::read_element, "get", site)?;
         Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 
     pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: Line) -> Result<()> {
         self.at(
             index,
-            |request| transfer::poke(request, Bytes::from_slice(bytemuck::bytes_of(&value))),
+            |request| {
+                transfer::write_element(request, Bytes::from_slice(bytemuck::bytes_of(&value)))
+            },
             "set",
             site,
         )
@@ -271,7 +279,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             });
         };
         let lone: [usize; 0] = [];
-        let selection = self.storage.space().select(&lone, &[], offset);
+        let selection = self.storage.memory_order().select(&lone, &[], offset);
         serve(&Request {
             storage: self.storage,
             selection: &selection,
@@ -339,15 +347,15 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     // Questions.
 
     pub(super) fn residency(&self) -> Residency {
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         let selection = self.selection();
         let state = self.storage.lock();
-        let validities = state.validities_of(space, &selection);
+        let validities = state.validities_of(memory_order, &selection);
         let devices = state
             .devices()
             .map(|(place, device)| (device.clone(), validities[place.index()]))
             .collect();
-        Residency::new(validities[Place::HOST.index()], devices)
+        Residency::new(validities[Location::HOST.index()], devices)
     }
 }
 
@@ -372,10 +380,10 @@ fn newest_in_words(
         }
         Content::Constant { .. } => vec!["a constant that is not in memory there yet".to_owned()],
         Content::Stored(holders) => holders
-            .places()
+            .locations()
             .iter()
             .map(|place| {
-                if place == Place::HOST {
+                if place == Location::HOST {
                     "on the host".to_owned()
                 } else {
                     format!("on {}", state.slot(place).device)

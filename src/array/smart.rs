@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::sync::Arc;
 
 use ndarray::{Array, Axis, Dimension, IntoDimension, ShapeBuilder, SliceArg};
@@ -18,15 +17,16 @@ use super::part::{Line, Part};
 use super::pending::{Pending, sole_owner};
 use super::questions::asking;
 use super::view::{AsView, SmartView, SmartViewMut};
+use crate::access::Access;
 use crate::audit::{Cause, Residency, Traffic, registry};
 use crate::backend::Bytes;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
-use crate::coherence::Access;
+use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::Result;
-use crate::storage::{Origin, Selection, Space, Storage};
+use crate::storage::{MemoryOrder, Origin, Selection, Storage};
 use crate::transfer::{self, Request, Target};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
@@ -89,7 +89,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// Like ndarray's constructors, if the shape overflows an `isize`, in elements or in bytes.
     #[track_caller]
     pub fn zeros(shape: impl ShapeBuilder<Dim = D>) -> Self {
-        Self::constant(shape, T::zeroed(), Location::caller())
+        Self::constant(shape, T::zeroed(), call_site())
     }
 
     /// All one, as a constant: see [`zeros`](Self::zeros).
@@ -108,7 +108,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     where
         T: One,
     {
-        Self::constant(shape, T::one(), Location::caller())
+        Self::constant(shape, T::one(), call_site())
     }
 
     /// All `value`, as a constant: see [`zeros`](Self::zeros).
@@ -124,7 +124,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn full(shape: impl ShapeBuilder<Dim = D>, value: T) -> Self {
-        Self::constant(shape, value, Location::caller())
+        Self::constant(shape, value, call_site())
     }
 
     /// Without contents, and without memory anywhere yet: for results. Which elements were written
@@ -147,7 +147,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// As [`zeros`](Self::zeros).
     #[track_caller]
     pub fn uninit(shape: impl ShapeBuilder<Dim = D>) -> Self {
-        Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, Location::caller())
+        Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, call_site())
     }
 
     /// [`uninit`](Self::uninit) in the shape and axis order of another array or view, of whatever
@@ -165,11 +165,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[track_caller]
     #[must_use]
     pub fn uninit_like<U: Element>(other: &impl AsView<U, D>) -> Self {
-        Self::make(
-            Self::packed(other.as_view().part().layout),
-            Origin::Uninitialised,
-            Location::caller(),
-        )
+        Self::make(Self::packed(other.as_view().part().layout), Origin::Uninitialised, call_site())
     }
 
     /// [`zeros`](Self::zeros) in the shape and axis order of another array or view, as
@@ -189,7 +185,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(
             Self::packed(other.as_view().part().layout),
             Origin::Constant(bytes_of(&T::zeroed())),
-            Location::caller(),
+            call_site(),
         )
     }
 
@@ -202,15 +198,15 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     fn make(layout: Layout<D>, origin: Origin, site: Line) -> Self {
         assert_fits::<T>(layout.shape());
         let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-        let (space, _) =
-            Space::of(layout.shape(), layout.strides(), element_bytes).unwrap_or_else(|| {
+        let (memory_order, _) = MemoryOrder::of(layout.shape(), layout.strides(), element_bytes)
+            .unwrap_or_else(|| {
                 unreachable!(
                     "an array made here has no gaps: {:?}, {:?}",
                     layout.shape(),
                     layout.strides()
                 )
             });
-        let storage = Storage::new::<T>(space, layout.shape(), origin, site);
+        let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
     }
 
@@ -247,8 +243,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     pub(super) fn adopted(array: Array<T, D>, site: Line) -> Self {
-        let (layout, space, origin) = owned::adopt(array);
-        let storage = Storage::new::<T>(space, layout.shape(), origin, site);
+        let (layout, memory_order, origin) = owned::adopt(array);
+        let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
     }
 
@@ -262,7 +258,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// with the first axis slowest.
     fn packed(layout: &Layout<D>) -> Layout<D> {
         let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-        match Space::of(layout.shape(), layout.strides(), element_bytes) {
+        match MemoryOrder::of(layout.shape(), layout.strides(), element_bytes) {
             Some((_, offset)) => layout.clone().with_offset(offset),
             None => Layout::of_shape::<T>(layout.dim().clone()),
         }
@@ -303,16 +299,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// As [`host`](Self::host), but for elements never written: the copy stays where it is then.
     #[track_caller]
     pub fn release_on(&mut self, device: &Device) -> Result<()> {
-        transfer::release_on(&self.request(Cause::Evict, "release_on", Location::caller()), device)
+        transfer::release_on(&self.request(Cause::Evict, "release_on", call_site()), device)
     }
 
     /// The whole of it, to be served.
-    fn request(
-        &self,
-        cause: Cause,
-        operation: &'static str,
-        site: &'static Location<'static>,
-    ) -> Request<'_> {
+    fn request(&self, cause: Cause, operation: &'static str, site: CallSite) -> Request<'_> {
         Request { storage: &self.storage, selection: &Selection::Whole, cause, operation, site }
     }
 
@@ -349,7 +340,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
         transfer::page_lock(
-            &self.request(Cause::Explicit, "page_lock", Location::caller()),
+            &self.request(Cause::Explicit, "page_lock", call_site()),
             &Device::current()?,
         )
     }
@@ -378,7 +369,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// that could fail.
     #[track_caller]
     pub fn into_array(self) -> Result<Array<T, D>> {
-        let site = Location::caller();
+        let site = call_site();
         // Wait for readers of the host memory as well: it leaves the library's hands.
         drop(self.part().host::<T>(site)?);
         if self.is_empty() || size_of::<T>() == 0 {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::sync::Arc;
 
 use ndarray::{Array, Axis, Dimension, IntoDimension, SliceArg};
@@ -16,8 +15,9 @@ use super::part::Part;
 use super::pending::Pending;
 use super::questions::asking;
 use super::smart::SmartArray;
+use crate::access::Access;
 use crate::audit::{Residency, Traffic};
-use crate::coherence::Access;
+use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
@@ -183,7 +183,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     /// As [`host_mut`](Self::host_mut).
     #[track_caller]
     pub fn into_host_mut(self) -> Result<HostMut<'a, T, D>> {
-        self.long_part().host_mut(Access::ReadWrite, Location::caller())
+        self.long_part().host_mut(Access::ReadWrite, call_site())
     }
 
     /// The copy of `stream`'s device, to be changed by foreign work, for as long as this view would
@@ -204,7 +204,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     /// As [`gpu_mut_on`](Self::gpu_mut_on).
     #[track_caller]
     pub fn into_gpu_mut_on(self, stream: &Stream) -> Result<DeviceMut<'a, T, D>> {
-        self.long_part().gpu_mut_on(Access::ReadWrite, stream, Location::caller())
+        self.long_part().gpu_mut_on(Access::ReadWrite, stream, call_site())
     }
 
     /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.

@@ -40,9 +40,9 @@ mod report;
 mod traffic;
 mod validity;
 
+use crate::call_site::CallSite;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::panic::Location;
 use std::sync::Arc;
 
 pub use capture::capture;
@@ -65,7 +65,7 @@ pub(crate) struct Record {
     pub(crate) stream: u32,
     pub(crate) cause: Cause,
     /// The call that needed the bytes.
-    pub(crate) site: &'static Location<'static>,
+    pub(crate) site: CallSite,
     pub(crate) stale: Stale,
 }
 
@@ -75,16 +75,16 @@ pub(crate) enum Stale {
     /// They had never been there.
     Never,
     /// Nobody can tell, or it is of no matter, as where the copy overwrites what is there.
-    Untold,
+    Unreported,
     /// The last call that made any of them stale there.
-    Since(&'static Location<'static>),
+    StaleOrigin(CallSite),
 }
 
 impl Stale {
-    fn since(self) -> Option<&'static Location<'static>> {
+    fn since(self) -> Option<CallSite> {
         match self {
-            Self::Since(location) => Some(location),
-            Self::Never | Self::Untold => None,
+            Self::StaleOrigin(location) => Some(location),
+            Self::Never | Self::Unreported => None,
         }
     }
 }
@@ -96,7 +96,7 @@ thread_local! {
 
 /// Whether anybody may want to be told of copies. May be asked with locks held.
 #[inline]
-pub(crate) fn is_heard() -> bool {
+pub(crate) fn has_listeners() -> bool {
     capture::is_active() || emit::may_be_enabled()
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn is_heard() -> bool {
 /// held: nobody is told yet.
 #[inline]
 pub(crate) fn record(make: impl FnOnce() -> Record) {
-    if is_heard() {
+    if has_listeners() {
         // A thread that is being torn down tells nobody.
         let _ = UNTOLD.try_with(|untold| untold.borrow_mut().push_back(make()));
     }

@@ -1,8 +1,8 @@
 //! What a capture saw: per call site, and in all.
 
+use crate::call_site::CallSite;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::panic::Location;
 
 use super::{Cause, Direction, Flow, Record, Stale, Traffic};
 
@@ -12,7 +12,7 @@ use super::{Cause, Direction, Flow, Record, Stale, Traffic};
 #[non_exhaustive]
 pub struct Site {
     /// The call that needed the bytes.
-    pub location: &'static Location<'static>,
+    pub location: CallSite,
     /// The array's name.
     pub array: String,
     /// Which way.
@@ -29,7 +29,7 @@ pub struct Site {
     /// from there. `None` if they had never been there, if nobody can tell since more than a
     /// thousand parts became stale by calls of their own, and for the copies of an `assign` from
     /// one device to another, which overwrites.
-    pub stale_since: Option<&'static Location<'static>>,
+    pub stale_since: Option<CallSite>,
     /// Whether none of these bytes had ever been where they were needed.
     pub never_there: bool,
 }
@@ -88,7 +88,7 @@ pub struct Report {
 /// of files and lines.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
-    location: &'static Location<'static>,
+    location: CallSite,
     array: String,
     direction: Direction,
     cause: Cause,

@@ -1,6 +1,6 @@
 //! Moving bytes of the host's own memory, box by box.
 
-use super::{CopyPart, Footprint};
+use super::{CopyBox, Footprint};
 
 /// Copies a part from one memory to another.
 ///
@@ -9,7 +9,7 @@ use super::{CopyPart, Footprint};
 /// * `source` and `destination` are the starts of memory that holds every run of the part; the runs
 ///   do not overlap between the two.
 /// * For the call nobody writes the source's runs, and nobody else touches the destination's.
-pub(crate) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &CopyPart) {
+pub(crate) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &CopyBox) {
     let start = (part.source_offset_bytes, part.destination_offset_bytes);
     each_run(&part.axes, start, &mut |(from, to)| {
         let (from, to) =

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::{CopyPart, CopyWork, Footprint, Memory};
+use super::{CopyBox, CopyWork, Footprint, Memory};
 
 /// One past the last byte of boxes at `offset_bytes`; 0 if there is no byte; nothing if that is
 /// above 64 bits.
@@ -31,7 +31,7 @@ pub(crate) fn footprint_end_bytes(footprint: &Footprint) -> Option<u64> {
 }
 
 /// One past the last byte that a part reads at its source.
-pub(crate) fn source_end_bytes(part: &CopyPart) -> Option<u64> {
+pub(crate) fn source_end_bytes(part: &CopyBox) -> Option<u64> {
     end_bytes(
         part.source_offset_bytes,
         part.run_bytes,
@@ -40,7 +40,7 @@ pub(crate) fn source_end_bytes(part: &CopyPart) -> Option<u64> {
 }
 
 /// One past the last byte that a part writes at its destination.
-pub(crate) fn destination_end_bytes(part: &CopyPart) -> Option<u64> {
+pub(crate) fn destination_end_bytes(part: &CopyBox) -> Option<u64> {
     end_bytes(
         part.destination_offset_bytes,
         part.run_bytes,
@@ -51,7 +51,7 @@ pub(crate) fn destination_end_bytes(part: &CopyPart) -> Option<u64> {
 /// What of a copy would leave the host memory at one of its ends, in words. Device memory has
 /// bounds of its backend's own.
 pub(crate) fn host_overrun(copy: &CopyWork) -> Option<String> {
-    let over = |memory: &Memory, end_bytes: fn(&CopyPart) -> Option<u64>| {
+    let over = |memory: &Memory, end_bytes: fn(&CopyBox) -> Option<u64>| {
         let Memory::Host(host) = memory else { return None };
         let len_bytes = host.len_bytes() as u64;
         let end =
@@ -62,29 +62,29 @@ pub(crate) fn host_overrun(copy: &CopyWork) -> Option<String> {
 }
 
 /// The bytes that a part reads at its source.
-pub(crate) fn source_footprint(part: &CopyPart) -> Footprint {
+pub(crate) fn source_footprint(part: &CopyBox) -> Footprint {
     let axes = part.axes.iter().map(|axis| (axis.0, axis.1)).collect();
     Footprint { offset_bytes: part.source_offset_bytes, run_bytes: part.run_bytes, axes }
 }
 
 /// The bytes that a part writes at its destination.
-pub(crate) fn destination_footprint(part: &CopyPart) -> Footprint {
+pub(crate) fn destination_footprint(part: &CopyBox) -> Footprint {
     let axes = part.axes.iter().map(|axis| (axis.0, axis.2)).collect();
     Footprint { offset_bytes: part.destination_offset_bytes, run_bytes: part.run_bytes, axes }
 }
 
 /// Bytes that a part moves, saturating.
-pub(crate) fn part_bytes(part: &CopyPart) -> u64 {
+pub(crate) fn part_bytes(part: &CopyBox) -> u64 {
     part.axes.iter().fold(part.run_bytes, |bytes, axis| bytes.saturating_mul(axis.0))
 }
 
 /// Turns of a part's slowest axis; of one without axes its bytes.
-pub(crate) fn turns(part: &CopyPart) -> u64 {
+pub(crate) fn turns(part: &CopyBox) -> u64 {
     part.axes.first().map_or(part.run_bytes, |axis| axis.0)
 }
 
 /// `len` of those, from `start` on.
-pub(crate) fn section(part: &CopyPart, start: u64, len: u64) -> CopyPart {
+pub(crate) fn section(part: &CopyBox, start: u64, len: u64) -> CopyBox {
     let mut section = part.clone();
     let (source_step, destination_step) = match section.axes.first_mut() {
         Some(axis) => {
@@ -104,9 +104,9 @@ pub(crate) fn section(part: &CopyPart, start: u64, len: u64) -> CopyPart {
 /// Parts as lists of at most so many bytes each, in their order; none of it is left out, and
 /// nothing comes twice.
 pub(crate) fn lists(
-    parts: SmallVec<[CopyPart; 1]>,
+    parts: SmallVec<[CopyBox; 1]>,
     bytes_max: u64,
-) -> SmallVec<[SmallVec<[CopyPart; 1]>; 1]> {
+) -> SmallVec<[SmallVec<[CopyBox; 1]>; 1]> {
     if parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part_bytes(part))) <= bytes_max {
         return SmallVec::from_iter([parts]);
     }
@@ -127,7 +127,7 @@ pub(crate) fn lists(
 }
 
 /// Sections of a part of at most so many bytes each.
-fn each_within(part: &CopyPart, bytes_max: u64, visit: &mut impl FnMut(CopyPart)) {
+fn each_within(part: &CopyBox, bytes_max: u64, visit: &mut impl FnMut(CopyBox)) {
     let whole = turns(part);
     let turn_bytes = part_bytes(part) / whole.max(1);
     if part_bytes(part) <= bytes_max {
@@ -153,7 +153,7 @@ pub(crate) fn footprint_bytes(footprint: &Footprint) -> u64 {
 
 /// Calls `visit` with source offset, destination offset and length of each run of a part, longest
 /// runs first merged. The part's ends were found to be in range, so no sum here overflows.
-pub(crate) fn for_each_run(part: &CopyPart, visit: &mut impl FnMut(u64, u64, u64)) {
+pub(crate) fn for_each_run(part: &CopyBox, visit: &mut impl FnMut(u64, u64, u64)) {
     let mut run_bytes = part.run_bytes;
     let mut axes = part.axes.as_slice();
     while let Some((&(count, source_stride, destination_stride), outer)) = axes.split_last() {
@@ -200,11 +200,11 @@ fn walk(
 }
 
 /// A footprint as a part that copies onto itself, so that runs are walked by one piece of code.
-pub(crate) fn as_part(footprint: &Footprint) -> CopyPart {
+pub(crate) fn as_part(footprint: &Footprint) -> CopyBox {
     let axes: SmallVec<[(u64, u64, u64); 3]> =
         footprint.axes.iter().map(|&(count, stride)| (count, stride, stride)).collect();
     let offset_bytes = footprint.offset_bytes;
-    CopyPart {
+    CopyBox {
         run_bytes: footprint.run_bytes,
         source_offset_bytes: offset_bytes,
         destination_offset_bytes: offset_bytes,
@@ -217,10 +217,10 @@ mod tests {
     use proptest::prelude::*;
     use smallvec::SmallVec;
 
-    use super::{CopyPart, for_each_run, lists, part_bytes};
+    use super::{CopyBox, for_each_run, lists, part_bytes};
 
     /// Boxes whose bytes are apart, at both ends.
-    fn part() -> impl Strategy<Value = CopyPart> {
+    fn part() -> impl Strategy<Value = CopyBox> {
         (1_u64..6, prop::collection::vec((1_u64..5, 0_u64..3, 0_u64..3), 0..4)).prop_map(
             |(run_bytes, axes)| {
                 let (mut source, mut destination, mut part_axes) =
@@ -230,7 +230,7 @@ mod tests {
                     part_axes.insert(0, (count, strides.0, strides.1));
                     (source, destination) = (strides.0 * count, strides.1 * count);
                 }
-                CopyPart {
+                CopyBox {
                     run_bytes,
                     source_offset_bytes: 3,
                     destination_offset_bytes: 9,
@@ -240,7 +240,7 @@ mod tests {
         )
     }
 
-    fn bytes_of(parts: &[CopyPart]) -> Vec<(u64, u64)> {
+    fn bytes_of(parts: &[CopyBox]) -> Vec<(u64, u64)> {
         let mut bytes = Vec::new();
         for part in parts {
             for_each_run(part, &mut |from, to, len| {
@@ -254,7 +254,7 @@ mod tests {
     proptest! {
         #[test]
         fn lists_hold_every_byte_once_and_none_is_too_long(parts in prop::collection::vec(part(), 1..4), bytes_max in 0_u64..40) {
-            let parts: SmallVec<[CopyPart; 1]> = parts.into();
+            let parts: SmallVec<[CopyBox; 1]> = parts.into();
             let lists = lists(parts.clone(), bytes_max);
             let lens = lists.iter().map(|list| list.iter().map(part_bytes).sum::<u64>());
             prop_assert!(lens.clone().all(|len| len <= bytes_max.max(1)) && lens.clone().all(|len| len > 0), "{:?}", lens.collect::<Vec<_>>());

@@ -2,11 +2,11 @@
 //!
 //! Late failures of all backends are kept in one table. [`epoch`] rises with each, so that whoever
 //! caches "all is well" compares one number. Entries are kept for the life of the process: a
-//! position is never used again, and failures are rare.
+//! position is never used again, and failures are cold.
 
+use crate::call_site::CallSite;
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -79,7 +79,7 @@ pub(crate) struct FailureRecord {
     /// What failed first: `kernel "blur"`, `copy of "photo" to cpu:0`.
     pub(crate) operation: String,
     /// The user's line that queued it.
-    pub(crate) site: Option<&'static Location<'static>>,
+    pub(crate) site: Option<CallSite>,
     /// Why: the panic's message, the driver's text.
     pub(crate) cause: String,
     /// True where this work did not fail itself but read what a failed piece of work was to write.

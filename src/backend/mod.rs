@@ -28,7 +28,7 @@ pub(crate) mod bytes;
     not(feature = "cuda"),
     allow(dead_code, reason = "for devices with memory of their own")
 )]
-pub(crate) mod crew;
+pub(crate) mod copy_pool;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod embedded;
@@ -57,8 +57,8 @@ pub(crate) use program::{
 };
 pub use program::{CudaSource, KernelAttributes};
 pub(crate) use work::{
-    Access, Arguments, ArrayArgument, Body, Bytes, CopyPart, CopyWork, Dependencies, FillWork,
-    Footprint, HostMemory, Label, LaunchWork, Memory, Work,
+    Arguments, ArrayArgument, Body, Bytes, CopyBox, CopyWork, Dependencies, FillWork, Footprint,
+    HostMemory, Label, LaunchWork, Memory, Work,
 };
 
 /// Which family a device belongs to.
@@ -135,7 +135,7 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
     /// Clears up what is over, and lets go of streams that nobody has any more; does not wait. It
     /// may let go of anything, and so is asked for with no lock held.
-    fn look_around(&self);
+    fn reap(&self);
     /// Gives back what is kept for reuse, waiting for queued frees first. Called when an allocation
     /// found no room.
     fn trim(&self) -> Result<(), BackendError>;
@@ -151,22 +151,22 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn poison(&self) -> Option<u8>;
     /// Whether copies between this device and `peer` run directly; otherwise they are staged
     /// through the host.
-    fn reaches(&self, peer: &dyn Backend) -> bool;
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool;
     /// Page-locked memory to pack an upload into, its contents unspecified; `None` where ordinary
     /// memory does as well, or there is no room for it.
     fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
     /// Copies of so many bytes each are about to come down to ordinary memory, all at once: what
     /// takes long the first time is done now, under no lock.
-    fn expect_downloads(&self, lens_bytes: &[u64]);
+    fn prepare_downloads(&self, lens_bytes: &[u64]);
     /// The most bytes that one copy between ordinary memory of the host and this device should
     /// take: larger ones go in pieces.
-    fn piece_bytes_max(&self) -> u64;
+    fn chunk_bytes_max(&self) -> u64;
     /// Lets the device reach host memory by itself, until what is returned drops.
     fn page_lock(
         &self,
         start: *mut u8,
         len_bytes: usize,
-    ) -> Result<Box<dyn PageLock>, BackendError>;
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
     /// Which bodies of a kernel run here.
     fn runs(&self) -> BodyKind;
     /// Compiles device code if need be, and loads it. Only for devices that run such; slow the
@@ -177,7 +177,7 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
 }
 
 /// Host memory whose pages are locked, until this drops: before the memory goes.
-pub(crate) trait PageLock: Debug + Send + Sync + 'static {
+pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
     /// Unlocks them: nothing uses the memory any more. `false` if a device may still have the
     /// pages; then the memory has to stay allocated, and goes to `keep`. May be called again.
     fn unlock(&mut self) -> bool {
@@ -190,7 +190,7 @@ pub(crate) trait PageLock: Debug + Send + Sync + 'static {
 
     /// Where in the memory one copy may not go on, ascending: what lies on either side was locked
     /// apart.
-    fn seams_bytes(&self) -> &[u64] {
+    fn boundaries_bytes(&self) -> &[u64] {
         &[]
     }
 }
@@ -218,7 +218,7 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     /// A position behind everything on the stream so far, also behind what others queued there past
     /// this library: guards hand out a GPU's streams, and streams of others are adopted. Backends
     /// whose streams nobody else reaches have that in `tail`.
-    fn fence(&self) -> Position {
+    fn reserve_position(&self) -> Position {
         self.tail()
     }
     /// Everything up to here is known to have completed. Cheap; a lower bound for backends which

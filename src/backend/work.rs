@@ -1,12 +1,13 @@
 //! What can be queued: copies, fills and launches, as plain data in bytes.
 
 use std::fmt::Debug;
-use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::{Address, Code, DeviceKind, FailureKind, Position, QueueId};
+use crate::access::Access;
+use crate::call_site::CallSite;
 use crate::grid::Grid;
 
 /// A value's bytes, as a fill pattern.
@@ -35,7 +36,7 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
     /// Whether devices of this kind reach it by themselves, without the host's help.
-    fn is_page_locked(&self, _kind: DeviceKind) -> bool {
+    fn is_pinned_for(&self, _kind: DeviceKind) -> bool {
         false
     }
     /// Whether somebody may want the memory for himself once work is over, rather than it being
@@ -60,7 +61,7 @@ pub(crate) enum Memory {
 
 /// One box of a copy: equal counts and runs at both ends, strides of their own.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct CopyPart {
+pub(crate) struct CopyBox {
     pub(crate) run_bytes: u64,
     pub(crate) source_offset_bytes: u64,
     pub(crate) destination_offset_bytes: u64,
@@ -73,7 +74,7 @@ pub(crate) struct CopyPart {
 pub(crate) struct Label {
     /// `upload of "photo"`, `kernel "blur"`.
     pub(crate) text: Arc<str>,
-    pub(crate) site: Option<&'static Location<'static>>,
+    pub(crate) site: Option<CallSite>,
 }
 
 /// A copy of any number of boxes between two memories. `loss` says what its failure means: `Copy`
@@ -83,9 +84,9 @@ pub(crate) struct Label {
 pub(crate) struct CopyWork {
     pub(crate) source: Memory,
     pub(crate) destination: Memory,
-    /// Set when `source` is memory of another device, which `Backend::reaches`.
+    /// Set when `source` is memory of another device, which `Backend::can_access_peer`.
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
-    pub(crate) parts: SmallVec<[CopyPart; 1]>,
+    pub(crate) parts: SmallVec<[CopyBox; 1]>,
     /// What lies between the parts in the source may be read too where that is cheaper, and is
     /// thrown away: it was written, and nobody writes it meanwhile.
     #[cfg_attr(
@@ -110,14 +111,6 @@ pub(crate) struct FillWork {
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,
-}
-
-/// How a launch uses an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Access {
-    Read,
-    ReadWrite,
-    Overwrite,
 }
 
 /// One array of a launch: its memory, and where `Arguments::words` says which bytes of it the body
@@ -222,7 +215,7 @@ pub(crate) struct LaunchWork {
     pub(crate) grid: Grid,
     pub(crate) arguments: Arguments,
     pub(crate) depends: Dependencies,
-    pub(crate) site: &'static Location<'static>,
+    pub(crate) site: CallSite,
 }
 
 /// Anything that can be queued.

@@ -31,7 +31,7 @@ impl Scale {
     }
 
     /// True if no bounds of this box are cut to the largest coordinate.
-    pub(super) fn reaches(&self, spans: &[Span]) -> bool {
+    pub(super) fn can_access_peer(&self, spans: &[Span]) -> bool {
         spans.iter().zip(self.shifts).all(|(span, shift)| span.end() >> shift < u64::from(LIMIT))
     }
 }
@@ -77,9 +77,9 @@ impl Bounds {
     }
 }
 
-/// Sorts the entries along the axis, and finds the place to cut them in two, for which the margins
-/// of the two halves are least. Among equal cuts the last wins: boxes that come in order then leave
-/// well-filled nodes behind.
+/// Sorts the entries along the axis, and finds the location to cut them in two, for which the
+/// margins of the two halves are least. Among equal cuts the last wins: boxes that come in order
+/// then leave well-filled nodes behind.
 pub(super) fn best_cut(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize) -> usize {
     let mut best = (u64::MAX, 0, FILL_MIN);
     for axis in 0..axes {

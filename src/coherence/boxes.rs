@@ -183,7 +183,7 @@ impl<V: Clone + PartialEq> Boxes<V> {
         );
         let slot = self.new_slot();
         self.values[slot as usize] = Some(value);
-        self.place(slot, region);
+        self.location(slot, region);
         if self.index.is_none() && self.count() > SCAN_MAX {
             self.build_index();
         }
@@ -205,14 +205,16 @@ impl<V: Clone + PartialEq> Boxes<V> {
     }
 
     /// Writes the spans of a slot that has none.
-    fn place(&mut self, slot: u32, region: &Region) {
+    fn location(&mut self, slot: u32, region: &Region) {
         let from = slot as usize * self.axes;
         for (span, new) in self.spans[from..from + self.axes].iter_mut().zip(region.spans()) {
             *span = *new;
         }
         self.elements = self.elements.saturating_add(region.len());
         match &mut self.index {
-            Some(index) if index.reaches(region.spans()) => index.insert(slot, region.spans()),
+            Some(index) if index.can_access_peer(region.spans()) => {
+                index.insert(slot, region.spans())
+            }
             Some(_) => self.build_index(),
             None => {}
         }
@@ -231,7 +233,7 @@ impl<V: Clone + PartialEq> Boxes<V> {
     /// Gives a box another extent, which meets no other box.
     pub(super) fn reshape(&mut self, slot: u32, region: &Region) {
         self.displace(slot);
-        self.place(slot, region);
+        self.location(slot, region);
     }
 
     /// Gives a box another value.
@@ -249,7 +251,7 @@ impl<V: Clone + PartialEq> Boxes<V> {
         Some(value)
     }
 
-    /// Removes every box with this value. Costs a look at each.
+    /// Removes every box with this value. CopyCosts a look at each.
     pub(super) fn remove_equal(&mut self, value: &V) {
         for slot in self.slots() {
             if self.value(slot) == Some(value) {

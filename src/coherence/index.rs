@@ -290,8 +290,8 @@ impl Index {
 
     /// True if the scale is right for this box; the search is slow for others.
     #[must_use]
-    pub(super) fn reaches(&self, spans: &[Span]) -> bool {
-        self.scale.reaches(spans)
+    pub(super) fn can_access_peer(&self, spans: &[Span]) -> bool {
+        self.scale.can_access_peer(spans)
     }
 
     /// True if the tree has become so thin that a new one is worth its cost.

@@ -3,10 +3,10 @@
     clippy::result_large_err,
     reason = "a refusal is rare, names a region, and must not need the heap"
 )]
-//! The coherence core: which place holds the newest contents of which region, and what must be
+//! The coherence core: which location holds the newest contents of which region, and what must be
 //! copied where.
 //!
-//! This module decides and does nothing else. It knows places, regions and accesses; it knows no
+//! This module decides and does nothing else. It knows locations, regions and accesses; it knows no
 //! clock, lock, thread, device, byte, call site or array type. A caller asks for a plan, queues its
 //! copies, and applies the access; both halves are pure functions of the state, and [`step`] is the
 //! two of them in one.
@@ -27,8 +27,8 @@
 //! # Why it is right
 //!
 //! 1. *No defined element is valid nowhere.* `Content` has three forms: undefined, a constant
-//!    (which needs no place), and stored with a non-empty set of holders. The bad state cannot be
-//!    written down.
+//!    (which needs no location), and stored with a non-empty set of holders. The bad state cannot
+//!    be written down.
 //! 2. *Every element has exactly one content.* A map is total: the boxes of its exceptions are
 //!    disjoint, and the background speaks for the rest. Every change goes through one of three
 //!    steps that keep this: change a value, carve a region out of a box (the difference is exact),
@@ -37,7 +37,7 @@
 //!    the region; a part becomes one piece if it is not valid at the destination and none if it is.
 //!    Merging pieces keeps their union and their disjointness. So no copy ever writes an element
 //!    that is valid at its destination; the only exception are the gap elements that
-//!    [`Costs::bridges`] admits, counted as padding and never at the host.
+//!    [`CopyCosts::bridges`] admits, counted as padding and never at the host.
 //! 4. *Values are right.* All holders of an element hold equal contents: only a write changes
 //!    contents, and it leaves its place as the only holder; a copy adds a holder with the contents
 //!    of another.
@@ -49,8 +49,8 @@ mod boxes;
 mod carve;
 mod content;
 mod index;
+mod location;
 mod merge;
-mod place;
 mod plan;
 mod region;
 mod region_map;
@@ -61,9 +61,9 @@ mod state;
 mod tests;
 mod update;
 
-pub(crate) use content::{Access, ConstantId, Content, LossId, Undefined};
-pub(crate) use place::{Holders, Place, PlaceSet};
-pub(crate) use plan::{Costs, Piece, Refusal, Source};
+pub(crate) use content::{ConstantId, Content, LossId, Undefined};
+pub(crate) use location::{Holders, Location, LocationSet};
+pub(crate) use plan::{CopyCosts, PlannedCopy, Refusal, Source};
 pub(crate) use region::{AXES_MAX, Region};
 pub(crate) use region_map::RegionMap;
 pub(crate) use region_set::RegionSet;

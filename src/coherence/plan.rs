@@ -1,7 +1,7 @@
 //! Plans: which copies an access needs.
 
 use super::content::{ConstantId, Content, Undefined};
-use super::place::{Holders, Place};
+use super::location::{Holders, Location};
 use super::region::Region;
 use super::region_map::RegionMap;
 use super::span::Span;
@@ -9,21 +9,21 @@ use super::span::Span;
 /// Where a copy takes its contents from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Source {
-    /// The memory of a place.
-    Place(Place),
+    /// The memory of a location.
+    Location(Location),
     /// A constant: a fill, from nowhere.
     Constant(ConstantId),
 }
 
-/// One copy of a plan. Its destination is the place that the plan was made for.
+/// One copy of a plan. Its destination is the location that the plan was made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub(crate) struct Piece {
+pub(crate) struct PlannedCopy {
     /// Where the contents come from.
     pub(crate) source: Source,
     /// The elements to be written at the destination.
     pub(crate) region: Region,
-    /// How many of them are valid at the destination already (see [`Costs::bridges`]).
+    /// How many of them are valid at the destination already (see [`CopyCosts::bridges`]).
     pub(crate) padding: u64,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct Refusal {
     pub(crate) region: Region,
 }
 
-/// What the caller knows of the ways between places.
-pub(crate) trait Costs {
+/// What the caller knows of the ways between locations.
+pub(crate) trait CopyCosts {
     /// The cost of a copy from `from` to the destination of the plan; the least wins, then the
     /// lowest slot.
-    fn cost(&self, from: Place) -> u32;
+    fn cost(&self, from: Location) -> u32;
 
     /// True if two copies from one source should be one that also writes the `gap_elements` between
     /// them. They are valid at the destination and equal at the source, so this changes no value,
@@ -50,33 +50,33 @@ pub(crate) trait Costs {
     }
 }
 
-/// Adds a piece for each part of the region that is not valid at `place`, or says what is
+/// Adds a piece for each part of the region that is not valid at `location`, or says what is
 /// undefined.
 pub(super) fn gather(
     contents: &RegionMap<Content>,
-    place: Place,
+    location: Location,
     region: &Region,
-    costs: &(impl Costs + ?Sized),
-    pieces: &mut Vec<Piece>,
+    costs: &(impl CopyCosts + ?Sized),
+    pieces: &mut Vec<PlannedCopy>,
 ) -> Result<(), Refusal> {
     let mut refusal: Option<Refusal> = None;
     contents.visit(region, |part, content| {
-        if content.is_valid(place) {
+        if content.is_valid(location) {
             return;
         }
         let source = match *content {
             Content::Undefined(undefined) => return refuse(&mut refusal, undefined, part),
             Content::Constant { value, .. } => Source::Constant(value),
-            Content::Stored(holders) => Source::Place(nearest(holders, costs)),
+            Content::Stored(holders) => Source::Location(nearest(holders, costs)),
         };
-        pieces.push(Piece { source, region: *part, padding: 0 });
+        pieces.push(PlannedCopy { source, region: *part, padding: 0 });
     });
     refusal.map_or(Ok(()), Err)
 }
 
 /// The holder from which a copy costs least.
-fn nearest(holders: Holders, costs: &(impl Costs + ?Sized)) -> Place {
-    holders.nearest(|place| costs.cost(place))
+fn nearest(holders: Holders, costs: &(impl CopyCosts + ?Sized)) -> Location {
+    holders.nearest(|location| costs.cost(location))
 }
 
 /// Remembers the first undefined part, or the first that was lost.
@@ -97,9 +97,9 @@ fn refuse(refusal: &mut Option<Refusal>, undefined: Undefined, part: &Region) {
 /// possible, so this goes on until a round over all axes joins none.
 pub(super) fn join(
     contents: &RegionMap<Content>,
-    place: Place,
-    costs: &(impl Costs + ?Sized),
-    pieces: &mut Vec<Piece>,
+    location: Location,
+    costs: &(impl CopyCosts + ?Sized),
+    pieces: &mut Vec<PlannedCopy>,
 ) {
     let mut before = usize::MAX;
     while pieces.len() > 1 && pieces.len() < before {
@@ -108,7 +108,7 @@ pub(super) fn join(
             pieces.sort_unstable_by(|a, b| order_along(axis, a, b));
             pieces.dedup_by(|next, kept| {
                 let joined = joined(kept, next)
-                    .or_else(|| bridged(contents, place, costs, axis, kept, next));
+                    .or_else(|| bridged(contents, location, costs, axis, kept, next));
                 joined.map(|piece| *kept = piece).is_some()
             });
         }
@@ -116,7 +116,7 @@ pub(super) fn join(
 }
 
 /// Orders by source, then the spans of all other axes, then the span of `axis`.
-fn order_along(axis: usize, a: &Piece, b: &Piece) -> std::cmp::Ordering {
+fn order_along(axis: usize, a: &PlannedCopy, b: &PlannedCopy) -> std::cmp::Ordering {
     let key = |span: Span| (span.start(), span.end(), span.step());
     let others = || (0..a.region.axes()).filter(|other| *other != axis);
     a.source
@@ -130,40 +130,40 @@ fn order_along(axis: usize, a: &Piece, b: &Piece) -> std::cmp::Ordering {
 }
 
 /// Both pieces as one, if they have one source and their union is a box.
-fn joined(a: &Piece, b: &Piece) -> Option<Piece> {
+fn joined(a: &PlannedCopy, b: &PlannedCopy) -> Option<PlannedCopy> {
     if a.source != b.source {
         return None;
     }
     let region = a.region.merged_strided(&b.region)?;
-    Some(Piece { source: a.source, region, padding: a.padding + b.padding })
+    Some(PlannedCopy { source: a.source, region, padding: a.padding + b.padding })
 }
 
-/// Both pieces and the gap between them, where that is all right: see [`Costs::bridges`].
+/// Both pieces and the gap between them, where that is all right: see [`CopyCosts::bridges`].
 fn bridged(
     contents: &RegionMap<Content>,
-    place: Place,
-    costs: &(impl Costs + ?Sized),
+    location: Location,
+    costs: &(impl CopyCosts + ?Sized),
     axis: usize,
-    a: &Piece,
-    b: &Piece,
-) -> Option<Piece> {
-    if place == Place::HOST || a.source != b.source {
+    a: &PlannedCopy,
+    b: &PlannedCopy,
+) -> Option<PlannedCopy> {
+    if location == Location::HOST || a.source != b.source {
         return None;
     }
     let (hull, gap) = hull_and_gap(axis, &a.region, &b.region)?;
     if !costs.bridges(gap.len())
-        || contents.any_value(&gap, |content| !is_equally_new(content, place, a.source))
+        || contents.any_value(&gap, |content| !is_equally_new(content, location, a.source))
     {
         return None;
     }
-    Some(Piece { source: a.source, region: hull, padding: a.padding + b.padding + gap.len() })
+    Some(PlannedCopy { source: a.source, region: hull, padding: a.padding + b.padding + gap.len() })
 }
 
-/// True if an element is valid at the place and the same at the source.
-fn is_equally_new(content: &Content, place: Place, source: Source) -> bool {
-    content.is_valid(place)
+/// True if an element is valid at the location and the same at the source.
+fn is_equally_new(content: &Content, location: Location, source: Source) -> bool {
+    content.is_valid(location)
         && match source {
-            Source::Place(from) => content.is_valid(from),
+            Source::Location(from) => content.is_valid(from),
             Source::Constant(wanted) => {
                 matches!(content, Content::Constant { value, .. } if *value == wanted)
             }

@@ -1,14 +1,15 @@
 //! The state of one array: what is known of each of its elements, and how accesses change it.
 
+use crate::access::Access;
 use smallvec::SmallVec;
 
-use super::content::{Access, ConstantId, Content, LossId, Undefined};
-use super::place::{Holders, Place, PlaceSet};
-use super::plan::{self, Costs, Piece, Refusal};
+use super::content::{ConstantId, Content, LossId, Undefined};
+use super::location::{Holders, Location, LocationSet};
+use super::plan::{self, CopyCosts, PlannedCopy, Refusal};
 use super::region::{AXES_MAX, Region};
 use super::region_map::RegionMap;
 
-/// Which place holds the newest contents of which region of one array.
+/// Which location holds the newest contents of which region of one array.
 ///
 /// Regions are cut to the array's shape and have as many axes, as in [`RegionMap`].
 #[derive(Clone, Debug)]
@@ -27,13 +28,13 @@ impl Coherence {
     /// An array of one constant, which stands in no memory yet.
     #[must_use]
     pub(crate) fn constant(shape: &[u64], value: ConstantId) -> Self {
-        Self::of(shape, Content::Constant { value, filled: PlaceSet::empty() })
+        Self::of(shape, Content::Constant { value, filled: LocationSet::empty() })
     }
 
-    /// An array whose contents stand at one place.
+    /// An array whose contents stand at one location.
     #[must_use]
-    pub(crate) fn stored(shape: &[u64], place: Place) -> Self {
-        Self::of(shape, Content::Stored(Holders::of(place)))
+    pub(crate) fn stored(shape: &[u64], location: Location) -> Self {
+        Self::of(shape, Content::Stored(Holders::of(location)))
     }
 
     /// An array with the same known of every element.
@@ -54,72 +55,73 @@ impl Coherence {
         self.contents.uniform().copied()
     }
 
-    /// The copies that `access` at `place` needs, in `pieces` (cleared first). Overwriting needs
+    /// The copies that `access` at `location` needs, in `pieces` (cleared first). Overwriting needs
     /// none.
     ///
-    /// Each element of the region that is not valid at `place` is in exactly one piece; no element
-    /// that is valid there is in any, padding aside.
+    /// Each element of the region that is not valid at `location` is in exactly one piece; no
+    /// element that is valid there is in any, padding aside.
     ///
     /// # Errors
     /// What is to be read is undefined in part; there are no pieces then.
     #[inline]
     pub(crate) fn plan(
         &self,
-        place: Place,
+        location: Location,
         region: &Region,
         access: Access,
-        costs: &(impl Costs + ?Sized),
-        pieces: &mut Vec<Piece>,
+        costs: &(impl CopyCosts + ?Sized),
+        pieces: &mut Vec<PlannedCopy>,
     ) -> Result<(), Refusal> {
         pieces.clear();
-        if access == Access::Overwrite || self.is_valid(place, region) {
+        if access == Access::Overwrite || self.is_valid(location, region) {
             return Ok(());
         }
-        self.plan_copies(place, region, costs, pieces)
+        self.plan_copies(location, region, costs, pieces)
     }
 
-    /// The copies for a region that is not all valid at `place`.
+    /// The copies for a region that is not all valid at `location`.
     #[inline(never)]
     fn plan_copies(
         &self,
-        place: Place,
+        location: Location,
         region: &Region,
-        costs: &(impl Costs + ?Sized),
-        pieces: &mut Vec<Piece>,
+        costs: &(impl CopyCosts + ?Sized),
+        pieces: &mut Vec<PlannedCopy>,
     ) -> Result<(), Refusal> {
-        let gathered = plan::gather(&self.contents, place, region, costs, pieces);
+        let gathered = plan::gather(&self.contents, location, region, costs, pieces);
         match gathered {
-            Ok(()) => plan::join(&self.contents, place, costs, pieces),
+            Ok(()) => plan::join(&self.contents, location, costs, pieces),
             Err(_) => pieces.clear(),
         }
         gathered
     }
 
-    /// The effect of an access once the copies of its plan are queued: a read makes `place` a
+    /// The effect of an access once the copies of its plan are queued: a read makes `location` a
     /// holder of what is defined; a write makes it the only one.
     #[inline]
-    pub(crate) fn apply(&mut self, place: Place, region: &Region, access: Access) {
-        self.change(region, |content| content.after(place, access));
+    pub(crate) fn apply(&mut self, location: Location, region: &Region, access: Access) {
+        self.change(region, |content| content.after(location, access));
     }
 
     /// The effect of a fill: the region is a constant, which stands in no memory yet.
     pub(crate) fn write_constant(&mut self, region: &Region, value: ConstantId) {
-        self.change(region, |_| Content::Constant { value, filled: PlaceSet::empty() });
+        self.change(region, |_| Content::Constant { value, filled: LocationSet::empty() });
     }
 
-    /// The copy at `place` is gone or spoiled: stale where it can be had elsewhere, lost where not.
-    pub(crate) fn withdraw(&mut self, place: Place, region: &Region, loss: LossId) {
-        self.change(region, |content| content.after_withdrawal(place, loss));
+    /// The copy at `location` is gone or spoiled: stale where it can be had elsewhere, lost where
+    /// not.
+    pub(crate) fn withdraw(&mut self, location: Location, region: &Region, loss: LossId) {
+        self.change(region, |content| content.after_withdrawal(location, loss));
     }
 
     /// As [`apply`](Self::apply), to the whole array, without a box where one content is
     /// everywhere.
     #[inline]
-    pub(crate) fn apply_to_all(&mut self, place: Place, access: Access) {
+    pub(crate) fn apply_to_all(&mut self, location: Location, access: Access) {
         match self.contents.uniform_mut() {
-            Some(content) => *content = content.after(place, access),
+            Some(content) => *content = content.after(location, access),
             None => self.apply(
-                place,
+                location,
                 &Region::whole(&SmallVec::<[u64; AXES_MAX]>::from_slice(self.shape())),
                 access,
             ),
@@ -138,26 +140,26 @@ impl Coherence {
         self.contents.update_values(region, |content| next(*content));
     }
 
-    /// True if all of the region can be read at `place` as it stands.
+    /// True if all of the region can be read at `location` as it stands.
     #[must_use]
     #[inline]
-    pub(crate) fn is_valid(&self, place: Place, region: &Region) -> bool {
+    pub(crate) fn is_valid(&self, location: Location, region: &Region) -> bool {
         match self.contents.uniform() {
-            Some(content) if content.is_valid(place) => true,
-            _ => !self.contents.any_value(region, |content| !content.is_valid(place)),
+            Some(content) if content.is_valid(location) => true,
+            _ => !self.contents.any_value(region, |content| !content.is_valid(location)),
         }
     }
 
-    /// True if all of the region stands at `place` and can be had nowhere else.
+    /// True if all of the region stands at `location` and can be had nowhere else.
     #[must_use]
-    pub(crate) fn is_only_at(&self, place: Place, region: &Region) -> bool {
-        !self.contents.any_value(region, |content| !content.is_only_at(place))
+    pub(crate) fn is_only_at(&self, location: Location, region: &Region) -> bool {
+        !self.contents.any_value(region, |content| !content.is_only_at(location))
     }
 
-    /// True if anything in the region stands at `place` and can be had nowhere else.
+    /// True if anything in the region stands at `location` and can be had nowhere else.
     #[must_use]
-    pub(crate) fn would_lose(&self, place: Place, region: &Region) -> bool {
-        self.contents.any_value(region, |content| content.is_only_at(place))
+    pub(crate) fn would_lose(&self, location: Location, region: &Region) -> bool {
+        self.contents.any_value(region, |content| content.is_only_at(location))
     }
 
     /// Calls `f` with disjoint parts that exactly cover the region, and what is known of them.
@@ -165,10 +167,10 @@ impl Coherence {
         self.contents.visit(region, |part, content| f(part, *content));
     }
 
-    /// The number of elements that are valid at `place`.
+    /// The number of elements that are valid at `location`.
     #[must_use]
-    pub(crate) fn valid_elements(&self, place: Place) -> u64 {
-        self.count(|content| content.is_valid(place))
+    pub(crate) fn valid_elements(&self, location: Location) -> u64 {
+        self.count(|content| content.is_valid(location))
     }
 
     /// The number of elements without contents.
@@ -213,14 +215,14 @@ impl Coherence {
 /// What is to be read is undefined in part; the state stays as it is.
 pub(crate) fn step(
     state: &Coherence,
-    place: Place,
+    location: Location,
     region: &Region,
     access: Access,
-    costs: &(impl Costs + ?Sized),
-) -> Result<(Coherence, Vec<Piece>), Refusal> {
+    costs: &(impl CopyCosts + ?Sized),
+) -> Result<(Coherence, Vec<PlannedCopy>), Refusal> {
     let mut pieces = Vec::new();
-    state.plan(place, region, access, costs, &mut pieces)?;
+    state.plan(location, region, access, costs, &mut pieces)?;
     let mut next = state.clone();
-    next.apply(place, region, access);
+    next.apply(location, region, access);
     Ok((next, pieces))
 }

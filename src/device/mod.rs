@@ -2,10 +2,10 @@
 //! order cheap.
 
 mod current;
+mod deferred_free;
 mod event;
 mod fault;
 mod gpu;
-mod orphan;
 mod stream;
 
 use std::fmt;
@@ -46,7 +46,7 @@ pub use stream::{AutoSynchronize, Stream};
 pub struct Device(Arc<DeviceShared>);
 
 /// Streams of other devices, and up to where they touch this one's memory.
-type Visits = SmallVec<[(Arc<StreamCore>, Position); 2]>;
+type RemoteUses = SmallVec<[(Arc<StreamCore>, Position); 2]>;
 
 pub(crate) struct DeviceShared {
     backend: Arc<dyn Backend>,
@@ -59,8 +59,8 @@ pub(crate) struct DeviceShared {
     streams: Mutex<Vec<Arc<StreamCore>>, DeviceLevel>,
     stream_count: AtomicU32,
     /// Where streams of other devices last touched this device's memory.
-    visits: Mutex<Visits, DeviceLevel>,
-    orphans: Mutex<Vec<orphan::Orphan>, DeviceLevel>,
+    remote_uses: Mutex<RemoteUses, DeviceLevel>,
+    deferred_frees: Mutex<Vec<deferred_free::DeferredFree>, DeviceLevel>,
     /// Where memory is freed that several streams use at its end; made when it is first needed.
     frees: OnceLock<Arc<StreamCore>>,
     frees_since_look: AtomicU32,
@@ -135,8 +135,8 @@ impl Device {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             streams: Mutex::new(Vec::new()),
             stream_count: AtomicU32::new(1),
-            visits: Mutex::new(Visits::new()),
-            orphans: Mutex::new(Vec::new()),
+            remote_uses: Mutex::new(RemoteUses::new()),
+            deferred_frees: Mutex::new(Vec::new()),
             frees: OnceLock::new(),
             frees_since_look: AtomicU32::new(0),
             traffic: SharedTraffic::default(),
@@ -189,7 +189,7 @@ impl Device {
     ///
     /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
     pub fn new_stream(&self) -> Result<Stream> {
-        self.0.backend.look_around();
+        self.0.backend.reap();
         let core = self
             .new_core()
             .map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
@@ -255,16 +255,25 @@ impl Device {
     /// [`Error::Backend`] if the driver cannot wait; [`Error::InsideKernel`] if it would have to
     /// wait inside a kernel body.
     pub fn synchronize(&self) -> Result<()> {
-        self.settle_orphans();
+        self.run_deferred_frees();
         // All of it is waited for before anything is told: a call tells one failure, and leaves the
         // others to the next.
         let mut all: Vec<(Arc<StreamCore>, Position)> =
-            vec![(Arc::clone(&self.0.default), self.0.default.queue().fence())];
-        all.extend(self.0.frees.get().map(|stream| (Arc::clone(stream), stream.queue().fence())));
+            vec![(Arc::clone(&self.0.default), self.0.default.queue().reserve_position())];
         all.extend(
-            self.0.streams.lock().iter().map(|stream| (Arc::clone(stream), stream.queue().fence())),
+            self.0
+                .frees
+                .get()
+                .map(|stream| (Arc::clone(stream), stream.queue().reserve_position())),
         );
-        all.extend(self.0.visits.lock().iter().cloned());
+        all.extend(
+            self.0
+                .streams
+                .lock()
+                .iter()
+                .map(|stream| (Arc::clone(stream), stream.queue().reserve_position())),
+        );
+        all.extend(self.0.remote_uses.lock().iter().cloned());
         for (stream, position) in &all {
             let waited = stream.queue().synchronize_to(*position);
             waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
@@ -279,7 +288,7 @@ impl Device {
         drop(all);
         self.forget_unused_streams();
         self.forget_past_visits();
-        sync::drop_let_go();
+        sync::run_deferred_drops();
         Ok(())
     }
 
@@ -318,7 +327,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn memory(&self) -> MemoryUsage {
-        self.settle_orphans();
+        self.run_deferred_frees();
         self.0.backend.memory()
     }
 
@@ -388,7 +397,7 @@ impl Device {
     /// [`Error::InsideKernel`] if it would have to wait inside a kernel body; [`Error::Backend`] if
     /// the driver refuses; [`Error::DeviceLost`] if the device died.
     pub fn trim(&self) -> Result<()> {
-        self.settle_orphans();
+        self.run_deferred_frees();
         self.0
             .backend
             .trim()
@@ -452,29 +461,29 @@ impl Device {
             std::mem::take(&mut *streams).into_iter().partition(is_in_use);
         *streams = kept;
         if !unused.is_empty() {
-            sync::let_go(unused);
+            sync::defer_drop(unused);
         }
     }
 
     fn forget_past_visits(&self) {
         let is_over =
             |(visitor, upto): &(Arc<StreamCore>, Position)| visitor.queue().completed() >= *upto;
-        let mut visits = self.0.visits.lock();
-        if visits.iter().any(is_over) {
-            let (past, pending): (Visits, Visits) =
-                std::mem::take(&mut *visits).into_iter().partition(is_over);
-            *visits = pending;
-            sync::let_go(past);
+        let mut remote_uses = self.0.remote_uses.lock();
+        if remote_uses.iter().any(is_over) {
+            let (past, pending): (RemoteUses, RemoteUses) =
+                std::mem::take(&mut *remote_uses).into_iter().partition(is_over);
+            *remote_uses = pending;
+            sync::defer_drop(past);
         }
     }
 
     /// Remembers that a stream of another device touches this device's memory up to `position`.
     pub(crate) fn visited_by(&self, stream: &Arc<StreamCore>, position: Position) {
         self.forget_past_visits();
-        let mut visits = self.0.visits.lock();
-        match visits.iter_mut().find(|(visitor, _)| visitor.id() == stream.id()) {
+        let mut remote_uses = self.0.remote_uses.lock();
+        match remote_uses.iter_mut().find(|(visitor, _)| visitor.id() == stream.id()) {
             Some((_, upto)) => *upto = (*upto).max(position),
-            None => visits.push((Arc::clone(stream), position)),
+            None => remote_uses.push((Arc::clone(stream), position)),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Stream {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn is_idle(&self) -> Result<bool> {
         let queue = self.core().queue();
-        queue.poll(queue.fence()).map_err(|refusal| {
+        queue.poll(queue.reserve_position()).map_err(|refusal| {
             call_error(&self.device, "this", "asking whether a stream is idle", &refusal)
         })
     }
@@ -212,8 +212,8 @@ impl Stream {
         self.core().number
     }
 
-    /// Orders later work of this stream behind `at` of `other`. Costs nothing where that is known
-    /// already.
+    /// Orders later work of this stream behind `at` of `other`. CopyCosts nothing where that is
+    /// known already.
     pub(crate) fn order_after(&self, other: &Self, at: At) -> Result<(), BackendError> {
         if self.is_behind(other, at) {
             return Ok(());
@@ -273,13 +273,13 @@ impl StreamCore {
     /// Whether that use is known to be over.
     #[inline]
     pub(crate) fn is_done(&self, at: At) -> bool {
-        self.queue.completed() >= at.queued().unwrap_or_else(|| self.queue.fence())
+        self.queue.completed() >= at.queued().unwrap_or_else(|| self.queue.reserve_position())
     }
 
     /// Blocks until that use is over.
     pub(crate) fn wait_until_done(&self, at: At) -> Result<(), BackendError> {
         sync::assert_none_held();
-        self.queue.synchronize_to(at.queued().unwrap_or_else(|| self.queue.fence()))
+        self.queue.synchronize_to(at.queued().unwrap_or_else(|| self.queue.reserve_position()))
     }
 
     fn has_waited(&self, other: StreamId, at: At) -> bool {
@@ -301,7 +301,7 @@ impl StreamCore {
     }
 
     pub(super) fn synchronize(&self, device: &Device) -> Result<()> {
-        self.synchronize_to(device, self.queue.fence())
+        self.synchronize_to(device, self.queue.reserve_position())
     }
 
     /// Waits, then returns the first failure up to `position` that nobody was told of.
@@ -389,7 +389,7 @@ impl Drop for AutoSynchronize<'_> {
         let queue = self.stream.queue();
         // Inside a kernel body nothing can be waited for; the failure of work is told by the next
         // `synchronize`.
-        let _ = queue.synchronize_to(queue.fence());
+        let _ = queue.synchronize_to(queue.reserve_position());
     }
 }
 

@@ -1,13 +1,12 @@
 //! cudarc's slices as arrays, and back, without a copy.
 
-use std::panic::Location;
-
 use cudarc::driver::{CudaSlice, DevicePtr};
 use ndarray::{Dimension, Ix1};
 
 use super::no_gpu;
 use super::stream::primary_device;
 use crate::array::SmartArray;
+use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
@@ -40,7 +39,7 @@ impl<T: Element> SmartArray<T, Ix1> {
     /// [`Error::DeviceLost`] if the GPU died. The slice is dropped then.
     #[track_caller]
     pub fn from_cuda_slice(slice: CudaSlice<T>) -> Result<Self> {
-        let site = Location::caller();
+        let site = call_site();
         let len = slice.len();
         if slice.num_bytes() == 0 {
             return Ok(Self::zeros(len));
@@ -94,7 +93,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// memory. The array is dropped then.
     #[track_caller]
     pub fn into_cuda_slice(self) -> Result<CudaSlice<T>> {
-        let site = Location::caller();
+        let site = call_site();
         let stream = match self.stream_of_a_copy() {
             Some(stream) => stream,
             None => Device::current()?.stream(),
@@ -120,14 +119,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// [`Error::Shape`] if the array has no byte. The array is dropped then.
     #[track_caller]
     pub fn into_cuda_slice_on(self, stream: &Stream) -> Result<CudaSlice<T>> {
-        self.into_slice_on(stream, Location::caller())
+        self.into_slice_on(stream, call_site())
     }
 
-    fn into_slice_on(
-        self,
-        stream: &Stream,
-        site: &'static Location<'static>,
-    ) -> Result<CudaSlice<T>> {
+    fn into_slice_on(self, stream: &Stream, site: CallSite) -> Result<CudaSlice<T>> {
         let device = stream.device_ref();
         let queue = stream.cuda_queue().ok_or_else(|| no_gpu("a cudarc slice", device))?;
         let (name, len, shape) = (self.in_words(), self.len(), format!("{:?}", self.shape()));
@@ -139,7 +134,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             });
         };
         queue.give_away(address, len).map_err(|refusal| {
-            device.free_later(stream, address);
+            device.defer_free(stream, address);
             call_error(device, &name, &format!("giving {name} away as a slice at {site}"), &refusal)
         })
     }

@@ -4,8 +4,8 @@ use ndarray::Dimension;
 use smallvec::SmallVec;
 
 use super::signature::{Flat, In, InOut, Intent, Out, Parameter, Signature};
+use crate::access::Access;
 use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut, Erased};
-use crate::coherence::Access;
 use crate::element::Element;
 use crate::storage::{Storage, Strided};
 
@@ -35,7 +35,7 @@ impl<'a> Bound<'a> {
     #[inline]
     fn array(erased: Erased<'a>, access: Access, is_flat: bool) -> Self {
         let Erased { storage, view } = erased;
-        let is_whole = view.len() == storage.space().len();
+        let is_whole = view.len() == storage.memory_order().len();
         Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
     }
 

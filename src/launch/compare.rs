@@ -1,15 +1,15 @@
 //! Host body against device body, each on copies of its own.
 
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::argument::{Bound, BoundArray};
 use super::judge::Judge;
 use super::queue::{self, Launch};
+use crate::access::Access;
 use crate::audit::{Cause, registry};
 use crate::backend::{Body, Code};
-use crate::coherence::Access;
+use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::error::{Result, Text};
 use crate::grid::Grid;
@@ -63,7 +63,7 @@ pub(super) struct Bodies<'a> {
     pub(super) name: &'a str,
     pub(super) host: (&'a Code, &'a dyn Body, Grid),
     pub(super) device: (&'a Code, Grid),
-    pub(super) site: &'static Location<'static>,
+    pub(super) site: CallSite,
 }
 
 /// Runs both, and looks through what they wrote.
@@ -120,7 +120,7 @@ struct Twin(Arc<Storage>);
 
 impl Twin {
     /// What is read is copied; what is only written starts as never written.
-    fn of(array: &BoundArray<'_>, purpose: &str, site: &'static Location<'static>) -> Result<Self> {
+    fn of(array: &BoundArray<'_>, purpose: &str, site: CallSite) -> Result<Self> {
         let twin = Self(array.storage.new_like(site));
         twin.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
         if array.access != Access::Overwrite {
@@ -137,7 +137,11 @@ impl Twin {
     fn readable(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
         let selection = match array.is_whole {
             true => Selection::Whole,
-            false => self.0.space().select(array.view.shape, array.view.strides, array.view.offset),
+            false => self.0.memory_order().select(
+                array.view.shape,
+                array.view.strides,
+                array.view.offset,
+            ),
         };
         let request = Request {
             storage: &self.0,
@@ -162,7 +166,7 @@ impl Drop for Twin {
 struct Twins(Vec<Option<Twin>>);
 
 impl Twins {
-    fn of(bound: &[Bound<'_>], purpose: &str, site: &'static Location<'static>) -> Result<Self> {
+    fn of(bound: &[Bound<'_>], purpose: &str, site: CallSite) -> Result<Self> {
         let twin = |argument: &Bound<'_>| match argument {
             Bound::Scalar { .. } => Ok(None),
             Bound::Array(array) => Twin::of(array, purpose, site).map(Some),
@@ -209,7 +213,7 @@ type Found = (Vec<usize>, (String, String), u64);
 impl Pair<'_> {
     fn first(&self) -> Option<Found> {
         let view = self.array.view;
-        let len_bytes = self.array.storage.space().element_bytes();
+        let len_bytes = self.array.storage.memory_order().element_bytes();
         if len_bytes == 0 {
             return None;
         }

@@ -1,7 +1,6 @@
 //! A kernel: a name, a signature, requirements, and bodies.
 
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::argument::{Arguments, Bound};
@@ -13,6 +12,7 @@ use super::signature::Signature;
 use crate::backend::{
     Body, BodyKind, Code, CudaSource, KernelAttributes, LoadError, Program, prototype,
 };
+use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
 use crate::error::{Error, Result, Text};
 use crate::grid::Grid;
@@ -217,7 +217,7 @@ impl<S: Signature> Kernel<S> {
     #[track_caller]
     pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let stream = Device::current()?.stream();
-        self.launch_from(&stream, grid, &arguments, Location::caller())
+        self.launch_from(&stream, grid, &arguments, call_site())
     }
 
     /// Queues it on a stream: brings each `In` and `InOut` to the stream's device where it is
@@ -274,7 +274,7 @@ impl<S: Signature> Kernel<S> {
         grid: Grid,
         arguments: A,
     ) -> Result<()> {
-        self.launch_from(stream, grid, &arguments, Location::caller())
+        self.launch_from(stream, grid, &arguments, call_site())
     }
 
     fn launch_from<A: Arguments<S>>(
@@ -282,7 +282,7 @@ impl<S: Signature> Kernel<S> {
         stream: &Stream,
         grid: Grid,
         arguments: &A,
-        site: &'static Location<'static>,
+        site: CallSite,
     ) -> Result<()> {
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
@@ -319,7 +319,7 @@ impl<S: Signature> Kernel<S> {
     /// write are newest on the host.
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
-        let site = Location::caller();
+        let site = call_site();
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
             let (code, body) = self.host_body()?;
@@ -411,7 +411,7 @@ impl<S: Signature> Kernel<S> {
         arguments: A,
         tolerance: f64,
     ) -> Result<Option<Difference>> {
-        let site = Location::caller();
+        let site = call_site();
         arguments.with_bound(|bound| {
             self.check(grid, bound)?;
             let (code, body) = self.host_body()?;

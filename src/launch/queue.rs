@@ -1,16 +1,14 @@
 //! A launch with its types erased: acquire each argument, queue the body, mark what it used.
 
-use std::panic::Location;
-
 use smallvec::SmallVec;
 
 use super::argument::{Bound, BoundArray};
+use crate::access::Access;
 use crate::audit::{self, Cause, Flow};
 use crate::backend::{
-    self, Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position,
-    Work,
+    Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position, Work,
 };
-use crate::coherence::Access;
+use crate::call_site::CallSite;
 use crate::device::{Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
@@ -28,7 +26,7 @@ pub(super) struct Launch<'a> {
     pub(super) title: &'a str,
     pub(super) grid: Grid,
     pub(super) bound: &'a [Bound<'a>],
-    pub(super) site: &'static Location<'static>,
+    pub(super) site: CallSite,
 }
 
 impl<'a> Launch<'a> {
@@ -43,7 +41,7 @@ impl<'a> Launch<'a> {
     fn selections(&self) -> Selections {
         let mut selections = Selections::new();
         for array in self.arrays().filter(|array| !array.is_whole) {
-            selections.push(array.storage.space().select(
+            selections.push(array.storage.memory_order().select(
                 array.view.shape,
                 array.view.strides,
                 array.view.offset,
@@ -164,7 +162,8 @@ fn mark(
     for (array, acquired) in launch.arrays().zip(acquired) {
         let access = array.access;
         let selection = array.selection(&mut parts);
-        let spared = spared(selection.len_bytes(array.storage.space()), acquired.copied_bytes);
+        let spared =
+            spared(selection.len_bytes(array.storage.memory_order()), acquired.copied_bytes);
         let marked = if array.is_whole {
             transfer::mark_whole_launched(array.storage, stream, acquired, access, position, spared)
         } else {
@@ -208,26 +207,18 @@ fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> 
     ArrayArgument {
         address: acquired.address,
         origin_bytes: origin_bytes(array),
-        element_bytes: array.storage.space().element_bytes() as u32,
+        element_bytes: array.storage.memory_order().element_bytes() as u32,
         at_word: at_word as u32,
         is_flat: array.is_flat,
-        access: access(array.access),
+        access: array.access,
     }
 }
 
 /// Where the body's pointer stands: a sized view at its first element, a flat one at the lowest in
 /// memory.
 fn origin_bytes(array: &BoundArray<'_>) -> u64 {
-    let element = array.storage.space().element_bytes() as u64;
+    let element = array.storage.memory_order().element_bytes() as u64;
     element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }
-}
-
-fn access(access: Access) -> backend::Access {
-    match access {
-        Access::Read => backend::Access::Read,
-        Access::ReadWrite => backend::Access::ReadWrite,
-        Access::Overwrite => backend::Access::Overwrite,
-    }
 }
 
 /// Runs the body on the host copies.

@@ -7,8 +7,8 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use super::argument::{Bound, BoundArray, for_each_arity};
 use super::body::Unpacker;
 use super::judge::Judge;
+use crate::access::Access;
 use crate::backend::{ElementLayout, ParameterLayout};
-use crate::coherence::Access;
 use crate::element::Element;
 use crate::storage::Strided;
 

@@ -14,8 +14,9 @@
 
 use smallvec::SmallVec;
 
+use crate::access::Access;
 use crate::backend::Position;
-use crate::coherence::{Access, Region, RegionMap};
+use crate::coherence::{Region, RegionMap};
 
 /// A stream, as the array that keeps it numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,24 +82,6 @@ impl Mark {
     }
 }
 
-/// How bytes are touched.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Touch {
-    Read,
-    Write,
-}
-
-impl Access {
-    /// What an access does to the bytes.
-    #[inline]
-    pub(crate) fn touch(self) -> Touch {
-        match self {
-            Self::Read => Touch::Read,
-            Self::ReadWrite | Self::Overwrite => Touch::Write,
-        }
-    }
-}
-
 /// The uses of one element that others may have to wait for: at most one writer, and the readers
 /// since.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,28 +120,26 @@ impl Use {
         (self.writer.stream != StreamKey::NONE).then_some(self.writer)
     }
 
-    /// Whether a touch has nothing of other streams than `stream` before it.
+    /// Whether an access has nothing of other streams than `stream` before it.
     #[inline]
-    pub(crate) fn is_alone(&self, touch: Touch, stream: StreamKey) -> bool {
+    pub(crate) fn is_alone(&self, access: Access, stream: StreamKey) -> bool {
         let writer = self.writer.stream;
         (writer == stream || writer == StreamKey::NONE)
-            && (touch == Touch::Read || self.readers.iter().all(|reader| reader.stream == stream))
+            && (!access.writes() || self.readers.iter().all(|reader| reader.stream == stream))
     }
 
     /// Enters a use.
     #[inline]
-    pub(crate) fn after(&mut self, touch: Touch, mark: Mark) {
-        match touch {
-            Touch::Write => {
+    pub(crate) fn after(&mut self, access: Access, mark: Mark) {
+        match access.writes() {
+            true => {
                 self.writer = mark;
                 self.readers.clear();
             }
-            Touch::Read => {
-                match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
-                    Some(reader) => reader.at = reader.at.max(mark.at),
-                    None => self.readers.push(Reader { stream: mark.stream, at: mark.at }),
-                }
-            }
+            false => match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
+                Some(reader) => reader.at = reader.at.max(mark.at),
+                None => self.readers.push(Reader { stream: mark.stream, at: mark.at }),
+            },
         }
     }
 
@@ -167,9 +148,9 @@ impl Use {
     }
 
     #[inline]
-    fn for_each_before(&self, touch: Touch, mut visit: impl FnMut(Mark)) {
+    fn for_each_before(&self, access: Access, mut visit: impl FnMut(Mark)) {
         self.writer().into_iter().for_each(&mut visit);
-        if touch == Touch::Write {
+        if access.writes() {
             self.readers.iter().map(|reader| reader.mark()).for_each(visit);
         }
     }
@@ -221,19 +202,19 @@ impl Uses {
         }
     }
 
-    /// Visits what a `touch` of `region` must come after (`None`: of all); marks may come more than
-    /// once.
+    /// Visits what an `access` of `region` must come after (`None`: of all); marks may come more
+    /// than once.
     #[inline]
     pub(crate) fn before(
         &self,
         region: Option<&Region>,
-        touch: Touch,
+        access: Access,
         mut visit: impl FnMut(Mark),
     ) {
         match self {
-            Self::Uniform(usage) => usage.for_each_before(touch, visit),
+            Self::Uniform(usage) => usage.for_each_before(access, visit),
             Self::Mapped(map) => {
-                visit_values(map, region, |usage| usage.for_each_before(touch, &mut visit))
+                visit_values(map, region, |usage| usage.for_each_before(access, &mut visit))
             }
         }
     }
@@ -244,13 +225,13 @@ impl Uses {
     pub(crate) fn is_alone(
         &self,
         region: Option<&Region>,
-        touch: Touch,
+        access: Access,
         stream: StreamKey,
         mut visit: impl FnMut(Mark),
     ) -> bool {
         let mut is_alone = true;
         let mut look = |usage: &Use| {
-            is_alone = is_alone && usage.is_alone(touch, stream);
+            is_alone = is_alone && usage.is_alone(access, stream);
             usage.writer().into_iter().for_each(&mut visit);
         };
         match self {
@@ -263,7 +244,7 @@ impl Uses {
     /// Visits the writers of `region` (`None`: of all).
     #[inline]
     pub(crate) fn writers(&self, region: Option<&Region>, visit: impl FnMut(Mark)) {
-        self.before(region, Touch::Read, visit);
+        self.before(region, Access::Read, visit);
     }
 
     /// Visits all writers, and where they wrote.
@@ -284,15 +265,15 @@ impl Uses {
         &mut self,
         shape: &[u64],
         region: Option<&Region>,
-        touch: Touch,
+        access: Access,
         mark: Mark,
     ) {
-        match (touch, &mut *self) {
+        match (access.writes(), &mut *self) {
             // What a write leaves does not depend on what was before.
-            (Touch::Write, Self::Mapped(map)) => {
+            (true, Self::Mapped(map)) => {
                 on_part(shape, region, |region| map.update_values(region, |_| Use::written(mark)));
             }
-            _ => self.update(shape, region, |usage| usage.after(touch, mark)),
+            _ => self.update(shape, region, |usage| usage.after(access, mark)),
         }
     }
 
@@ -339,7 +320,7 @@ impl Uses {
     /// Some use was handed out, and is not known to have come to its end.
     pub(crate) fn has_open(&self) -> bool {
         let mut has_open = false;
-        self.before(None, Touch::Write, |mark| has_open |= mark.at == At::OPEN);
+        self.before(None, Access::Overwrite, |mark| has_open |= mark.at == At::OPEN);
         has_open
     }
 
@@ -371,8 +352,8 @@ fn changed(usage: &Use, change: &impl Fn(&mut Use)) -> Use {
     next
 }
 
-/// Visits the uses in a region, the whole space if none is given; which elements they are of is not
-/// found out.
+/// Visits the uses in a region, the whole space if none is given; which elements they are of is
+/// not found out.
 fn visit_values(map: &RegionMap<Use>, region: Option<&Region>, mut visit: impl FnMut(&Use)) {
     let mut look = |usage: &Use| {
         visit(usage);

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::backend::{DeviceKind, HostMemory, PageLock};
+use crate::backend::{DeviceKind, HostMemory, PinnedRegistration};
 use crate::element::Element;
 
 /// A `Vec`'s memory, kept as a pointer: no reference or box to it exists while it is shared with
@@ -30,7 +30,7 @@ pub(crate) struct HostBuffer {
 /// What locks an array's pages.
 #[derive(Debug, Default)]
 struct Locks {
-    by_kind: [OnceLock<Box<dyn PageLock>>; KINDS],
+    by_kind: [OnceLock<Box<dyn PinnedRegistration>>; KINDS],
     /// Held while pages are being locked.
     locking: Mutex<()>,
 }
@@ -71,13 +71,13 @@ unsafe impl HostMemory for HostBuffer {
         self.is_abandoned.store(true, Ordering::Release);
     }
 
-    fn is_page_locked(&self, kind: DeviceKind) -> bool {
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
         self.lock_for(kind).is_some()
     }
 }
 
 impl HostBuffer {
-    fn lock_for(&self, kind: DeviceKind) -> Option<&dyn PageLock> {
+    fn lock_for(&self, kind: DeviceKind) -> Option<&dyn PinnedRegistration> {
         self.locks.get()?.by_kind[kind as usize].get().map(|lock| &**lock)
     }
 
@@ -92,7 +92,7 @@ impl HostBuffer {
     pub(crate) fn lock_pages<E, G>(
         &self,
         kind: DeviceKind,
-        lock: impl FnOnce() -> Result<Box<dyn PageLock>, E>,
+        lock: impl FnOnce() -> Result<Box<dyn PinnedRegistration>, E>,
         shut_out: impl FnOnce() -> G,
     ) -> Result<(), E> {
         // One thread at a time: a second one would find the pages locked, and take them for
@@ -110,8 +110,8 @@ impl HostBuffer {
 
     /// Where a copy that a device of this kind makes by itself may not go on, in bytes from the
     /// start.
-    pub(crate) fn seams_bytes(&self, kind: DeviceKind) -> &[u64] {
-        self.lock_for(kind).map_or(&[], PageLock::seams_bytes)
+    pub(crate) fn boundaries_bytes(&self, kind: DeviceKind) -> &[u64] {
+        self.lock_for(kind).map_or(&[], PinnedRegistration::boundaries_bytes)
     }
 
     /// Unlocks its pages, for all devices; says whether none has them any more.

@@ -5,15 +5,14 @@
 //! changes it; this module keeps it consistent and publishes what the fast paths read.
 
 mod host;
+mod memory_order;
 mod published;
 mod since;
-mod space;
 mod state;
 mod strided;
 
 use std::any::{Any, type_name};
 use std::fmt;
-use std::panic::Location;
 use std::ptr::null_mut;
 use std::sync::{Arc, Weak};
 
@@ -23,7 +22,8 @@ use crate::audit::registry::{self, Entry, Listed};
 #[cfg(feature = "cuda")]
 use crate::backend::Address;
 use crate::backend::{Bytes, HostMemory, Label, failure};
-use crate::coherence::{Coherence, ConstantId, Place};
+use crate::call_site::CallSite;
+use crate::coherence::{Coherence, ConstantId, Location};
 use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
@@ -36,9 +36,9 @@ mod atomics {
 }
 
 pub(crate) use host::HostBuffer;
+pub(crate) use memory_order::{MemoryOrder, Selection};
 use published::Published;
-pub(crate) use since::Since;
-pub(crate) use space::{Selection, Space};
+pub(crate) use since::StaleOrigin;
 pub(crate) use state::{Line, Slot, State, WholeAtHand};
 pub(crate) use strided::{Ranges, Strided, copies_between};
 
@@ -49,11 +49,11 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 pub(crate) struct Storage {
     published: Published,
     state: ShortLock<State, ArrayLevel>,
-    space: Space,
+    memory_order: MemoryOrder,
     /// Elements along each axis, unless these are the extents of `space`.
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
-    made_at: &'static Location<'static>,
+    made_at: CallSite,
     /// Under which the registry knows it, and keeps its name.
     number: u64,
 }
@@ -96,13 +96,13 @@ impl Storage {
     }
 
     pub(crate) fn new<T: Element>(
-        space: Space,
+        memory_order: MemoryOrder,
         shape: &[usize],
         origin: Origin,
-        made_at: &'static Location<'static>,
+        made_at: CallSite,
     ) -> Arc<Self> {
         const { Self::check_element::<T>() };
-        let extents = space.extents();
+        let extents = memory_order.extents();
         let host_base = match &origin {
             Origin::Host(buffer) => buffer.base(),
             _ => null_mut(),
@@ -112,19 +112,21 @@ impl Storage {
             Origin::Constant(value) => {
                 State::constant(Coherence::constant(extents, ConstantId(0)), value)
             }
-            Origin::Host(buffer) => State::on_host(Coherence::stored(extents, Place::HOST), buffer),
+            Origin::Host(buffer) => {
+                State::on_host(Coherence::stored(extents, Location::HOST), buffer)
+            }
             #[cfg(feature = "cuda")]
             Origin::Device(stream, address) => State::on_device(extents, &stream, address),
         };
-        let shape = shape_beside(&space, shape);
-        Self::listed(space, shape, ElementType::of::<T>(), state, host_base, made_at)
+        let shape = shape_beside(&memory_order, shape);
+        Self::listed(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
     }
 
     /// Another array of this layout and element, never written.
-    pub(crate) fn new_like(&self, made_at: &'static Location<'static>) -> Arc<Self> {
-        let state = State::new(Coherence::undefined(self.space.extents()));
+    pub(crate) fn new_like(&self, made_at: CallSite) -> Arc<Self> {
+        let state = State::new(Coherence::undefined(self.memory_order.extents()));
         Self::listed(
-            self.space.clone(),
+            self.memory_order.clone(),
             self.shape.clone(),
             self.element,
             state,
@@ -134,18 +136,18 @@ impl Storage {
     }
 
     fn listed(
-        space: Space,
+        memory_order: MemoryOrder,
         shape: Option<Box<[usize]>>,
         element: &'static ElementType,
         state: State,
         host_base: *mut u8,
-        made_at: &'static Location<'static>,
+        made_at: CallSite,
     ) -> Arc<Self> {
         let storage = Arc::new(Self {
             published: Published::new(host_base, state.is_host_ready()),
             state: ShortLock::new(state),
             shape,
-            space,
+            memory_order,
             element,
             made_at,
             number: registry::number(),
@@ -156,8 +158,8 @@ impl Storage {
     }
 
     #[inline]
-    pub(crate) fn space(&self) -> &Space {
-        &self.space
+    pub(crate) fn memory_order(&self) -> &MemoryOrder {
+        &self.memory_order
     }
 
     #[inline]
@@ -183,7 +185,7 @@ impl Storage {
         if state.host.is_some() {
             return true;
         }
-        let made = usize::try_from(self.space.len()).ok().and_then(self.element.make_host);
+        let made = usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host);
         let Some(buffer) = made else { return false };
         self.published.set_host_base(buffer.base());
         state.host = Some(Arc::new(buffer));
@@ -229,7 +231,7 @@ impl Storage {
     fn shape(&self) -> SmallVec<[usize; 6]> {
         match &self.shape {
             Some(shape) => SmallVec::from_slice(shape),
-            None => self.space.extents().iter().map(|extent| *extent as usize).collect(),
+            None => self.memory_order.extents().iter().map(|extent| *extent as usize).collect(),
         }
     }
 
@@ -247,15 +249,15 @@ impl Storage {
         self.number
     }
 
-    pub(crate) fn label(&self, operation: &str, site: &'static Location<'static>) -> Label {
+    pub(crate) fn label(&self, operation: &str, site: CallSite) -> Label {
         Label { text: format!("{operation} {}", self.named()).into(), site: Some(site) }
     }
 }
 
 /// The shape where memory order does not tell it: lone axes, columns first, more than six axes.
-fn shape_beside(space: &Space, shape: &[usize]) -> Option<Box<[usize]>> {
-    let is_told = shape.len() == space.extents().len()
-        && shape.iter().zip(space.extents()).all(|(len, extent)| *len as u64 == *extent);
+fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<[usize]>> {
+    let is_told = shape.len() == memory_order.extents().len()
+        && shape.iter().zip(memory_order.extents()).all(|(len, extent)| *len as u64 == *extent);
     (!is_told).then(|| shape.into())
 }
 
@@ -273,18 +275,17 @@ pub(crate) fn short_type(name: &str) -> String {
 impl Listed for Storage {
     fn entry(&self) -> Entry {
         let state = self.state.lock();
-        let mut places = vec![("host".to_owned(), state.validity(&self.space, Place::HOST))];
-        places.extend(
-            state
-                .devices()
-                .map(|(place, device)| (Device::name(device), state.validity(&self.space, place))),
-        );
+        let mut locations =
+            vec![("host".to_owned(), state.validity(&self.memory_order, Location::HOST))];
+        locations.extend(state.devices().map(|(location, device)| {
+            (Device::name(device), state.validity(&self.memory_order, location))
+        }));
         Entry::new(
             self.name(),
             self.shape().to_vec(),
             self.type_name(),
-            self.space.len_bytes(),
-            places,
+            self.memory_order.len_bytes(),
+            locations,
         )
     }
 

@@ -1,10 +1,10 @@
-//! Since when one place's copy is stale: for each element the last call that made it so. Reports
+//! Since when one location's copy is stale: for each element the last call that made it so. Reports
 //! read it, and nothing else does.
 //!
-//! An element's entry is written when it ceases to be valid at the place, and means nothing while
-//! it is valid. Most arrays are used as a whole, and one call for all elements is one pointer in
-//! the state. Where parts are used the map here takes its place, and is kept once made. What it
-//! would take too many boxes for is forgotten, and said to be: [`Since::Untold`].
+//! An element's entry is written when it ceases to be valid at the location, and means nothing
+//! while it is valid. Most arrays are used as a whole, and one call for all elements is one pointer
+//! in the state. Where parts are used the map here takes its place, and is kept once made. What it
+//! would take too many boxes for is forgotten, and said to be: [`StaleOrigin::Unreported`].
 
 use crate::coherence::{Region, RegionMap};
 
@@ -13,12 +13,12 @@ const PIECES_MAX: usize = 1024;
 
 /// What made bytes stale that were copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Since<S> {
+pub(crate) enum StaleOrigin<S> {
     /// They had never been there.
     Never,
     /// Nobody asked, or too many calls to remember made parts of it stale.
-    Untold,
-    /// This call did; `turn` orders calls on one place.
+    Unreported,
+    /// This call did; `turn` orders calls on one location.
     Call { turn: u64, site: S },
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Since<S> {
 /// loop over neighbouring parts is one box.
 #[derive(Debug)]
 pub(super) struct Parts<S> {
-    sites: RegionMap<Since<S>>,
+    sites: RegionMap<StaleOrigin<S>>,
     turn: u64,
     last: Option<S>,
 }
@@ -34,14 +34,14 @@ pub(super) struct Parts<S> {
 impl<S: Copy + PartialEq> Parts<S> {
     /// Of a copy that one call made stale as a whole, or none.
     pub(super) fn new(shape: &[u64], whole: Option<S>) -> Self {
-        Self { sites: RegionMap::new(shape, Since::of_whole(whole)), turn: 0, last: whole }
+        Self { sites: RegionMap::new(shape, StaleOrigin::of_whole(whole)), turn: 0, last: whole }
     }
 
-    fn next(&mut self, site: S) -> Since<S> {
+    fn next(&mut self, site: S) -> StaleOrigin<S> {
         if self.last.replace(site) != Some(site) {
             self.turn += 1;
         }
-        Since::Call { turn: self.turn, site }
+        StaleOrigin::Call { turn: self.turn, site }
     }
 
     /// A part of the copy has just become stale.
@@ -49,13 +49,13 @@ impl<S: Copy + PartialEq> Parts<S> {
         let next = self.next(site);
         self.sites.update_values(region, |_| next);
         if self.sites.pieces() > PIECES_MAX {
-            self.sites.set_all(Since::Untold);
+            self.sites.set_all(StaleOrigin::Unreported);
         }
     }
 
     /// The last of the calls that made any of these elements stale.
-    pub(super) fn latest(&self, region: &Region) -> Since<S> {
-        let mut latest = Since::Never;
+    pub(super) fn latest(&self, region: &Region) -> StaleOrigin<S> {
+        let mut latest = StaleOrigin::Never;
         let _ = self.sites.any_value(region, |since| {
             latest = latest.or_later(*since);
             false
@@ -64,7 +64,7 @@ impl<S: Copy + PartialEq> Parts<S> {
     }
 }
 
-impl<S> Since<S> {
+impl<S> StaleOrigin<S> {
     /// Of a copy that one call made stale as a whole, or none.
     pub(super) fn of_whole(whole: Option<S>) -> Self {
         whole.map_or(Self::Never, |site| Self::Call { turn: 0, site })
@@ -78,7 +78,7 @@ impl<S> Since<S> {
     fn rank(&self) -> u64 {
         match self {
             Self::Never => 0,
-            Self::Untold => 1,
+            Self::Unreported => 1,
             Self::Call { turn, .. } => turn + 2,
         }
     }
@@ -89,7 +89,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::{PIECES_MAX, Parts, Since};
+    use super::{PIECES_MAX, Parts, StaleOrigin};
     use crate::coherence::{Region, Span};
 
     const ROWS: u64 = 6;
@@ -124,11 +124,11 @@ mod tests {
         }
     }
 
-    fn site(since: Since<u8>) -> Option<u8> {
+    fn site(since: StaleOrigin<u8>) -> Option<u8> {
         match since {
-            Since::Never => None,
-            Since::Call { site, .. } => Some(site),
-            Since::Untold => panic!("there are few boxes"),
+            StaleOrigin::Never => None,
+            StaleOrigin::Call { site, .. } => Some(site),
+            StaleOrigin::Unreported => panic!("there are few boxes"),
         }
     }
 
@@ -174,14 +174,14 @@ mod tests {
         for index in 0..=PIECES_MAX as u64 {
             stale.note(&element(2 * index), 1_u8);
         }
-        assert_eq!(stale.latest(&element(0)), Since::Untold);
+        assert_eq!(stale.latest(&element(0)), StaleOrigin::Unreported);
         stale.note(&element(3), 2);
         assert!(
-            matches!(stale.latest(&Region::whole(&shape)), Since::Call { site: 2, .. }),
+            matches!(stale.latest(&Region::whole(&shape)), StaleOrigin::Call { site: 2, .. }),
             "what is known came later"
         );
-        assert_eq!(stale.latest(&element(4)), Since::Untold);
+        assert_eq!(stale.latest(&element(4)), StaleOrigin::Unreported);
         stale.note(&Region::whole(&shape), 3);
-        assert!(matches!(stale.latest(&element(4)), Since::Call { site: 3, .. }));
+        assert!(matches!(stale.latest(&element(4)), StaleOrigin::Call { site: 3, .. }));
     }
 }

@@ -1,24 +1,25 @@
 //! What is valid where, and who uses it: the part of an array that changes, behind its lock.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::since::{Parts, Since};
-use super::{HostBuffer, Selection, Space};
+use super::since::{Parts, StaleOrigin};
+use super::{HostBuffer, MemoryOrder, Selection};
+use crate::access::Access;
 use crate::audit::{Traffic, Validity};
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, failure};
-use crate::coherence::{Access, Coherence, ConstantId, Content, LossId, Place, PlaceSet, Region};
+use crate::call_site::CallSite;
+use crate::coherence::{Coherence, ConstantId, Content, Location, LocationSet, LossId, Region};
 use crate::device::{Device, Stream};
-use crate::order::{At, Mark, StreamKey, Touch, Uses};
+use crate::order::{At, Mark, StreamKey, Uses};
 use crate::sync;
 
 /// More streams than this are looked through for idle ones before another is kept.
 const STREAMS_KEPT: usize = 8;
 
 /// A line of the user's program.
-pub(crate) type Line = &'static Location<'static>;
+pub(crate) type Line = CallSite;
 
 /// The changing part of an array.
 #[derive(Debug)]
@@ -35,28 +36,28 @@ pub(crate) struct State {
     /// Made at the first copy or launch.
     traffic: Option<Box<Traffic>>,
     /// The last call that made the host's copy stale, where there is one for all elements; else
-    /// `Rare::stale_parts` knows.
+    /// `ColdState::stale_parts` knows.
     host_stale_since: Option<Line>,
     /// Uses that were acquired on devices and are not marked yet: no device's copy is taken away
     /// meanwhile.
     pins: u32,
-    rare: Option<Box<Rare>>,
+    cold: Option<Box<ColdState>>,
 }
 
 /// What most arrays never have.
 #[derive(Debug, Default)]
-struct Rare {
+struct ColdState {
     /// Values of constants that are not all zero bytes; constant n is entry n - 1.
     constants: Vec<Bytes>,
     losses: Vec<Arc<FailureRecord>>,
-    claims: Vec<(Place, Selection)>,
+    claims: Vec<(Location, Selection)>,
     /// Since when copies are stale of which parts became so by calls of their own.
-    stale_parts: Vec<(Place, Parts<Line>)>,
+    stale_parts: Vec<(Location, Parts<Line>)>,
 }
 
 /// The whole array on a device, with nothing to be done before its use.
 pub(crate) struct WholeAtHand {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) address: Address,
     /// The number of the stream that asked.
     key: StreamKey,
@@ -87,7 +88,7 @@ impl State {
             traffic: None,
             host_stale_since: None,
             pins: 0,
-            rare: None,
+            cold: None,
         }
     }
 
@@ -98,13 +99,16 @@ impl State {
     #[cfg(feature = "cuda")]
     pub(super) fn on_device(extents: &[u64], stream: &Stream, address: Address) -> Self {
         let mut state = Self::new(Coherence::undefined(extents));
-        if let Some(place) = state.place_of(stream.device_ref()) {
-            state.coherence = Coherence::stored(extents, place);
+        if let Some(location) = state.location_of(stream.device_ref()) {
+            state.coherence = Coherence::stored(extents, location);
             // Other streams may use the memory only behind what made it.
-            let made = Mark::harmless(state.key_of(stream), At::position(stream.queue().fence()));
-            let slot = state.slot_mut(place);
+            let made = Mark::harmless(
+                state.key_of(stream),
+                At::position(stream.queue().reserve_position()),
+            );
+            let slot = state.slot_mut(location);
             slot.address = Some(address);
-            slot.uses.mark(extents, None, Touch::Write, made);
+            slot.uses.mark(extents, None, Access::Overwrite, made);
         }
         state
     }
@@ -124,7 +128,7 @@ impl State {
         if value.iter().all(|byte| *byte == 0) {
             return ConstantId(0);
         }
-        let constants = &mut self.rare().constants;
+        let constants = &mut self.cold().constants;
         let index = constants.iter().position(|known| *known == value).unwrap_or_else(|| {
             constants.push(value);
             constants.len() - 1
@@ -135,27 +139,27 @@ impl State {
     /// The bytes of a constant; zeros for number 0, `element_bytes` of them.
     pub(crate) fn constant_value(&self, id: ConstantId, element_bytes: usize) -> Bytes {
         let given =
-            id.0.checked_sub(1).and_then(|index| self.rare.as_ref()?.constants.get(index as usize));
+            id.0.checked_sub(1).and_then(|index| self.cold.as_ref()?.constants.get(index as usize));
         given.cloned().unwrap_or_else(|| Bytes::from_elem(0, element_bytes))
     }
 
     /// Drops values that no element has any more, once there are many.
-    pub(crate) fn forget_constants(&mut self, space: &Space) {
-        let Some(rare) = self.rare.as_mut().filter(|rare| rare.constants.len() > 64) else {
+    pub(crate) fn forget_constants(&mut self, memory_order: &MemoryOrder) {
+        let Some(cold) = self.cold.as_mut().filter(|cold| cold.constants.len() > 64) else {
             return;
         };
-        let mut used = vec![false; rare.constants.len()];
-        self.coherence.newest(&space.whole(), |_, content| {
+        let mut used = vec![false; cold.constants.len()];
+        self.coherence.newest(&memory_order.whole(), |_, content| {
             if let Content::Constant { value: ConstantId(number @ 1..), .. } = content {
                 used[number as usize - 1] = true;
             }
         });
         let last = used.iter().rposition(|used| *used).map_or(0, |last| last + 1);
-        rare.constants.truncate(last);
+        cold.constants.truncate(last);
     }
 
-    fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+    fn cold(&mut self) -> &mut ColdState {
+        self.cold.get_or_insert_default()
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -170,7 +174,7 @@ impl State {
     pub(crate) fn is_host_ready(&self) -> bool {
         self.host.is_some()
             && self.is_host_idle()
-            && self.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
+            && self.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
     }
 
     /// Nothing queued touches the host's memory, as far as is known.
@@ -179,17 +183,17 @@ impl State {
         self.host_uses.as_ref().is_none_or(|uses| uses.is_idle())
     }
 
-    pub(crate) fn devices(&self) -> impl Iterator<Item = (Place, &Device)> {
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (Location, &Device)> {
         self.slots
             .iter()
             .enumerate()
-            .filter_map(|(index, slot)| Some((Place::slot(index + 1)?, &slot.device)))
+            .filter_map(|(index, slot)| Some((Location::slot(index + 1)?, &slot.device)))
     }
 
-    /// The place of a device in this array, given at first use. `None` if all 63 are taken.
-    pub(crate) fn place_of(&mut self, device: &Device) -> Option<Place> {
-        if let Some(place) = self.find_place(device) {
-            return Some(place);
+    /// The location of a device in this array, given at first use. `None` if all 63 are taken.
+    pub(crate) fn location_of(&mut self, device: &Device) -> Option<Location> {
+        if let Some(location) = self.find_location(device) {
+            return Some(location);
         }
         let slot = Slot {
             device: device.clone(),
@@ -197,53 +201,54 @@ impl State {
             uses: Uses::default(),
             stale_since: None,
         };
-        match Place::slot(self.slots.len() + 1) {
-            Some(place) => {
+        match Location::slot(self.slots.len() + 1) {
+            Some(location) => {
                 self.slots.push(slot);
-                Some(place)
+                Some(location)
             }
             None => {
-                let place = self.free_place()?;
-                sync::let_go(std::mem::replace(self.slot_mut(place), slot).device);
-                Some(place)
+                let location = self.free_location()?;
+                sync::defer_drop(std::mem::replace(self.slot_mut(location), slot).device);
+                Some(location)
             }
         }
     }
 
-    /// A place without memory, which nobody uses or is bringing something to.
-    fn free_place(&self) -> Option<Place> {
-        let is_claimed = |place: Place| {
-            self.rare.iter().flat_map(|rare| &rare.claims).any(|(claimed, _)| *claimed == place)
+    /// A location without memory, which nobody uses or is bringing something to.
+    fn free_location(&self) -> Option<Location> {
+        let is_claimed = |location: Location| {
+            self.cold.iter().flat_map(|cold| &cold.claims).any(|(claimed, _)| *claimed == location)
         };
-        let is_free = |place: &Place| {
-            self.slot(*place).address.is_none()
-                && self.slot(*place).uses.is_idle()
-                && !is_claimed(*place)
+        let is_free = |location: &Location| {
+            self.slot(*location).address.is_none()
+                && self.slot(*location).uses.is_idle()
+                && !is_claimed(*location)
         };
-        (1..=self.slots.len()).filter_map(Place::slot).find(is_free)
+        (1..=self.slots.len()).filter_map(Location::slot).find(is_free)
     }
 
-    /// Somebody is about to use the copy at `place`, brings something there, or was handed it out.
-    pub(crate) fn is_in_use(&self, place: Place) -> bool {
-        let is_claimed = self.rare.as_ref().is_some_and(|rare| !rare.claims.is_empty());
-        self.pins > 0 || is_claimed || self.slot(place).uses.has_open()
+    /// Somebody is about to use the copy at `location`, brings something there, or was handed it
+    /// out.
+    pub(crate) fn is_in_use(&self, location: Location) -> bool {
+        let is_claimed = self.cold.as_ref().is_some_and(|cold| !cold.claims.is_empty());
+        self.pins > 0 || is_claimed || self.slot(location).uses.has_open()
     }
 
-    /// The copy at `place` is gone with its memory, because of the call at `site`. Nothing was
+    /// The copy at `location` is gone with its memory, because of the call at `site`. Nothing was
     /// newest there alone.
-    pub(crate) fn vacate(&mut self, space: &Space, place: Place, site: Line) {
-        self.note_gone(place, &space.whole(), site);
+    pub(crate) fn vacate(&mut self, memory_order: &MemoryOrder, location: Location, site: Line) {
+        self.note_gone(location, &memory_order.whole(), site);
         // No element is lost by it, so that no record of a loss stands behind this number.
-        self.coherence.withdraw(place, &space.whole(), LossId(u32::MAX));
-        let slot = self.slot_mut(place);
+        self.coherence.withdraw(location, &memory_order.whole(), LossId(u32::MAX));
+        let slot = self.slot_mut(location);
         slot.address = None;
         slot.uses = Uses::default();
     }
 
     #[inline]
-    pub(crate) fn find_place(&self, device: &Device) -> Option<Place> {
+    pub(crate) fn find_location(&self, device: &Device) -> Option<Location> {
         let index = self.slots.iter().position(|slot| slot.device == *device)?;
-        Place::slot(index + 1)
+        Location::slot(index + 1)
     }
 
     /// The whole array on a stream's device, if it is there as `access` needs it and nobody but
@@ -254,17 +259,17 @@ impl State {
             return None;
         }
         let index = self.slots.iter().position(|slot| slot.device == *stream.device_ref())?;
-        let (place, slot) = (Place::slot(index + 1)?, &self.slots[index]);
+        let (location, slot) = (Location::slot(index + 1)?, &self.slots[index]);
         let (address, usage) = (slot.address?, slot.uses.uniform()?);
         let key = self.find_key(stream)?;
-        if !usage.is_alone(access.touch(), key) {
+        if !usage.is_alone(access, key) {
             return None;
         }
         if access == Access::Overwrite {
-            return Some(WholeAtHand { place, address, key, writer: None });
+            return Some(WholeAtHand { location, address, key, writer: None });
         }
-        self.coherence.uniform()?.is_valid(place).then(|| WholeAtHand {
-            place,
+        self.coherence.uniform()?.is_valid(location).then(|| WholeAtHand {
+            location,
             address,
             key,
             writer: usage.writer(),
@@ -274,10 +279,10 @@ impl State {
     /// Enters a write of the whole array that was found at hand, as a guard that is handed out.
     #[inline]
     pub(crate) fn open_whole(&mut self, at_hand: &WholeAtHand) {
-        let WholeAtHand { place, key, writer, .. } = *at_hand;
-        if let Some(usage) = self.slot_mut(place).uses.uniform_mut() {
+        let WholeAtHand { location, key, writer, .. } = *at_hand;
+        if let Some(usage) = self.slot_mut(location).uses.uniform_mut() {
             usage.after(
-                Touch::Write,
+                Access::Overwrite,
                 Mark::foreign(
                     key,
                     At::OPEN,
@@ -293,26 +298,27 @@ impl State {
     pub(crate) fn mark_whole(
         &mut self,
         stream: &Stream,
-        place: Place,
+        location: Location,
         access: Access,
         position: Position,
     ) -> bool {
-        let (Some(key), Some(index)) = (self.find_key(stream), place.index().checked_sub(1)) else {
+        let (Some(key), Some(index)) = (self.find_key(stream), location.index().checked_sub(1))
+        else {
             return false;
         };
-        let touch = access.touch();
-        if touch == Touch::Write
-            && !self.coherence.uniform().is_some_and(|content| content.is_only_at(place))
+
+        if access.writes()
+            && !self.coherence.uniform().is_some_and(|content| content.is_only_at(location))
         {
             return false;
         }
         let Some(usage) = self.slots[index].uses.uniform_mut() else { return false };
-        let mark = if touch == Touch::Write {
+        let mark = if access.writes() {
             Mark::written(key, position)
         } else {
             Mark::harmless(key, At::position(position))
         };
-        usage.after(touch, mark);
+        usage.after(access, mark);
         true
     }
 
@@ -320,9 +326,9 @@ impl State {
     /// `site`: whatever is valid elsewhere becomes stale by it.
     pub(crate) fn note_stale(
         &mut self,
-        space: &Space,
+        memory_order: &MemoryOrder,
         selection: &Selection,
-        newest: Option<Place>,
+        newest: Option<Location>,
         site: Line,
     ) {
         if let (Selection::Whole, Some(content)) = (selection, self.coherence.uniform()) {
@@ -331,52 +337,56 @@ impl State {
         let elsewhere = |content| {
             newest.map_or_else(|| readable(content), |newest| readable(content).without(newest))
         };
-        selection.for_each(space, |region| self.note_parts_stale(region, elsewhere, site));
+        selection.for_each(memory_order, |region| self.note_parts_stale(region, elsewhere, site));
     }
 
-    /// The whole array is about to be stale at `places`, where all of it is valid.
+    /// The whole array is about to be stale at `locations`, where all of it is valid.
     #[inline]
-    fn note_all_stale(&mut self, places: PlaceSet, site: Line) {
-        if self.rare.as_ref().is_some_and(|rare| !rare.stale_parts.is_empty()) {
-            return self.note_all_in_parts(places, site);
+    fn note_all_stale(&mut self, locations: LocationSet, site: Line) {
+        if self.cold.as_ref().is_some_and(|cold| !cold.stale_parts.is_empty()) {
+            return self.note_all_in_parts(locations, site);
         }
-        if places.contains(Place::HOST) {
+        if locations.contains(Location::HOST) {
             self.host_stale_since = Some(site);
         }
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            if Place::slot(index + 1).is_some_and(|place| places.contains(place)) {
+            if Location::slot(index + 1).is_some_and(|location| locations.contains(location)) {
                 slot.stale_since = Some(site);
             }
         }
     }
 
     #[cold]
-    fn note_all_in_parts(&mut self, places: PlaceSet, site: Line) {
+    fn note_all_in_parts(&mut self, locations: LocationSet, site: Line) {
         let whole = Region::whole(self.coherence.shape());
-        self.note_parts_stale(&whole, |_| places, site);
+        self.note_parts_stale(&whole, |_| locations, site);
     }
 
-    /// Parts of a region are about to be stale at the places that `places` makes of what is known
-    /// of them.
+    /// Parts of a region are about to be stale at the locations that `locations` makes of what is
+    /// known of them.
     fn note_parts_stale(
         &mut self,
         region: &Region,
-        places: impl Fn(Content) -> PlaceSet,
+        locations: impl Fn(Content) -> LocationSet,
         site: Line,
     ) {
-        let Self { coherence, host_stale_since, slots, rare, .. } = self;
+        let Self { coherence, host_stale_since, slots, cold, .. } = self;
         coherence.newest(region, |part, content| {
-            for place in places(content).iter() {
-                let whole = stale_since(host_stale_since, slots, place);
-                parts_of(rare, place, coherence.shape(), *whole).note(part, site);
+            for location in locations(content).iter() {
+                let whole = stale_since(host_stale_since, slots, location);
+                parts_of(cold, location, coherence.shape(), *whole).note(part, site);
             }
         });
     }
 
-    /// What is valid of a region at one place is about to be taken away there.
-    fn note_gone(&mut self, place: Place, region: &Region, site: Line) {
+    /// What is valid of a region at one location is about to be taken away there.
+    fn note_gone(&mut self, location: Location, region: &Region, site: Line) {
         let there = |content: Content| {
-            if content.is_valid(place) { PlaceSet::of(place) } else { PlaceSet::empty() }
+            if content.is_valid(location) {
+                LocationSet::of(location)
+            } else {
+                LocationSet::empty()
+            }
         };
         match self.coherence.uniform() {
             Some(content) if *region == Region::whole(self.coherence.shape()) => {
@@ -386,72 +396,75 @@ impl State {
         }
     }
 
-    /// The last call that made any of these regions stale at `place`, before they come there. Of
+    /// The last call that made any of these regions stale at `location`, before they come there. Of
     /// what is valid there nothing can be told.
-    pub(crate) fn stale_since(&self, place: Place, regions: &[Region]) -> Since<Line> {
-        let whole =
-            if place == Place::HOST { self.host_stale_since } else { self.slot(place).stale_since };
+    pub(crate) fn stale_since(&self, location: Location, regions: &[Region]) -> StaleOrigin<Line> {
+        let whole = if location == Location::HOST {
+            self.host_stale_since
+        } else {
+            self.slot(location).stale_since
+        };
         let parts = self
-            .rare
+            .cold
             .iter()
-            .flat_map(|rare| &rare.stale_parts)
-            .find(|(known, _)| *known == place)
+            .flat_map(|cold| &cold.stale_parts)
+            .find(|(known, _)| *known == location)
             .map(|(_, parts)| parts);
-        let mut latest: Option<Since<Line>> = None;
+        let mut latest: Option<StaleOrigin<Line>> = None;
         for region in regions {
             self.coherence.newest(region, |part, content| {
-                if !content.is_valid(place) {
-                    let since =
-                        parts.map_or_else(|| Since::of_whole(whole), |parts| parts.latest(part));
+                if !content.is_valid(location) {
+                    let since = parts
+                        .map_or_else(|| StaleOrigin::of_whole(whole), |parts| parts.latest(part));
                     latest = Some(latest.map_or(since, |latest| latest.or_later(since)));
                 }
             });
         }
-        latest.unwrap_or(Since::Untold)
+        latest.unwrap_or(StaleOrigin::Unreported)
     }
 
-    /// Makes `place` the only holder of the whole array, if that is all there is to do: false where
-    /// contents differ or stale copies are poisoned.
+    /// Makes `location` the only holder of the whole array, if that is all there is to do: false
+    /// where contents differ or stale copies are poisoned.
     #[inline]
-    pub(crate) fn become_only_holder(&mut self, place: Place, site: Line) -> bool {
+    pub(crate) fn become_only_holder(&mut self, location: Location, site: Line) -> bool {
         match self.coherence.uniform() {
             None => false,
-            Some(content) if content.is_only_at(place) => true,
+            Some(content) if content.is_only_at(location) => true,
             Some(_) if self.slots.iter().any(|slot| slot.device.poison().is_some()) => false,
             Some(content) => {
                 // Here too if it is valid here: that says nothing until it is not.
                 self.note_all_stale(readable(content), site);
-                self.coherence.apply_to_all(place, Access::Overwrite);
+                self.coherence.apply_to_all(location, Access::Overwrite);
                 true
             }
         }
     }
 
-    /// The slot of a device's place. The host has none: do not ask.
+    /// The slot of a device's location. The host has none: do not ask.
     #[inline]
-    pub(crate) fn slot(&self, place: Place) -> &Slot {
-        &self.slots[place.index() - 1]
+    pub(crate) fn slot(&self, location: Location) -> &Slot {
+        &self.slots[location.index() - 1]
     }
 
     #[inline]
-    pub(crate) fn slot_mut(&mut self, place: Place) -> &mut Slot {
-        &mut self.slots[place.index() - 1]
+    pub(crate) fn slot_mut(&mut self, location: Location) -> &mut Slot {
+        &mut self.slots[location.index() - 1]
     }
 
-    pub(crate) fn uses(&self, place: Place) -> &Uses {
+    pub(crate) fn uses(&self, location: Location) -> &Uses {
         static IDLE: Uses = Uses::IDLE;
-        if place == Place::HOST {
+        if location == Location::HOST {
             self.host_uses.as_deref().unwrap_or(&IDLE)
         } else {
-            &self.slot(place).uses
+            &self.slot(location).uses
         }
     }
 
-    pub(crate) fn uses_mut(&mut self, place: Place) -> &mut Uses {
-        if place == Place::HOST {
+    pub(crate) fn uses_mut(&mut self, location: Location) -> &mut Uses {
+        if location == Location::HOST {
             self.host_uses.get_or_insert_default()
         } else {
-            &mut self.slot_mut(place).uses
+            &mut self.slot_mut(location).uses
         }
     }
 
@@ -494,11 +507,11 @@ impl State {
             .chain(self.slots.iter_mut().map(|slot| &mut slot.uses))
         {
             uses.settle(&shape, None, |mark| is_over(streams, mark));
-            uses.before(None, Touch::Write, |mark| used[mark.stream.0 as usize] = true);
+            uses.before(None, Access::Overwrite, |mark| used[mark.stream.0 as usize] = true);
         }
         for (stream, used) in self.streams.iter_mut().zip(used) {
             if !used && let Some(idle) = stream.take() {
-                sync::let_go(idle);
+                sync::defer_drop(idle);
             }
         }
     }
@@ -546,37 +559,37 @@ impl State {
     }
 
     /// Forgets uses of the host's copy that are over.
-    pub(crate) fn settle_host(&mut self, space: &Space, selection: &Selection) {
+    pub(crate) fn settle_host(&mut self, memory_order: &MemoryOrder, selection: &Selection) {
         let Self { host_uses: Some(host_uses), streams, .. } = self else { return };
         selection.each(|region| {
-            host_uses.settle(space.extents(), region, |mark| is_over(streams, mark))
+            host_uses.settle(memory_order.extents(), region, |mark| is_over(streams, mark))
         });
     }
 
     /// Takes in late failures: a copy that a failed piece of work was to write is withdrawn, region
     /// by region.
-    pub(crate) fn reconcile(&mut self, space: &Space) {
+    pub(crate) fn reconcile(&mut self, memory_order: &MemoryOrder) {
         let epoch = failure::epoch();
         if epoch == self.seen_failures {
             return;
         }
         self.seen_failures = epoch;
-        for place in (0..=self.slots.len()).filter_map(Place::slot) {
-            for (region, record) in self.failed_at(place, space) {
+        for location in (0..=self.slots.len()).filter_map(Location::slot) {
+            for (region, record) in self.failed_at(location, memory_order) {
                 if let Some(site) = record.site {
-                    self.note_gone(place, &region, site);
+                    self.note_gone(location, &region, site);
                 }
                 let loss = self.loss_id(record);
-                self.coherence.withdraw(place, &region, loss);
-                self.uses_mut(place).forget_writer(space.extents(), &region);
+                self.coherence.withdraw(location, &region, loss);
+                self.uses_mut(location).forget_writer(memory_order.extents(), &region);
             }
         }
     }
 
-    /// Whether a place still holds what a plan was to take from there: a failure that somebody has
-    /// taken in since may have withdrawn it, and its writer is forgotten then.
-    pub(crate) fn holds(&self, place: Place, regions: &[Region]) -> bool {
-        regions.iter().all(|region| self.coherence.is_valid(place, region))
+    /// Whether a location still holds what a plan was to take from there: a failure that somebody
+    /// has taken in since may have withdrawn it, and its writer is forgotten then.
+    pub(crate) fn holds(&self, location: Location, regions: &[Region]) -> bool {
+        regions.iter().all(|region| self.coherence.is_valid(location, region))
     }
 
     /// Whether work has failed since failures were last taken in.
@@ -590,9 +603,13 @@ impl State {
         self.seen_failures
     }
 
-    fn failed_at(&self, place: Place, space: &Space) -> Vec<(Region, Arc<FailureRecord>)> {
+    fn failed_at(
+        &self,
+        location: Location,
+        memory_order: &MemoryOrder,
+    ) -> Vec<(Region, Arc<FailureRecord>)> {
         let mut failed = Vec::new();
-        self.uses(place).all_writers(space.extents(), |region, mark| {
+        self.uses(location).all_writers(memory_order.extents(), |region, mark| {
             if let (Some(stream), Some(position)) = (self.stream(mark.stream), mark.work())
                 && let Some(record) = failure::of(stream.id(), position)
             {
@@ -603,7 +620,7 @@ impl State {
     }
 
     fn loss_id(&mut self, record: Arc<FailureRecord>) -> LossId {
-        let losses = &mut self.rare().losses;
+        let losses = &mut self.cold().losses;
         let index =
             losses.iter().position(|known| Arc::ptr_eq(known, &record)).unwrap_or_else(|| {
                 losses.push(record);
@@ -613,88 +630,100 @@ impl State {
     }
 
     pub(crate) fn loss(&self, id: LossId) -> Option<&Arc<FailureRecord>> {
-        self.rare.as_ref()?.losses.get(id.0 as usize)
+        self.cold.as_ref()?.losses.get(id.0 as usize)
     }
 
-    /// Whether somebody is bringing any of these elements to that place right now.
-    pub(crate) fn is_claimed(&self, place: Place, selection: &Selection) -> bool {
-        let claims = self.rare.iter().flat_map(|rare| &rare.claims);
-        claims.into_iter().any(|(claimed, other)| *claimed == place && other.overlaps(selection))
+    /// Whether somebody is bringing any of these elements to that location right now.
+    pub(crate) fn is_claimed(&self, location: Location, selection: &Selection) -> bool {
+        let claims = self.cold.iter().flat_map(|cold| &cold.claims);
+        claims.into_iter().any(|(claimed, other)| *claimed == location && other.overlaps(selection))
     }
 
-    pub(crate) fn claim(&mut self, place: Place, selection: &Selection) {
-        self.rare().claims.push((place, selection.clone()));
+    pub(crate) fn claim(&mut self, location: Location, selection: &Selection) {
+        self.cold().claims.push((location, selection.clone()));
     }
 
-    pub(crate) fn unclaim(&mut self, place: Place, selection: &Selection) {
-        let Some(rare) = &mut self.rare else { return };
-        if let Some(index) =
-            rare.claims.iter().position(|(claimed, other)| *claimed == place && other == selection)
+    pub(crate) fn unclaim(&mut self, location: Location, selection: &Selection) {
+        let Some(cold) = &mut self.cold else { return };
+        if let Some(index) = cold
+            .claims
+            .iter()
+            .position(|(claimed, other)| *claimed == location && other == selection)
         {
-            rare.claims.swap_remove(index);
+            cold.claims.swap_remove(index);
         }
         // A transfer is long against an allocation, and most arrays are moved seldom: no memory is
         // kept for the next.
-        if rare.claims.is_empty() {
-            rare.claims = Vec::new();
-            if rare.constants.is_empty() && rare.losses.is_empty() && rare.stale_parts.is_empty() {
-                self.rare = None;
+        if cold.claims.is_empty() {
+            cold.claims = Vec::new();
+            if cold.constants.is_empty() && cold.losses.is_empty() && cold.stale_parts.is_empty() {
+                self.cold = None;
             }
         }
     }
 
-    /// What of a part can be read at each place, the host's first: its boxes are looked for once,
-    /// not once for each place.
+    /// What of a part can be read at each location, the host's first: its boxes are looked for
+    /// once, not once for each location.
     pub(crate) fn validities_of(
         &self,
-        space: &Space,
+        memory_order: &MemoryOrder,
         selection: &Selection,
     ) -> SmallVec<[Validity; 4]> {
-        let places = || (0..=self.slots.len()).filter_map(Place::slot);
-        if matches!(selection, Selection::Whole) || space.is_empty() {
-            return places().map(|place| self.validity(space, place)).collect();
+        let locations = || (0..=self.slots.len()).filter_map(Location::slot);
+        if matches!(selection, Selection::Whole) || memory_order.is_empty() {
+            return locations().map(|location| self.validity(memory_order, location)).collect();
         }
         let (mut valid, mut len): (SmallVec<[u64; 4]>, _) =
             (SmallVec::from_elem(0, self.slots.len() + 1), 0);
-        selection.for_each(space, |region| {
+        selection.for_each(memory_order, |region| {
             len += region.len();
             self.coherence.newest(region, |part, content| {
                 let elements = part.len();
-                places()
+                locations()
                     .zip(&mut valid)
-                    .filter(|(place, _)| content.is_valid(*place))
+                    .filter(|(location, _)| content.is_valid(*location))
                     .for_each(|(_, valid)| *valid += elements);
             });
         });
-        places()
+        locations()
             .zip(valid)
-            .map(|(place, valid)| self.validity_at(space, place, valid, len))
+            .map(|(location, valid)| self.validity_at(memory_order, location, valid, len))
             .collect()
     }
 
-    /// How `valid` of `len` elements at a place are called.
-    fn validity_at(&self, space: &Space, place: Place, valid: u64, len: u64) -> Validity {
+    /// How `valid` of `len` elements at a location are called.
+    fn validity_at(
+        &self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        valid: u64,
+        len: u64,
+    ) -> Validity {
         match valid {
-            _ if !self.has_memory(place) => Validity::Absent,
+            _ if !self.has_memory(location) => Validity::Absent,
             _ if valid == len => Validity::Valid,
             0 => Validity::Stale,
-            _ => Validity::Partial { valid_bytes: valid * space.element_bytes() as u64 },
+            _ => Validity::Partial { valid_bytes: valid * memory_order.element_bytes() as u64 },
         }
     }
 
-    fn has_memory(&self, place: Place) -> bool {
-        if place == Place::HOST { self.host.is_some() } else { self.slot(place).address.is_some() }
+    fn has_memory(&self, location: Location) -> bool {
+        if location == Location::HOST {
+            self.host.is_some()
+        } else {
+            self.slot(location).address.is_some()
+        }
     }
 
-    /// What of this place can be read.
-    pub(crate) fn validity(&self, space: &Space, place: Place) -> Validity {
-        if !self.has_memory(place) && !space.is_empty() {
+    /// What of this location can be read.
+    pub(crate) fn validity(&self, memory_order: &MemoryOrder, location: Location) -> Validity {
+        if !self.has_memory(location) && !memory_order.is_empty() {
             return Validity::Absent;
         }
-        match self.coherence.valid_elements(place) {
-            valid if valid == space.len() => Validity::Valid,
+        match self.coherence.valid_elements(location) {
+            valid if valid == memory_order.len() => Validity::Valid,
             0 => Validity::Stale,
-            valid => Validity::Partial { valid_bytes: valid * space.element_bytes() as u64 },
+            valid => Validity::Partial { valid_bytes: valid * memory_order.element_bytes() as u64 },
         }
     }
 
@@ -713,34 +742,34 @@ impl State {
 /// Where elements can be read without a copy. On the host a constant can, wherever it stands: that
 /// is where the program made it.
 #[inline]
-fn readable(content: Content) -> PlaceSet {
+fn readable(content: Content) -> LocationSet {
     match content {
-        Content::Undefined(_) => PlaceSet::empty(),
-        Content::Constant { filled, .. } => filled.with(Place::HOST),
-        Content::Stored(holders) => holders.places(),
+        Content::Undefined(_) => LocationSet::empty(),
+        Content::Constant { filled, .. } => filled.with(Location::HOST),
+        Content::Stored(holders) => holders.locations(),
     }
 }
 
-/// The one line for all of a place's copy.
+/// The one line for all of a location's copy.
 #[inline]
 fn stale_since<'a>(
     host: &'a mut Option<Line>,
     slots: &'a mut [Slot],
-    place: Place,
+    location: Location,
 ) -> &'a mut Option<Line> {
-    if place == Place::HOST { host } else { &mut slots[place.index() - 1].stale_since }
+    if location == Location::HOST { host } else { &mut slots[location.index() - 1].stale_since }
 }
 
-/// The lines for parts of a place's copy, made from the one for all of it.
+/// The lines for parts of a location's copy, made from the one for all of it.
 fn parts_of<'a>(
-    rare: &'a mut Option<Box<Rare>>,
-    place: Place,
+    cold: &'a mut Option<Box<ColdState>>,
+    location: Location,
     shape: &[u64],
     whole: Option<Line>,
 ) -> &'a mut Parts<Line> {
-    let known = &mut rare.get_or_insert_default().stale_parts;
-    let index = known.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
-        known.push((place, Parts::new(shape, whole)));
+    let known = &mut cold.get_or_insert_default().stale_parts;
+    let index = known.iter().position(|(other, _)| *other == location).unwrap_or_else(|| {
+        known.push((location, Parts::new(shape, whole)));
         known.len() - 1
     });
     &mut known[index].1

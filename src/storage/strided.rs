@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::Space;
-use crate::backend::CopyPart;
+use super::MemoryOrder;
+use crate::backend::CopyBox;
 use crate::coherence::Region;
 
 /// A view of an array's memory: shape, strides and the offset of the first element, in elements.
@@ -77,18 +77,22 @@ impl Strided<'_> {
     }
 
     /// The boxes of this view whose elements are those of `region`, which lies within the view.
-    /// More than one only where the space was flattened.
-    pub(crate) fn narrowed(&self, space: &Space, region: &Region) -> SmallVec<[Ranges; 1]> {
-        self.narrowed_to_box(space, region).map_or_else(
-            || self.narrowed_to_elements(space, region),
+    /// More than one only where the memory order was flattened.
+    pub(crate) fn narrowed(
+        &self,
+        memory_order: &MemoryOrder,
+        region: &Region,
+    ) -> SmallVec<[Ranges; 1]> {
+        self.narrowed_to_box(memory_order, region).map_or_else(
+            || self.narrowed_to_elements(memory_order, region),
             |ranges| SmallVec::from_iter([ranges]),
         )
     }
 
     /// One box, where each axis of the space is run along by at most one axis of the view.
-    fn narrowed_to_box(&self, space: &Space, region: &Region) -> Option<Ranges> {
+    fn narrowed_to_box(&self, memory_order: &MemoryOrder, region: &Region) -> Option<Ranges> {
         let lowest = self.lowest();
-        let start = space.index_of(lowest);
+        let start = memory_order.index_of(lowest);
         let mut taken: SmallVec<[bool; 6]> = SmallVec::from_elem(false, start.len());
         let mut ranges = Ranges::new();
         for (len, stride) in self.shape.iter().zip(self.strides) {
@@ -96,7 +100,7 @@ impl Strided<'_> {
                 ranges.push(Range { start: 0, step: 1, count: 1 });
                 continue;
             }
-            let next = space.index_of(lowest + stride.unsigned_abs() as u64);
+            let next = memory_order.index_of(lowest + stride.unsigned_abs() as u64);
             let axis = (0..start.len()).find(|axis| next[*axis] != start[*axis])?;
             if std::mem::replace(&mut taken[axis], true) {
                 return None;
@@ -112,7 +116,11 @@ impl Strided<'_> {
     }
 
     /// Element by element: right for any view, and only ever needed beyond six axes.
-    fn narrowed_to_elements(&self, space: &Space, region: &Region) -> SmallVec<[Ranges; 1]> {
+    fn narrowed_to_elements(
+        &self,
+        memory_order: &MemoryOrder,
+        region: &Region,
+    ) -> SmallVec<[Ranges; 1]> {
         let mut boxes: SmallVec<[Ranges; 1]> = SmallVec::new();
         let lowest = self.lowest();
         for number in 0..self.len() {
@@ -130,7 +138,7 @@ impl Strided<'_> {
                     Range { start: index, step: 1, count: 1 }
                 })
                 .collect();
-            if region.contains_point(&space.index_of(offset)) {
+            if region.contains_point(&memory_order.index_of(offset)) {
                 ranges.reverse();
                 boxes.push(ranges);
             }
@@ -182,7 +190,7 @@ pub(crate) fn copies_between(
     destination: (&[isize], usize),
     against: &[bool],
     element_bytes: u64,
-) -> SmallVec<[CopyPart; 1]> {
+) -> SmallVec<[CopyBox; 1]> {
     let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
     let (mut split, mut destination_start) = (None, destination.1 as u64);
     for axis in (0..shape.len()).filter(|axis| shape[*axis] > 1) {
@@ -206,7 +214,7 @@ pub(crate) fn copies_between(
     };
     // A copy's strides go upwards at both ends: along an axis where they cannot, each index is a
     // copy of its own.
-    let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
+    let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
     let opposed: SmallVec<[Axis; 6]> =
         axes.iter().copied().filter(|axis| axis.destination < 0).collect();
     axes.retain(|axis| axis.destination > 0);
@@ -232,14 +240,14 @@ fn upwards(
     source: u64,
     destination: u64,
     element_bytes: u64,
-) -> CopyPart {
+) -> CopyBox {
     axes.sort_by_key(|axis| std::cmp::Reverse(axis.destination));
     let mut run = 1;
     while axes.last().is_some_and(|axis| axis.source == run && axis.destination == run) {
         run *= axes.pop().map_or(1, |axis| axis.count as i64);
     }
     let bytes = |elements: i64| elements as u64 * element_bytes;
-    CopyPart {
+    CopyBox {
         run_bytes: bytes(run),
         source_offset_bytes: source * element_bytes,
         destination_offset_bytes: destination * element_bytes,
@@ -254,7 +262,7 @@ fn upwards(
 mod tests {
     use super::{Strided, copies_between};
     use crate::coherence::{Region, Span};
-    use crate::storage::Space;
+    use crate::storage::MemoryOrder;
 
     /// Runs a copy on element numbers.
     fn run(
@@ -304,10 +312,10 @@ mod tests {
 
     #[test]
     fn a_region_is_found_in_a_view_of_the_view() {
-        let (space, _) = Space::of(&[6, 8], &[8, 1], 1).expect("contiguous");
+        let (memory_order, _) = MemoryOrder::of(&[6, 8], &[8, 1], 1).expect("contiguous");
         let view = Strided { shape: &[3, 4], strides: &[16, -2], offset: 8 + 7 };
         let region = Region::new(&[Span::new(3, 4, 1), Span::new(3, 6, 2)]);
-        let boxes = view.narrowed(&space, &region);
+        let boxes = view.narrowed(&memory_order, &region);
         let (shape, strides, offset) = view.part(&boxes[0]);
         assert_eq!(
             (shape.as_slice(), strides.as_slice(), offset),
@@ -319,11 +327,11 @@ mod tests {
     fn beyond_six_axes_regions_are_found_element_by_element() {
         let shape = [2, 3, 2, 2, 2, 2, 2];
         let strides = [96, 32, 16, 8, 4, 2, 1];
-        let (space, _) = Space::of(&shape, &strides, 1).expect("contiguous");
+        let (memory_order, _) = MemoryOrder::of(&shape, &strides, 1).expect("contiguous");
         let view = Strided { shape: &[2, 2, 2, 2, 2, 2, 2], strides: &strides, offset: 0 };
         let mut spans: Vec<Span> =
-            space.extents().iter().map(|extent| Span::full(*extent)).collect();
+            memory_order.extents().iter().map(|extent| Span::full(*extent)).collect();
         spans[0] = Span::single(3);
-        assert_eq!(view.narrowed(&space, &Region::new(&spans)).len(), 32);
+        assert_eq!(view.narrowed(&memory_order, &Region::new(&spans)).len(), 32);
     }
 }

@@ -1,6 +1,5 @@
 //! Copying one array's contents to another, each part where it is newest.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -9,13 +8,15 @@ use super::constant::newest_device;
 use super::{
     Acquired, Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written,
 };
+use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Work, bytes};
-use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region};
+use crate::backend::{Address, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, bytes};
+use crate::call_site::CallSite;
+use crate::coherence::{ConstantId, Content, Holders, Location, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Touch};
-use crate::storage::{Ranges, Selection, Since, State, Storage, Strided, copies_between};
+use crate::order::At;
+use crate::storage::{Ranges, Selection, StaleOrigin, State, Storage, Strided, copies_between};
 use crate::sync::ShortGuard;
 
 /// Where the destination is to be newest afterwards.
@@ -40,7 +41,7 @@ pub(crate) struct End<'a> {
 struct Passage {
     source: Selection,
     destination: Selection,
-    parts: SmallVec<[CopyPart; 1]>,
+    parts: SmallVec<[CopyBox; 1]>,
 }
 
 /// Passages that are copied at once.
@@ -49,7 +50,7 @@ struct Haul {
     stage: Option<Stream>,
     /// Another device's copy that is read; none where the contents are on the stage's own, or have
     /// yet to come there.
-    from: Option<Place>,
+    from: Option<Location>,
     passage: Passage,
 }
 
@@ -58,9 +59,9 @@ pub(crate) fn assign(
     destination: End<'_>,
     source: End<'_>,
     target: Target<'_>,
-    site: &'static Location<'static>,
+    site: CallSite,
 ) -> Result<()> {
-    if source.storage.space().is_empty() {
+    if source.storage.memory_order().is_empty() {
         return Ok(());
     }
     let contents = newest(source, "assign", site, true)?;
@@ -69,11 +70,7 @@ pub(crate) fn assign(
 
 /// Copies what `source` has to `destination`, each part where it lives; parts without contents stay
 /// so.
-pub(crate) fn clone_into(
-    destination: End<'_>,
-    source: End<'_>,
-    site: &'static Location<'static>,
-) -> Result<()> {
+pub(crate) fn clone_into(destination: End<'_>, source: End<'_>, site: CallSite) -> Result<()> {
     let contents = newest(source, "try_clone", site, false)?;
     transplant(destination, source, &contents, Target::WhereItLives, "try_clone", site)
 }
@@ -82,7 +79,7 @@ fn request<'a>(
     storage: &'a Storage,
     selection: &'a Selection,
     operation: &'a str,
-    site: &'static Location<'static>,
+    site: CallSite,
 ) -> Request<'a> {
     Request { storage, selection, cause: Cause::Explicit, operation, site }
 }
@@ -92,15 +89,15 @@ fn request<'a>(
 fn newest(
     source: End<'_>,
     operation: &str,
-    site: &'static Location<'static>,
+    site: CallSite,
     all: bool,
 ) -> Result<Vec<(Region, Content)>> {
-    let space = source.storage.space();
-    let selection = space.select(source.view.shape, source.view.strides, source.view.offset);
+    let memory_order = source.storage.memory_order();
+    let selection = memory_order.select(source.view.shape, source.view.strides, source.view.offset);
     let mut state = source.storage.lock();
-    state.reconcile(space);
+    state.reconcile(memory_order);
     let mut contents = Vec::new();
-    selection.for_each(space, |region| {
+    selection.for_each(memory_order, |region| {
         state.coherence.newest(region, |part, content| contents.push((*part, content)))
     });
     let is_refused = |content: &Content| match content {
@@ -111,7 +108,7 @@ fn newest(
     if contents.iter().any(|(_, content)| is_refused(content)) {
         request(source.storage, &selection, operation, site).plan(
             &state,
-            Place::HOST,
+            Location::HOST,
             Access::Read,
         )?;
     }
@@ -126,9 +123,9 @@ fn transplant(
     contents: &[(Region, Content)],
     target: Target<'_>,
     operation: &str,
-    site: &'static Location<'static>,
+    site: CallSite,
 ) -> Result<()> {
-    if source.storage.space().is_empty() {
+    if source.storage.memory_order().is_empty() {
         return Ok(());
     }
     let (hauls, constants) = sorted(destination, source, contents, target, (operation, site));
@@ -169,7 +166,7 @@ fn prepare<'a>(
     to: &Request<'a>,
     from: &Request<'a>,
     stage: Option<&Stream>,
-    neighbour: Option<Place>,
+    neighbour: Option<Location>,
     prepared: &mut SmallVec<[Acquired<'a>; 2]>,
 ) -> Result<()> {
     let Some(stream) = stage else {
@@ -189,12 +186,12 @@ fn sorted(
     source: End<'_>,
     contents: &[(Region, Content)],
     target: Target<'_>,
-    (operation, site): (&str, &'static Location<'static>),
+    (operation, site): (&str, CallSite),
 ) -> (SmallVec<[Haul; 1]>, Vec<(Passage, ConstantId)>) {
     let mut hauls: SmallVec<[Haul; 1]> = SmallVec::new();
     let mut constants = Vec::new();
     for (region, content) in contents {
-        for ranges in source.view.narrowed(source.storage.space(), region) {
+        for ranges in source.view.narrowed(source.storage.memory_order(), region) {
             let passage = passage(destination, source, &ranges);
             match content {
                 Content::Undefined(_) => {}
@@ -224,21 +221,11 @@ fn put_with_its_like(hauls: &mut SmallVec<[Haul; 1]>, haul: Haul) {
 }
 
 impl Passage {
-    fn to<'a>(
-        &'a self,
-        destination: End<'a>,
-        operation: &'a str,
-        site: &'static Location<'static>,
-    ) -> Request<'a> {
+    fn to<'a>(&'a self, destination: End<'a>, operation: &'a str, site: CallSite) -> Request<'a> {
         request(destination.storage, &self.destination, operation, site)
     }
 
-    fn from<'a>(
-        &'a self,
-        source: End<'a>,
-        operation: &'a str,
-        site: &'static Location<'static>,
-    ) -> Request<'a> {
+    fn from<'a>(&'a self, source: End<'a>, operation: &'a str, site: CallSite) -> Request<'a> {
         request(source.storage, &self.source, operation, site)
     }
 
@@ -260,10 +247,10 @@ fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
     let (faced, against) = source.view.facing(&destination.view, ranges);
     let (shape, from_strides, from_offset) = source.view.part(ranges);
     let (_, to_strides, to_offset) = destination.view.part(&faced);
-    let element_bytes = source.storage.space().element_bytes() as u64;
+    let element_bytes = source.storage.memory_order().element_bytes() as u64;
     Passage {
-        source: source.storage.space().select(&shape, &from_strides, from_offset),
-        destination: destination.storage.space().select(&shape, &to_strides, to_offset),
+        source: source.storage.memory_order().select(&shape, &from_strides, from_offset),
+        destination: destination.storage.memory_order().select(&shape, &to_strides, to_offset),
         parts: copies_between(
             &shape,
             (&from_strides, from_offset),
@@ -277,7 +264,7 @@ fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
 /// Makes the destination the constant; on a stream's device, which has room for it by now, fills
 /// early. Where that is refused, the next use fills.
 fn carry_constant(to: &Request<'_>, source: &Storage, value: ConstantId, target: Target<'_>) {
-    let bytes = source.lock().constant_value(value, source.space().element_bytes());
+    let bytes = source.lock().constant_value(value, source.memory_order().element_bytes());
     fill(to, bytes);
     if let Target::On(stream) = target {
         let _ = acquire_on(to, stream, Access::Read, &mut Dependencies::new());
@@ -294,10 +281,10 @@ fn stage(
     let device_holder = {
         let state = source.lock();
         holders
-            .places()
+            .locations()
             .iter()
-            .find(|place| *place != Place::HOST)
-            .map(|place| state.slot(place).device.clone())
+            .find(|location| *location != Location::HOST)
+            .map(|location| state.slot(location).device.clone())
     };
     match target {
         Target::On(stream) => Some(stream.clone()),
@@ -305,14 +292,16 @@ fn stage(
         Target::WhereNewest => {
             let home = {
                 let state = to.storage.lock();
-                newest_device(to, &state).map(|place| state.slot(place).device.clone())
+                newest_device(to, &state).map(|location| state.slot(location).device.clone())
             };
             match (home, device_holder) {
-                (Some(home), Some(holder)) if home.backend().reaches(&**holder.backend()) => {
+                (Some(home), Some(holder))
+                    if home.backend().can_access_peer(&**holder.backend()) =>
+                {
                     Some(home.stream())
                 }
-                (None, Some(holder)) if !holders.contains(Place::HOST) => Some(holder.stream()),
-                _ if holders.contains(Place::HOST) => None,
+                (None, Some(holder)) if !holders.contains(Location::HOST) => Some(holder.stream()),
+                _ if holders.contains(Location::HOST) => None,
                 (_, holder) => holder.map(|holder| holder.stream()),
             }
         }
@@ -321,18 +310,18 @@ fn stage(
 
 /// The other device's copy that a stream reads contents from; none where they are on its own
 /// device, or have yet to come there.
-fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Place> {
+fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Location> {
     let state = source.lock();
-    if state.find_place(stream.device_ref()).is_some_and(|own| holders.contains(own)) {
+    if state.find_location(stream.device_ref()).is_some_and(|own| holders.contains(own)) {
         return None;
     }
-    let reaches = |place: &Place| {
-        stream.device_ref().backend().reaches(&**state.slot(*place).device.backend())
+    let can_access_peer = |location: &Location| {
+        stream.device_ref().backend().can_access_peer(&**state.slot(*location).device.backend())
     };
-    holders.places().iter().filter(|place| *place != Place::HOST).find(reaches)
+    holders.locations().iter().filter(|location| *location != Location::HOST).find(can_access_peer)
 }
 
-fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyPart; 1]>) {
+fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyBox; 1]>) {
     mark_host_written(to, Access::Overwrite);
     for part in parts {
         // SAFETY: both arrays have host memory of their space's size and the part lies within both
@@ -348,24 +337,24 @@ fn carry_on_device(
     to: &Request<'_>,
     from: &Request<'_>,
     stream: &Stream,
-    parts: &SmallVec<[CopyPart; 1]>,
+    parts: &SmallVec<[CopyBox; 1]>,
 ) -> Result<()> {
     let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
     let mut own = None;
-    let (mut state, place, depends, is_neighbour) = match neighbour(from, stream)? {
-        Some((state, place, depends)) => (state, place, depends, true),
+    let (mut state, location, depends, is_neighbour) = match neighbour(from, stream)? {
+        Some((state, location, depends)) => (state, location, depends, true),
         None => {
             let mut depends = Dependencies::new();
             let acquired = own.insert(acquire_on(from, stream, Access::Read, &mut depends)?);
-            (from.storage.lock(), acquired.place, depends, false)
+            (from.storage.lock(), acquired.location, depends, false)
         }
     };
     let position = {
-        let source = state.slot(place).device.clone();
+        let source = state.slot(location).device.clone();
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Body,
-            source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
             source_device: is_neighbour.then(|| Arc::clone(source.backend())),
             parts: parts.clone(),
@@ -376,7 +365,7 @@ fn carry_on_device(
             .queue()
             .submit(Work::Copy(Box::new(work)))
             .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
-        from.mark_use(&mut state, place, Touch::Read, stream, At::position(position));
+        from.mark_use(&mut state, location, Access::Read, stream, At::position(position));
         if is_neighbour {
             source.visited_by(stream.core(), position);
         }
@@ -385,8 +374,8 @@ fn carry_on_device(
     };
     if is_neighbour {
         // A copy from device to device belongs to the array that it is written to.
-        let source = from.storage.lock().slot(place).device.clone();
-        let bytes = to.selection.len_bytes(to.storage.space());
+        let source = from.storage.lock().slot(location).device.clone();
+        let bytes = to.selection.len_bytes(to.storage.memory_order());
         // It overwrites: whether the destination was stale before is of no matter.
         to.count(
             &mut to.storage.lock(),
@@ -394,7 +383,7 @@ fn carry_on_device(
             bytes,
             &source,
             stream,
-            Since::Untold,
+            StaleOrigin::Unreported,
         );
     }
     mark(to, stream, target, Access::Overwrite, At::position(position));
@@ -410,29 +399,30 @@ fn carry_on_device(
 fn neighbour<'a>(
     from: &Request<'a>,
     stream: &Stream,
-) -> Result<Option<(ShortGuard<'a, State>, Place, Dependencies)>> {
+) -> Result<Option<(ShortGuard<'a, State>, Location, Dependencies)>> {
     let mut state = from.storage.lock();
-    state.reconcile(from.storage.space());
-    if state.find_place(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
+    state.reconcile(from.storage.memory_order());
+    if state.find_location(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
         return Ok(None);
     }
-    let reaches = |device: &Device| stream.device_ref().backend().reaches(&**device.backend());
+    let can_access_peer =
+        |device: &Device| stream.device_ref().backend().can_access_peer(&**device.backend());
     let found = state
         .devices()
-        .find(|(place, device)| from.is_valid(&state, *place) && reaches(device))
-        .map(|(place, _)| place);
-    let Some(place) = found else { return Ok(None) };
-    let depends = read_selection_behind(from, &state, stream, place)?;
-    Ok(Some((state, place, depends)))
+        .find(|(location, device)| from.is_valid(&state, *location) && can_access_peer(device))
+        .map(|(location, _)| location);
+    let Some(location) = found else { return Ok(None) };
+    let depends = read_selection_behind(from, &state, stream, location)?;
+    Ok(Some((state, location, depends)))
 }
 
 fn read_selection_behind(
     from: &Request<'_>,
     state: &State,
     stream: &Stream,
-    place: Place,
+    location: Location,
 ) -> Result<Dependencies> {
     let mut regions: SmallVec<[Region; 1]> = SmallVec::new();
-    from.selection.for_each(from.storage.space(), |region| regions.push(*region));
-    from.read_behind(state, stream, place, &regions)
+    from.selection.for_each(from.storage.memory_order(), |region| regions.push(*region));
+    from.read_behind(state, stream, location, &regions)
 }

@@ -3,18 +3,19 @@
 use smallvec::SmallVec;
 
 use super::{Request, acquire_host, acquire_on, after_locks, mark, mark_host_written};
+use crate::access::Access;
 use crate::audit;
 use crate::backend::{
     Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position,
     Work, bytes,
 };
-use crate::coherence::{Access, Content, Place};
+use crate::coherence::{Content, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::order::{At, Touch};
+use crate::order::At;
 use crate::storage::{HostBuffer, State};
 
-/// Makes the selection a constant: each place fills its own copy when it first needs it.
+/// Makes the selection a constant: each location fills its own copy when it first needs it.
 pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     let storage = request.storage;
     if request.is_empty() {
@@ -44,12 +45,18 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         device::FILL,
     )?;
     let mut state = storage.lock();
-    let spoiled = request.stale_elsewhere(&state, acquired.place);
+    let spoiled = request.stale_elsewhere(&state, acquired.location);
     become_constant(request, &mut state, value);
-    request.selection.for_each(storage.space(), |region| {
-        state.coherence.apply(acquired.place, region, Access::Read)
+    request.selection.for_each(storage.memory_order(), |region| {
+        state.coherence.apply(acquired.location, region, Access::Read)
     });
-    request.mark_use(&mut state, acquired.place, Touch::Write, stream, At::position(position));
+    request.mark_use(
+        &mut state,
+        acquired.location,
+        Access::Overwrite,
+        stream,
+        At::position(position),
+    );
     request.poison(&mut state, spoiled);
     storage.publish(&state);
     drop(state);
@@ -58,12 +65,12 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
 }
 
 fn become_constant(request: &Request<'_>, state: &mut State, value: Bytes) {
-    let space = request.storage.space();
+    let memory_order = request.storage.memory_order();
     request.storage.forget_known();
-    state.note_stale(space, request.selection, None, request.site);
-    state.forget_constants(space);
+    state.note_stale(memory_order, request.selection, None, request.site);
+    state.forget_constants(memory_order);
     let id = state.constant_id(value);
-    request.selection.for_each(space, |region| state.coherence.write_constant(region, id));
+    request.selection.for_each(memory_order, |region| state.coherence.write_constant(region, id));
 }
 
 /// Queues a fill of the selection with a value.
@@ -75,9 +82,9 @@ fn queue_fill(
     loss: FailureKind,
     operation: &str,
 ) -> Result<Position> {
-    let space = request.storage.space();
+    let memory_order = request.storage.memory_order();
     let mut parts = SmallVec::new();
-    request.selection.for_each(space, |region| parts.push(space.footprint(region)));
+    request.selection.for_each(memory_order, |region| parts.push(memory_order.footprint(region)));
     let label = request.storage.label(operation, request.site);
     let work = FillWork {
         loss,
@@ -96,7 +103,7 @@ fn queue_fill(
 
 /// Writes the selection's one element where its newest contents are, or on the host if they are
 /// nowhere.
-pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
+pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     let Some(stream) = home(request) else {
         acquire_host(request, Access::Overwrite)?;
         mark_host_written(request, Access::Overwrite);
@@ -113,19 +120,19 @@ pub(crate) fn poke(request: &Request<'_>, value: Bytes) -> Result<()> {
 /// Where the selection is newest if that is a device: the stream to work on.
 fn home(request: &Request<'_>) -> Option<Stream> {
     let state = request.storage.lock();
-    let place = newest_device(request, &state)?;
-    Some(state.slot(place).device.stream())
+    let location = newest_device(request, &state)?;
+    Some(state.slot(location).device.stream())
 }
 
 /// The device that holds the newest contents of the selection's first part, if the host does not.
-pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Place> {
+pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Location> {
     let mut found = None;
-    request.selection.for_each(request.storage.space(), |region| {
+    request.selection.for_each(request.storage.memory_order(), |region| {
         state.coherence.newest(region, |_, content| {
             if let (None, Content::Stored(holders)) = (found, content)
-                && !holders.contains(Place::HOST)
+                && !holders.contains(Location::HOST)
             {
-                found = holders.places().iter().next();
+                found = holders.locations().iter().next();
             }
         });
     });
@@ -133,49 +140,53 @@ pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Plac
 }
 
 fn write_on_host(request: &Request<'_>, value: &[u8]) {
-    let space = request.storage.space();
-    request.selection.for_each(space, |region| {
-        // SAFETY: `acquire_host` gave the array memory of `space.len_bytes()` bytes and waited for
-        // whatever was queued on these elements; the caller's exclusive borrow of the part keeps
-        // everybody else out.
+    let memory_order = request.storage.memory_order();
+    request.selection.for_each(memory_order, |region| {
+        // SAFETY: `acquire_host` gave the array memory of `memory_order.len_bytes()` bytes and
+        // waited for whatever was queued on these elements; the caller's exclusive borrow of the
+        // part keeps everybody else out.
         unsafe {
-            bytes::fill_footprint(request.storage.host_base(), &space.footprint(region), value)
+            bytes::fill_footprint(
+                request.storage.host_base(),
+                &memory_order.footprint(region),
+                value,
+            )
         };
     });
 }
 
 /// Reads the selection's one element from where it is newest, and changes no residency.
-pub(crate) fn peek(request: &Request<'_>) -> Result<Bytes> {
+pub(crate) fn read_element(request: &Request<'_>) -> Result<Bytes> {
     let storage = request.storage;
-    let element_bytes = storage.space().element_bytes();
+    let element_bytes = storage.memory_order().element_bytes();
     if request.is_empty() {
         return Ok(Bytes::from_elem(0, element_bytes));
     }
-    let (place, region) = {
+    let (location, region) = {
         let mut state = storage.lock();
-        state.reconcile(storage.space());
-        if request.is_valid(&state, Place::HOST) {
+        state.reconcile(storage.memory_order());
+        if request.is_valid(&state, Location::HOST) {
             drop(state);
             return peek_on_host(request);
         }
-        let pieces = request.plan(&state, Place::HOST, Access::Read)?;
+        let pieces = request.plan(&state, Location::HOST, Access::Read)?;
         match pieces.first().map(|piece| (piece.source, piece.region)) {
-            Some((crate::coherence::Source::Place(place), region)) => (place, region),
+            Some((crate::coherence::Source::Location(location), region)) => (location, region),
             Some((crate::coherence::Source::Constant(value), _)) => {
                 return Ok(state.constant_value(value, element_bytes));
             }
             None => return Ok(Bytes::from_elem(0, element_bytes)),
         }
     };
-    peek_on_device(request, place, &region)
+    peek_on_device(request, location, &region)
 }
 
 fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
     acquire_host(request, Access::Read)?;
     let (storage, mut value) =
-        (request.storage, Bytes::from_elem(0, request.storage.space().element_bytes()));
-    request.selection.for_each(storage.space(), |region| {
-        let part = storage.space().out_of_packed(region, 0).reversed();
+        (request.storage, Bytes::from_elem(0, request.storage.memory_order().element_bytes()));
+    request.selection.for_each(storage.memory_order(), |region| {
+        let part = storage.memory_order().out_of_packed(region, 0).reversed();
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited
         // for its writers, and the caller's borrow keeps others from writing it; `value` has room
         // for one element.
@@ -186,41 +197,44 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
 
 fn peek_on_device(
     request: &Request<'_>,
-    place: Place,
+    location: Location,
     region: &crate::coherence::Region,
 ) -> Result<Bytes> {
     let storage = request.storage;
-    let element_bytes = storage.space().element_bytes();
+    let element_bytes = storage.memory_order().element_bytes();
     let staging = std::sync::Arc::new(
         HostBuffer::zeroed::<u8>(element_bytes).ok_or_else(|| super::host_full(storage))?,
     );
     let regions = SmallVec::from_iter([*region]);
     let (stream, position) = {
         let mut state = storage.lock();
-        if !state.holds(place, &regions) {
+        if !state.holds(location, &regions) {
             drop(state);
-            return peek(request);
+            return read_element(request);
         }
-        let stream = request.download_stream(&state, place, &regions, None);
-        let depends = request.read_behind(&state, &stream, place, &regions)?;
+        let stream = request.download_stream(&state, location, &regions, None);
+        let depends = request.read_behind(&state, &stream, location, &regions)?;
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
-            source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             destination: Memory::Host(staging.clone()),
             source_device: None,
-            parts: SmallVec::from_iter([storage.space().out_of_packed(region, 0).reversed()]),
+            parts: SmallVec::from_iter([storage
+                .memory_order()
+                .out_of_packed(region, 0)
+                .reversed()]),
             depends,
             label: storage.label("get of", request.site),
         };
         let position = request.submit_read(
             &mut state,
             &stream,
-            place,
+            location,
             &regions,
             Work::Copy(Box::new(work)),
         )?;
-        let since = request.since(&state, Place::HOST, &regions);
+        let since = request.since(&state, Location::HOST, &regions);
         request.count(
             &mut state,
             audit::Direction::ToHost,
@@ -250,8 +264,8 @@ impl Request<'_> {
         };
         if record.inherited {
             let mut state = self.storage.lock();
-            state.reconcile(self.storage.space());
-            self.plan(&state, Place::HOST, Access::Read)?;
+            state.reconcile(self.storage.memory_order());
+            self.plan(&state, Location::HOST, Access::Read)?;
         }
         stream.core().tell(position);
         Err(device::late_error(stream.device_ref(), &record))

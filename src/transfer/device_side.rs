@@ -1,26 +1,26 @@
 //! Accesses on a device: acquire, and the marks that follow.
 
-use std::panic::Location;
-
 use smallvec::SmallVec;
 
-use super::window::{Share, Window, first_share};
+use super::window::{Chunk, Pipeline, first_share};
 use super::{Marks, Request, acquire_host, after_locks};
+use crate::access::Access;
 use crate::audit::Flow;
 use crate::backend::{
     Address, Bytes, Dependencies, FailureKind, FillWork, HostMemory, Position, Work,
 };
-use crate::coherence::{Access, Piece, Place, Region, Source};
+use crate::call_site::CallSite;
+use crate::coherence::{Location, PlannedCopy, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark, StreamKey, Touch};
+use crate::order::{At, Mark, StreamKey};
 use crate::storage::{Selection, State, Storage, WholeAtHand};
 
 /// What an acquired part is to its stream.
 #[derive(Debug)]
 #[must_use = "the copy stays where it is while this lives"]
 pub(crate) struct Acquired<'a> {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     /// Of the whole array's copy. 0 where the array has no bytes.
     pub(crate) address: Address,
     /// Bytes that were copied to get there.
@@ -41,18 +41,18 @@ impl Drop for Pin<'_> {
 
 impl<'a> Acquired<'a> {
     const NOWHERE: Self =
-        Self { place: Place::HOST, address: Address(0), copied_bytes: 0, pin: None };
+        Self { location: Location::HOST, address: Address(0), copied_bytes: 0, pin: None };
 
     /// At hand, with the lock held.
     #[inline]
     fn pinned(
         storage: &'a Storage,
         state: &mut State,
-        (place, address): (Place, Address),
+        (location, address): (Location, Address),
         copied_bytes: u64,
     ) -> Self {
         state.pin();
-        Self { place, address, copied_bytes, pin: Some(Pin(storage)) }
+        Self { location, address, copied_bytes, pin: Some(Pin(storage)) }
     }
 
     /// Its use is marked, with the lock held.
@@ -94,7 +94,7 @@ pub(crate) fn acquire_whole<'a>(
     access: Access,
     depends: &mut Dependencies,
 ) -> Option<Acquired<'a>> {
-    if storage.space().is_empty() {
+    if storage.memory_order().is_empty() {
         return None;
     }
     let mut state = storage.lock();
@@ -109,10 +109,10 @@ fn whole_at_hand(
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
-) -> Option<(Place, Address)> {
-    let WholeAtHand { place, address, writer, .. } = state.whole_at_hand(stream, access)?;
+) -> Option<(Location, Address)> {
+    let WholeAtHand { location, address, writer, .. } = state.whole_at_hand(stream, access)?;
     writer.into_iter().for_each(|writer| depend(state, depends, stream, writer));
-    Some((place, address))
+    Some((location, address))
 }
 
 /// What is there already, behind nothing but uses of the stream itself. The common case: nothing to
@@ -124,28 +124,28 @@ fn at_hand(
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
-) -> Option<(Place, Address)> {
+) -> Option<(Location, Address)> {
     if matches!(request.selection, Selection::Whole) {
         return whole_at_hand(state, stream, access, depends);
     }
     if state.needs_reconciling() {
         return None;
     }
-    let place = state.find_place(stream.device_ref())?;
-    let address = state.slot(place).address?;
-    if access != Access::Overwrite && !request.is_valid(state, place) {
+    let location = state.find_location(stream.device_ref())?;
+    let address = state.slot(location).address?;
+    if access != Access::Overwrite && !request.is_valid(state, location) {
         return None;
     }
     let key = state.find_key(stream).unwrap_or(StreamKey::NONE);
     let mut alone = true;
     request.selection.each(|region| {
-        alone &= state.uses(place).is_alone(region, access.touch(), key, |writer| {
+        alone &= state.uses(location).is_alone(region, access, key, |writer| {
             if access != Access::Overwrite && writer.stream == key {
                 depend(state, depends, stream, writer);
             }
         });
     });
-    alone.then_some((place, address))
+    alone.then_some((location, address))
 }
 
 /// Adds a writer on `stream` itself. Whether it is over is asked only where the list would need the
@@ -179,7 +179,7 @@ fn bring_untold<'a>(
     access: Access,
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
-    let mut window = Window::default();
+    let mut window = Pipeline::default();
     let brought = bring_pieces(request, stream, access, depends, &mut window);
     let copied_bytes = window.bytes();
     window.close(request);
@@ -191,21 +191,21 @@ fn bring_pieces<'a>(
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
-    window: &mut Window,
+    window: &mut Pipeline,
 ) -> Result<Acquired<'a>> {
     let storage = request.storage;
     let mut state = storage.lock();
-    let (place, address) = loop {
-        state.reconcile(storage.space());
-        let place = state
-            .place_of(stream.device_ref())
-            .ok_or_else(|| request.no_place(stream.device_ref()))?;
-        let needs_copies = access != Access::Overwrite && !request.is_valid(&state, place);
-        match state.slot(place).address {
-            Some(address) if !needs_copies => break (place, address),
+    let (location, address) = loop {
+        state.reconcile(storage.memory_order());
+        let location = state
+            .location_of(stream.device_ref())
+            .ok_or_else(|| request.no_location(stream.device_ref()))?;
+        let needs_copies = access != Access::Overwrite && !request.is_valid(&state, location);
+        match state.slot(location).address {
+            Some(address) if !needs_copies => break (location, address),
             _ => {}
         }
-        if state.is_claimed(place, request.selection) {
+        if state.is_claimed(location, request.selection) {
             state = request.wait_for_claim(state)?;
             continue;
         }
@@ -215,50 +215,56 @@ fn bring_pieces<'a>(
             state = storage.lock();
             continue;
         }
-        let planned = if needs_copies { request.plan(&state, place, access)? } else { Vec::new() };
-        let Share { pieces, is_last } = request.first_upload(&state, stream.device_ref(), &planned);
+        let planned =
+            if needs_copies { request.plan(&state, location, access)? } else { Vec::new() };
+        let Chunk { pieces, is_last } = request.first_upload(&state, stream.device_ref(), &planned);
         if let Some(pending) = host_pending(request, &state, &pieces) {
             drop(state);
             request.wait_for_host(pending)?;
             state = storage.lock();
             continue;
         }
-        if let Some(far) = request.out_of_reach(&state, place, &pieces) {
+        if let Some(far) = request.out_of_reach(&state, location, &pieces) {
             // By way of the host, as an access of its own; then the plan is made anew.
             drop(state);
             acquire_host(&Request { selection: &far, ..*request }, Access::Read)?;
             state = storage.lock();
             continue;
         }
-        request.claimed(state, place, || request.fetch(stream, place, &pieces, window))?;
+        request.claimed(state, location, || request.fetch(stream, location, &pieces, window))?;
         if !is_last {
             window.expect_more();
         }
         state = storage.lock();
     };
-    order(request, &state, stream, place, access)?;
+    order(request, &state, stream, location, access)?;
     if access != Access::Overwrite {
-        request.dependencies(&state, place, depends);
+        request.dependencies(&state, location, depends);
     }
-    Ok(Acquired::pinned(storage, &mut state, (place, address), 0))
+    Ok(Acquired::pinned(storage, &mut state, (location, address), 0))
 }
 
 impl Request<'_> {
     /// As much of an upload as goes at once. Page-locked memory needs no staging.
-    fn first_upload(&self, state: &State, device: &Device, planned: &[Piece]) -> Share {
-        let is_direct = state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
-        let bytes_max = if is_direct { u64::MAX } else { device.backend().piece_bytes_max() };
-        first_share(self.storage.space(), planned, bytes_max, |source| {
-            source == Source::Place(Place::HOST)
+    fn first_upload(&self, state: &State, device: &Device, planned: &[PlannedCopy]) -> Chunk {
+        let is_direct = state.host.as_ref().is_some_and(|host| host.is_pinned_for(device.kind()));
+        let bytes_max = if is_direct { u64::MAX } else { device.backend().chunk_bytes_max() };
+        first_share(self.storage.memory_order(), planned, bytes_max, |source| {
+            source == Source::Location(Location::HOST)
         })
     }
 
     /// The pieces whose source is a device that the destination does not reach.
-    fn out_of_reach(&self, state: &State, place: Place, pieces: &[Piece]) -> Option<Selection> {
-        let destination = state.slot(place).device.backend();
-        let is_far = |piece: &&Piece| match piece.source {
-            Source::Place(from) if from != Place::HOST => {
-                !destination.reaches(&**state.slot(from).device.backend())
+    fn out_of_reach(
+        &self,
+        state: &State,
+        location: Location,
+        pieces: &[PlannedCopy],
+    ) -> Option<Selection> {
+        let destination = state.slot(location).device.backend();
+        let is_far = |piece: &&PlannedCopy| match piece.source {
+            Source::Location(from) if from != Location::HOST => {
+                !destination.can_access_peer(&**state.slot(from).device.backend())
             }
             _ => false,
         };
@@ -269,17 +275,22 @@ impl Request<'_> {
 }
 
 /// Work that still writes host memory which the pieces would be read from.
-fn host_pending(request: &Request<'_>, state: &State, pieces: &[Piece]) -> Option<super::Queued> {
-    let from_host = pieces.iter().any(|piece| piece.source == Source::Place(Place::HOST));
+fn host_pending(
+    request: &Request<'_>,
+    state: &State,
+    pieces: &[PlannedCopy],
+) -> Option<super::Queued> {
+    let from_host = pieces.iter().any(|piece| piece.source == Source::Location(Location::HOST));
     if !from_host {
         return None;
     }
-    let marks = request.marks_before(state, Place::HOST, Touch::Read, None);
+    let marks = request.marks_before(state, Location::HOST, Access::Read, None);
     (!marks.is_empty()).then(|| queued(state, &marks))
 }
 
 pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
-    let position = |stream: &Stream, at: At| at.queued().unwrap_or_else(|| stream.queue().fence());
+    let position =
+        |stream: &Stream, at: At| at.queued().unwrap_or_else(|| stream.queue().reserve_position());
     marks
         .iter()
         .filter_map(|mark| {
@@ -292,10 +303,10 @@ fn order(
     request: &Request<'_>,
     state: &State,
     stream: &Stream,
-    place: Place,
+    location: Location,
     access: Access,
 ) -> Result<()> {
-    let marks = request.marks_before(state, place, access.touch(), Some(stream));
+    let marks = request.marks_before(state, location, access, Some(stream));
     state
         .order(stream, &marks)
         .map_err(|refusal| request.refused(stream.device_ref(), "ordering uses of", &refusal))
@@ -303,13 +314,13 @@ fn order(
 
 /// Acquires a part for an access that is handed out as a guard, and marks it as open, in one step
 /// where everything is at hand.
-pub(crate) fn hand_out(
+pub(crate) fn open_guard(
     request: &Request<'_>,
     stream: &Stream,
     access: Access,
-) -> Result<(Place, Address)> {
+) -> Result<(Location, Address)> {
     if request.is_empty() {
-        return Ok((Place::HOST, Address(0)));
+        return Ok((Location::HOST, Address(0)));
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
@@ -322,9 +333,9 @@ pub(crate) fn hand_out(
             acquired
         }
     };
-    let there = (acquired.place, acquired.address);
+    let there = (acquired.location, acquired.address);
     if access == Access::Read {
-        enter(request, &mut state, stream, acquired.place, access, At::OPEN);
+        enter(request, &mut state, stream, acquired.location, access, At::OPEN);
         know(request, &state, stream, &acquired);
         acquired.release(&mut state);
     } else if let Some(work) = inherited_at_hand(stream, &depends) {
@@ -336,26 +347,26 @@ pub(crate) fn hand_out(
     Ok(there)
 }
 
-/// As `hand_out` of a whole array for a write, without a request, where everything is at hand;
+/// As `open_guard` of a whole array for a write, without a request, where everything is at hand;
 /// `None` if there is more to do: nothing was done then.
 pub(crate) fn open_whole(
     storage: &Storage,
     stream: &Stream,
     access: Access,
-    site: &'static Location<'static>,
-) -> Option<(Place, Address)> {
-    if storage.space().is_empty() {
+    site: CallSite,
+) -> Option<(Location, Address)> {
+    if storage.memory_order().is_empty() {
         return None;
     }
     let mut state = storage.lock();
     let at_hand = state.whole_at_hand(stream, access)?;
-    if !state.become_only_holder(at_hand.place, site) {
+    if !state.become_only_holder(at_hand.location, site) {
         return None;
     }
     state.open_whole(&at_hand);
     storage.forget_known();
     storage.publish(&state);
-    Some((at_hand.place, at_hand.address))
+    Some((at_hand.location, at_hand.address))
 }
 
 /// Enters a write of foreign work, which is queued at `at` or still to come. It reads what
@@ -390,8 +401,8 @@ fn enter_foreign(
     (at, work): (At, Position),
 ) {
     let mark = Mark::foreign(state.key_of(stream), at, work);
-    request.enter_mark(state, acquired.place, Touch::Write, mark);
-    written(request, state, acquired.place, access);
+    request.enter_mark(state, acquired.location, Access::Overwrite, mark);
+    written(request, state, acquired.location, access);
     acquired.release(state);
 }
 
@@ -431,7 +442,7 @@ fn inherited(
 /// Remembers an open reader of the whole for the fast path.
 fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquired<'_>) {
     let all_valid =
-        state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.place));
+        state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.location));
     if all_valid && matches!(request.selection, Selection::Whole) {
         request.storage.know(state, stream.id().0, acquired.address.0);
     }
@@ -449,7 +460,7 @@ pub(crate) fn mark(
         return;
     }
     let mut state = request.storage.lock();
-    enter(request, &mut state, stream, acquired.place, access, at);
+    enter(request, &mut state, stream, acquired.location, access, at);
     acquired.release(&mut state);
 }
 
@@ -468,7 +479,7 @@ pub(crate) fn mark_launched(
     }
     let mut state = request.storage.lock();
     state.traffic_mut().avoided += spared;
-    enter(request, &mut state, stream, acquired.place, access, At::position(position));
+    enter(request, &mut state, stream, acquired.location, access, At::position(position));
     acquired.release(&mut state);
     state.is_worth_events()
 }
@@ -485,7 +496,7 @@ pub(crate) fn mark_whole_launched(
     spared: Flow,
 ) -> Option<bool> {
     let mut state = storage.lock();
-    if !state.mark_whole(stream, acquired.place, access, position) {
+    if !state.mark_whole(stream, acquired.location, access, position) {
         return None;
     }
     acquired.release(&mut state);
@@ -500,81 +511,83 @@ pub(super) fn enter(
     request: &Request<'_>,
     state: &mut State,
     stream: &Stream,
-    place: Place,
+    location: Location,
     access: Access,
     at: At,
 ) {
-    request.mark_use(state, place, access.touch(), stream, at);
-    if access.touch() == Touch::Write {
-        written(request, state, place, access);
+    request.mark_use(state, location, access, stream, at);
+    if access.writes() {
+        written(request, state, location, access);
     } else {
         request.storage.publish(state);
     }
 }
 
 #[inline]
-fn written(request: &Request<'_>, state: &mut State, place: Place, access: Access) {
+fn written(request: &Request<'_>, state: &mut State, location: Location, access: Access) {
     request.storage.forget_known();
-    request.become_newest(state, place, access);
+    request.become_newest(state, location, access);
     request.storage.publish(state);
 }
 
 impl Request<'_> {
-    /// `place` is about to hold the newest contents of the selection, alone.
+    /// `location` is about to hold the newest contents of the selection, alone.
     #[inline]
-    pub(super) fn become_newest(&self, state: &mut State, place: Place, access: Access) {
+    pub(super) fn become_newest(&self, state: &mut State, location: Location, access: Access) {
         let is_whole = matches!(self.selection, Selection::Whole);
-        let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(place));
+        let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(location));
         if already
-            || is_whole && state.become_only_holder(place, self.site)
-            || self.is_only_at(state, place)
+            || is_whole && state.become_only_holder(location, self.site)
+            || self.is_only_at(state, location)
         {
             return;
         }
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         if state.slots.iter().any(|slot| slot.device.poison().is_some()) {
-            let spoiled = self.stale_elsewhere(state, place);
-            state.note_stale(space, self.selection, Some(place), self.site);
-            self.apply(state, place, access);
+            let spoiled = self.stale_elsewhere(state, location);
+            state.note_stale(memory_order, self.selection, Some(location), self.site);
+            self.apply(state, location, access);
             self.poison(state, spoiled);
         } else {
-            state.note_stale(space, self.selection, Some(place), self.site);
-            self.apply(state, place, access);
+            state.note_stale(memory_order, self.selection, Some(location), self.site);
+            self.apply(state, location, access);
         }
     }
 
     /// Whether every box of the selection is newest there alone already. Of the whole that is asked
     /// elsewhere.
-    fn is_only_at(&self, state: &State, place: Place) -> bool {
+    fn is_only_at(&self, state: &State, location: Location) -> bool {
         match self.selection {
             Selection::Whole => false,
             Selection::Boxes(boxes) => {
-                boxes.iter().all(|region| state.coherence.is_only_at(place, region))
+                boxes.iter().all(|region| state.coherence.is_only_at(location, region))
             }
         }
     }
 }
 
 /// As `close_write`, for a whole array.
-pub(crate) fn close_whole(storage: &Storage, stream: u64, place: Place) {
-    if storage.space().is_empty() {
+pub(crate) fn close_whole(storage: &Storage, stream: u64, location: Location) {
+    if storage.memory_order().is_empty() {
         return;
     }
     let mut state = storage.lock();
     let Some((key, stream)) = state.find_stream(stream) else { return };
-    let end = stream.queue().fence();
-    state.uses_mut(place).close(storage.space().extents(), None, key, end);
+    let end = stream.queue().reserve_position();
+    state.uses_mut(location).close(storage.memory_order().extents(), None, key, end);
 }
 
 /// The guard of a write was dropped: foreign work comes no later than what is queued on its stream
 /// by now.
-pub(crate) fn close_write(request: &Request<'_>, stream: u64, place: Place) {
+pub(crate) fn close_write(request: &Request<'_>, stream: u64, location: Location) {
     if request.is_empty() {
         return;
     }
     let mut state = request.storage.lock();
     let Some((key, stream)) = state.find_stream(stream) else { return };
-    let end = stream.queue().fence();
-    let space = request.storage.space();
-    request.selection.each(|region| state.uses_mut(place).close(space.extents(), region, key, end));
+    let end = stream.queue().reserve_position();
+    let memory_order = request.storage.memory_order();
+    request
+        .selection
+        .each(|region| state.uses_mut(location).close(memory_order.extents(), region, key, end));
 }

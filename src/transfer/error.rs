@@ -45,7 +45,7 @@ fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
 /// A region in words: in memory order, which for the usual array is index order.
 fn part(request: &Request<'_>, region: &Region) -> String {
     if matches!(request.selection, Selection::Whole)
-        && region.len() == request.storage.space().len()
+        && region.len() == request.storage.memory_order().len()
     {
         return "all".to_owned();
     }
@@ -88,7 +88,7 @@ impl Request<'_> {
         }
     }
 
-    pub(super) fn no_place(&self, device: &Device) -> Error {
+    pub(super) fn no_location(&self, device: &Device) -> Error {
         Error::TooManyDevices {
             array: Text::new(self.storage.named()),
             device: Text::new(device.name()),
@@ -98,7 +98,7 @@ impl Request<'_> {
 
 /// The host has no room for an array.
 pub(crate) fn host_full(storage: &Storage) -> Error {
-    host_full_for(&storage.named(), storage.space().len_bytes())
+    host_full_for(&storage.named(), storage.memory_order().len_bytes())
 }
 
 pub(super) fn host_full_for(array: &str, requested: u64) -> Error {

@@ -7,8 +7,9 @@ use smallvec::SmallVec;
 
 use super::release::release_slot;
 use super::{Request, acquire_host};
+use crate::access::Access;
 use crate::audit::registry;
-use crate::coherence::{Access, Content, Place, Region};
+use crate::coherence::{Content, Location, Region};
 use crate::device::Device;
 use crate::error::Result;
 use crate::storage::{Line, Selection, State, Storage};
@@ -23,11 +24,11 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
     loop {
         let alone = {
             let mut state = storage.lock();
-            state.reconcile(storage.space());
-            let Some(place) = state.find_place(device) else { return Ok(()) };
-            let alone = newest_alone(storage, &state, place);
+            state.reconcile(storage.memory_order());
+            let Some(location) = state.find_location(device) else { return Ok(()) };
+            let alone = newest_alone(storage, &state, location);
             if alone.is_empty() && state.is_host_idle() {
-                vacate(storage, &mut state, place, request.site);
+                vacate(storage, &mut state, location, request.site);
                 return Ok(());
             }
             if alone.is_empty() { Selection::Whole } else { Selection::Boxes(alone) }
@@ -45,9 +46,8 @@ fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
             let storage = request.storage;
             let pending = {
                 let mut state = storage.lock();
-                let marks =
-                    request.marks_before(&state, Place::HOST, crate::order::Touch::Write, None);
-                state.settle_host(storage.space(), alone);
+                let marks = request.marks_before(&state, Location::HOST, Access::Overwrite, None);
+                state.settle_host(storage.memory_order(), alone);
                 super::device_side::queued(&state, &marks)
             };
             request.wait_for_host(pending)
@@ -79,23 +79,25 @@ pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) 
 /// Takes an array's copy off a device if nobody would miss it; returns its bytes.
 fn evict(storage: &Storage, device: &Device, site: Line) -> Option<u64> {
     let mut state = storage.lock();
-    state.reconcile(storage.space());
-    let place = state.find_place(device)?;
-    let would_be_missed = state.is_in_use(place)
+    state.reconcile(storage.memory_order());
+    let location = state.find_location(device)?;
+    let would_be_missed = state.is_in_use(location)
         || !state.is_host_idle()
-        || !newest_alone(storage, &state, place).is_empty();
-    if would_be_missed || state.slot(place).address.is_none() {
+        || !newest_alone(storage, &state, location).is_empty();
+    if would_be_missed || state.slot(location).address.is_none() {
         return None;
     }
-    vacate(storage, &mut state, place, site);
-    Some(storage.space().len_bytes())
+    vacate(storage, &mut state, location, site);
+    Some(storage.memory_order().len_bytes())
 }
 
-/// What stands at a place, and not on the host.
-fn newest_alone(storage: &Storage, state: &State, place: Place) -> SmallVec<[Region; 1]> {
+/// What stands at a location, and not on the host.
+fn newest_alone(storage: &Storage, state: &State, location: Location) -> SmallVec<[Region; 1]> {
     let mut alone = SmallVec::new();
-    state.coherence.newest(&storage.space().whole(), |region, content| match content {
-        Content::Stored(holders) if holders.contains(place) && !holders.contains(Place::HOST) => {
+    state.coherence.newest(&storage.memory_order().whole(), |region, content| match content {
+        Content::Stored(holders)
+            if holders.contains(location) && !holders.contains(Location::HOST) =>
+        {
             alone.push(*region)
         }
         _ => {}
@@ -103,11 +105,11 @@ fn newest_alone(storage: &Storage, state: &State, place: Place) -> SmallVec<[Reg
     alone
 }
 
-fn vacate(storage: &Storage, state: &mut State, place: Place, site: Line) {
-    if let Some(address) = state.slot(place).address {
-        release_slot(state, state.slot(place), address);
+fn vacate(storage: &Storage, state: &mut State, location: Location, site: Line) {
+    if let Some(address) = state.slot(location).address {
+        release_slot(state, state.slot(location), address);
     }
-    state.vacate(storage.space(), place, site);
+    state.vacate(storage.memory_order(), location, site);
     storage.forget_known();
     storage.publish(state);
 }

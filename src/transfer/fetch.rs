@@ -5,21 +5,22 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::evict::make_room;
-use super::window::Window;
+use super::window::Pipeline;
 use super::{Marks, Request};
+use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
-    Address, BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, FillWork, HostMemory,
-    Memory, Position, Work, bytes, crew,
+    Address, BackendErrorKind, CopyBox, CopyWork, Dependencies, FailureKind, FillWork, HostMemory,
+    Memory, Position, Work, bytes, copy_pool,
 };
-use crate::coherence::{Access, ConstantId, Piece, Place, Region, Source};
+use crate::coherence::{ConstantId, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark, Touch};
+use crate::order::{At, Mark};
 use crate::storage::{HostBuffer, State};
 
 /// Memory that an upload is read from, and its parts.
-type Staged = (Arc<dyn HostMemory>, SmallVec<[CopyPart; 1]>);
+type Staged = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
 
 /// The regions that one source gives.
 type Regions = SmallVec<[Region; 1]>;
@@ -30,34 +31,36 @@ impl Request<'_> {
     pub(super) fn fetch(
         &self,
         stream: &Stream,
-        place: Place,
-        pieces: &[Piece],
-        window: &mut Window,
+        location: Location,
+        pieces: &[PlannedCopy],
+        window: &mut Pipeline,
     ) -> Result<()> {
-        self.allocate(stream, place)?;
+        self.allocate(stream, location)?;
         for (source, regions) in by_source(pieces) {
             match source {
                 Source::Constant(value) => {
-                    self.fill_from_constant(stream, place, value, &regions)?
+                    self.fill_from_constant(stream, location, value, &regions)?
                 }
-                Source::Place(Place::HOST) => self.upload(stream, place, &regions, window)?,
-                Source::Place(from) => {
-                    self.copy_from_device(stream, place, from, &regions, window)?
+                Source::Location(Location::HOST) => {
+                    self.upload(stream, location, &regions, window)?
+                }
+                Source::Location(from) => {
+                    self.copy_from_device(stream, location, from, &regions, window)?
                 }
             }
         }
         Ok(())
     }
 
-    fn allocate(&self, stream: &Stream, place: Place) -> Result<()> {
-        if self.storage.lock().slot(place).address.is_some() {
+    fn allocate(&self, stream: &Stream, location: Location) -> Result<()> {
+        if self.storage.lock().slot(location).address.is_some() {
             return Ok(());
         }
         let device = stream.device_ref();
-        device.settle_orphans();
-        device.look_at_frees();
+        device.run_deferred_frees();
+        device.reap_frees();
         let label = self.storage.label("memory for", self.site);
-        let len_bytes = self.storage.space().len_bytes();
+        let len_bytes = self.storage.memory_order().len_bytes();
         let first = stream.queue().allocate(len_bytes, &label);
         let address = first.or_else(|refusal| {
             let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
@@ -69,18 +72,18 @@ impl Request<'_> {
         });
         let address = address.map_err(|refusal| self.refused(device, "allocating", &refusal))?;
         let mut state = self.storage.lock();
-        if state.slot(place).address.is_some() {
+        if state.slot(location).address.is_some() {
             // Another part of the same array got there first.
             drop(state);
-            device.free_later(stream, address);
+            device.defer_free(stream, address);
             return Ok(());
         }
-        state.slot_mut(place).address = Some(address);
+        state.slot_mut(location).address = Some(address);
         // Other streams may use the memory only behind its allocation.
         let at = At::position(stream.queue().tail());
         let mark = Mark::harmless(state.key_of(stream), at);
-        let space = self.storage.space();
-        state.slot_mut(place).uses.mark(space.extents(), None, Touch::Write, mark);
+        let memory_order = self.storage.memory_order();
+        state.slot_mut(location).uses.mark(memory_order.extents(), None, Access::Overwrite, mark);
         Ok(())
     }
 
@@ -90,16 +93,16 @@ impl Request<'_> {
     fn upload(
         &self,
         stream: &Stream,
-        place: Place,
+        location: Location,
         regions: &Regions,
-        window: &mut Window,
+        window: &mut Pipeline,
     ) -> Result<()> {
         let locked = self
             .storage
             .lock()
             .host
             .clone()
-            .filter(|host| host.is_page_locked(stream.device_ref().kind()));
+            .filter(|host| host.is_pinned_for(stream.device_ref().kind()));
         let is_direct = locked.is_some();
         let (source, parts) = match locked {
             Some(host) => {
@@ -109,7 +112,7 @@ impl Request<'_> {
             None => self.stage(stream.device_ref(), regions)?,
         };
         let mut state = self.storage.lock();
-        let address = state.slot(place).address.unwrap_or(Address(0));
+        let address = state.slot(location).address.unwrap_or(Address(0));
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
@@ -121,19 +124,19 @@ impl Request<'_> {
             label: self.storage.label("upload of", self.site),
         };
         let position =
-            self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
+            self.queue_write(&mut state, stream, location, regions, Work::Copy(Box::new(work)))?;
         if is_direct {
-            self.note_reading(&mut state, stream, Place::HOST, regions, position);
+            self.note_reading(&mut state, stream, Location::HOST, regions, position);
         }
         window.push(stream.clone(), position);
-        let since = self.since(&state, place, regions);
+        let since = self.since(&state, location, regions);
         window.add(Direction::ToDevice, stream.device_ref(), stream, self.bytes_of(regions), since);
-        self.note_queued(&mut state, stream, place, regions, position);
+        self.note_queued(&mut state, stream, location, regions, position);
         Ok(())
     }
 
     fn bytes_of(&self, regions: &Regions) -> u64 {
-        regions.iter().map(|region| self.storage.space().region_bytes(region)).sum()
+        regions.iter().map(|region| self.storage.memory_order().region_bytes(region)).sum()
     }
 
     /// Queued work reads `regions` at `from`: what is to write them there comes behind it.
@@ -141,16 +144,16 @@ impl Request<'_> {
         &self,
         state: &mut State,
         stream: &Stream,
-        from: Place,
+        from: Location,
         regions: &Regions,
         position: Position,
     ) {
         let mark = Mark::harmless(state.key_of(stream), At::position(position));
         for region in regions {
             state.uses_mut(from).mark(
-                self.storage.space().extents(),
+                self.storage.memory_order().extents(),
                 Some(region),
-                Touch::Read,
+                Access::Read,
                 mark,
             );
         }
@@ -158,25 +161,28 @@ impl Request<'_> {
 
     /// Packs regions of the host's copy, which is valid there and which nothing writes.
     fn stage(&self, device: &Device, regions: &Regions) -> Result<Staged> {
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         let staging = self.staging(device, self.bytes_of(regions))?;
         // The embedded device has no link that one thread could not keep up with: it is made of the
         // same memory.
-        let copy_part =
-            if staging.is_page_locked(device.kind()) { crew::copy_part } else { bytes::copy_part };
-        let mut parts: SmallVec<[CopyPart; 1]> = SmallVec::new();
+        let copy_part = if staging.is_pinned_for(device.kind()) {
+            copy_pool::copy_part
+        } else {
+            bytes::copy_part
+        };
+        let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
         let mut packed = 0;
         for region in regions {
-            let part = space.out_of_packed(region, packed);
-            // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes, and the
-            // part lies within both by construction of `Space::out_of_packed`. The region is valid
-            // on the host, `acquire_on` has waited for what was queued to write it, nothing queued
-            // may write valid elements, and the caller's borrow of the part keeps the host's own
-            // writers out.
+            let part = memory_order.out_of_packed(region, packed);
+            // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
+            // the part lies within both by construction of `MemoryOrder::out_of_packed`. The region
+            // is valid on the host, `acquire_on` has waited for what was queued to write it,
+            // nothing queued may write valid elements, and the caller's borrow of the part keeps
+            // the host's own writers out.
             unsafe {
                 copy_part(self.storage.host_base(), staging.base(), &part.clone().reversed())
             };
-            packed += space.region_bytes(region);
+            packed += memory_order.region_bytes(region);
             parts.push(part);
         }
         Ok((staging, parts))
@@ -196,12 +202,12 @@ impl Request<'_> {
     fn copy_from_device(
         &self,
         stream: &Stream,
-        place: Place,
-        from: Place,
+        location: Location,
+        from: Location,
         regions: &Regions,
-        window: &mut Window,
+        window: &mut Pipeline,
     ) -> Result<()> {
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
         let source = state.slot(from).device.clone();
         if !state.holds(from, regions) {
@@ -213,19 +219,19 @@ impl Request<'_> {
             may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
-            destination: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+            destination: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             source_device: Some(Arc::clone(source.backend())),
-            parts: regions.iter().map(|region| space.same_place(region)).collect(),
+            parts: regions.iter().map(|region| memory_order.in_both(region)).collect(),
             depends,
             label: self.storage.label("copy between devices of", self.site),
         };
         let position =
-            self.queue_write(&mut state, stream, place, regions, Work::Copy(Box::new(work)))?;
+            self.queue_write(&mut state, stream, location, regions, Work::Copy(Box::new(work)))?;
         source.visited_by(stream.core(), position);
         self.note_reading(&mut state, stream, from, regions, position);
-        let since = self.since(&state, place, regions);
+        let since = self.since(&state, location, regions);
         window.add(Direction::BetweenDevices, &source, stream, self.bytes_of(regions), since);
-        self.note_queued(&mut state, stream, place, regions, position);
+        self.note_queued(&mut state, stream, location, regions, position);
         Ok(())
     }
 
@@ -233,39 +239,39 @@ impl Request<'_> {
     fn fill_from_constant(
         &self,
         stream: &Stream,
-        place: Place,
+        location: Location,
         value: ConstantId,
         regions: &Regions,
     ) -> Result<()> {
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
         let work = FillWork {
             loss: FailureKind::Copy,
-            address: state.slot(place).address.unwrap_or(Address(0)),
-            parts: regions.iter().map(|region| space.footprint(region)).collect(),
-            pattern: state.constant_value(value, space.element_bytes()),
+            address: state.slot(location).address.unwrap_or(Address(0)),
+            parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
+            pattern: state.constant_value(value, memory_order.element_bytes()),
             poison: false,
             depends: Dependencies::new(),
             label: self.storage.label(device::FILL, self.site),
         };
         let position =
-            self.queue_write(&mut state, stream, place, regions, Work::Fill(Box::new(work)))?;
-        self.note_queued(&mut state, stream, place, regions, position);
+            self.queue_write(&mut state, stream, location, regions, Work::Fill(Box::new(work)))?;
+        self.note_queued(&mut state, stream, location, regions, position);
         Ok(())
     }
 
-    /// Queues work on `stream` that writes `regions` at `place`, behind all uses of those bytes.
+    /// Queues work on `stream` that writes `regions` at `location`, behind all uses of those bytes.
     pub(super) fn queue_write(
         &self,
         state: &mut State,
         stream: &Stream,
-        place: Place,
+        location: Location,
         regions: &Regions,
         work: Work,
     ) -> Result<Position> {
         let mut marks = Marks::new();
         for region in regions {
-            collect(state, place, region, Touch::Write, stream, &mut marks);
+            collect(state, location, region, Access::Overwrite, stream, &mut marks);
         }
         state
             .order(stream, &marks)
@@ -281,7 +287,7 @@ impl Request<'_> {
         &self,
         state: &mut State,
         stream: &Stream,
-        from: Place,
+        from: Location,
         regions: &Regions,
         work: Work,
     ) -> Result<Position> {
@@ -299,13 +305,13 @@ impl Request<'_> {
         &self,
         state: &State,
         stream: &Stream,
-        from: Place,
+        from: Location,
         regions: &Regions,
     ) -> Result<Dependencies> {
         let mut marks = Marks::new();
         let mut depends = Dependencies::new();
         for region in regions {
-            collect(state, from, region, Touch::Read, stream, &mut marks);
+            collect(state, from, region, Access::Read, stream, &mut marks);
             state.uses(from).writers(Some(region), |mark| {
                 if let (Some(writer), Some(position)) = (state.stream(mark.stream), mark.work())
                     && !state.is_over(mark)
@@ -325,30 +331,35 @@ impl Request<'_> {
     pub(super) fn foreign_writers(
         &self,
         state: &State,
-        from: Place,
+        from: Location,
         region: &Region,
         stream: &Stream,
     ) -> Marks {
         let mut marks = Marks::new();
-        collect(state, from, region, Touch::Read, stream, &mut marks);
+        collect(state, from, region, Access::Read, stream, &mut marks);
         marks
     }
 
-    /// The copy to `place` is queued: it is valid there from now on, for whoever comes behind
+    /// The copy to `location` is queued: it is valid there from now on, for whoever comes behind
     /// `position`.
     fn note_queued(
         &self,
         state: &mut State,
         stream: &Stream,
-        place: Place,
+        location: Location,
         regions: &Regions,
         position: Position,
     ) {
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         let mark = Mark::written(state.key_of(stream), position);
         for region in regions {
-            state.uses_mut(place).mark(space.extents(), Some(region), Touch::Write, mark);
-            state.coherence.apply(place, region, Access::Read);
+            state.uses_mut(location).mark(
+                memory_order.extents(),
+                Some(region),
+                Access::Overwrite,
+                mark,
+            );
+            state.coherence.apply(location, region, Access::Read);
         }
         self.storage.publish(state);
         if self.is_ahead() || state.is_worth_events() {
@@ -365,13 +376,13 @@ impl Request<'_> {
 
 fn collect(
     state: &State,
-    place: Place,
+    location: Location,
     region: &Region,
-    touch: Touch,
+    access: Access,
     stream: &Stream,
     marks: &mut Marks,
 ) {
-    state.uses(place).before(Some(region), touch, |mark| {
+    state.uses(location).before(Some(region), access, |mark| {
         let own = state.stream(mark.stream) == Some(stream);
         if !own && !marks.contains(&mark) && !state.is_over(mark) {
             marks.push(mark);
@@ -380,7 +391,7 @@ fn collect(
 }
 
 /// The regions of each source, in the order in which sources first appear.
-pub(super) fn by_source(pieces: &[Piece]) -> SmallVec<[(Source, Regions); 1]> {
+pub(super) fn by_source(pieces: &[PlannedCopy]) -> SmallVec<[(Source, Regions); 1]> {
     let mut sources: SmallVec<[(Source, Regions); 1]> = SmallVec::new();
     for piece in pieces {
         match sources.iter_mut().find(|(source, _)| *source == piece.source) {

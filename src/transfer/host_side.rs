@@ -1,21 +1,22 @@
 //! Accesses on the host.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::device_side::queued;
 use super::fetch::by_source;
-use super::window::{ANNOUNCED_BYTES_MIN, Share, Window, announce, first_share};
+use super::window::{ANNOUNCED_BYTES_MIN, Chunk, Pipeline, announce, first_share};
 use super::{Marks, Queued, Request, after_locks};
+use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
     Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes,
     failure,
 };
-use crate::coherence::{Access, Piece, Place, Region, Source, Span};
+use crate::call_site::CallSite;
+use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark, Touch};
+use crate::order::{At, Mark};
 use crate::storage::{Selection, State, Storage};
 use smallvec::SmallVec;
 
@@ -26,14 +27,15 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         return Ok(());
     }
     loop {
-        let own = bring(request, access, Manner { may_wait: true, stream: None })?;
+        let own = bring(request, access, HostOptions { may_wait: true, stream: None })?;
         let pending = {
             let mut state = request.storage.lock();
-            let marks = request.marks_before(&state, Place::HOST, access.touch(), None);
+            let marks = request.marks_before(&state, Location::HOST, access, None);
             if marks.is_empty() {
-                state.settle_host(request.storage.space(), request.selection);
+                state.settle_host(request.storage.memory_order(), request.selection);
                 request.storage.publish(&state);
-                let is_there = access == Access::Overwrite || request.is_valid(&state, Place::HOST);
+                let is_there =
+                    access == Access::Overwrite || request.is_valid(&state, Location::HOST);
                 // A copy that was queued here may have failed in between: then the elements are
                 // stale again.
                 if is_there && !state.needs_reconciling() {
@@ -44,7 +46,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         };
         request.wait_for_host(pending)?;
         if let Some((stream, record)) = first_own_failure(&own) {
-            request.storage.lock().reconcile(request.storage.space());
+            request.storage.lock().reconcile(request.storage.memory_order());
             return Err(device::late_error(stream.device_ref(), &record));
         }
     }
@@ -53,12 +55,12 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
 /// Queues what a prefetch to the host needs, and returns at once. Copies go on `stream` if it is of
 /// the device that they come from.
 pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
-    bring(request, Access::Read, Manner { may_wait: false, stream }).map(drop)
+    bring(request, Access::Read, HostOptions { may_wait: false, stream }).map(drop)
 }
 
 /// How contents are brought to the host.
 #[derive(Clone, Copy, Debug)]
-struct Manner<'a> {
+struct HostOptions<'a> {
     /// The caller is going to wait for the copies anyway.
     may_wait: bool,
     /// Asked for by the caller, for copies from this stream's device.
@@ -85,12 +87,12 @@ fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 
 /// Queues the copies that an access on the host needs, and tells of them. Copies that another
 /// thread is queueing are waited for.
-fn bring(request: &Request<'_>, access: Access, manner: Manner<'_>) -> Result<Queued> {
+fn bring(request: &Request<'_>, access: Access, options: HostOptions<'_>) -> Result<Queued> {
     if request.is_empty() {
         return Ok(Queued::new());
     }
-    let mut window = Window::default();
-    let brought = bring_pieces(request, access, manner, &mut window);
+    let mut window = Pipeline::default();
+    let brought = bring_pieces(request, access, options, &mut window);
     let queued = window.close(request);
     after_locks();
     brought.map(|()| queued)
@@ -99,38 +101,38 @@ fn bring(request: &Request<'_>, access: Access, manner: Manner<'_>) -> Result<Qu
 fn bring_pieces(
     request: &Request<'_>,
     access: Access,
-    manner: Manner<'_>,
-    window: &mut Window,
+    options: HostOptions<'_>,
+    window: &mut Pipeline,
 ) -> Result<()> {
     let storage = request.storage;
     let mut state = storage.lock();
     loop {
-        state.reconcile(storage.space());
+        state.reconcile(storage.memory_order());
         if window.has_failed() {
             // The caller waits for what is queued, and tells.
             return Ok(());
         }
-        if access == Access::Overwrite || request.is_valid(&state, Place::HOST) {
+        if access == Access::Overwrite || request.is_valid(&state, Location::HOST) {
             return allocate(request, &mut state);
         }
-        if manner.may_wait && window.is_full() {
+        if options.may_wait && window.is_full() {
             drop(state);
             window.wait(request)?;
             state = storage.lock();
             continue;
         }
-        if state.is_claimed(Place::HOST, request.selection) {
+        if state.is_claimed(Location::HOST, request.selection) {
             state = request.wait_for_claim(state)?;
             continue;
         }
         // Memory comes after the plan: what cannot be read takes none.
-        let Share { pieces, is_last } =
-            request.first_download(&state, &request.plan(&state, Place::HOST, Access::Read)?);
+        let Chunk { pieces, is_last } =
+            request.first_download(&state, &request.plan(&state, Location::HOST, Access::Read)?);
         allocate(request, &mut state)?;
         let filled = pieces.iter().any(|piece| matches!(piece.source, Source::Constant(_)));
         if filled {
-            // The host writes these itself: nothing queued may touch them any more.
-            let marks = request.marks_before(&state, Place::HOST, Touch::Write, None);
+            // The host writes these itself: nothing queued may access them any more.
+            let marks = request.marks_before(&state, Location::HOST, Access::Overwrite, None);
             if !marks.is_empty() {
                 let pending = queued(&state, &marks);
                 drop(state);
@@ -146,8 +148,8 @@ fn bring_pieces(
             state = storage.lock();
             continue;
         }
-        request.claimed(state, Place::HOST, || {
-            request.fetch_to_host(&pieces, manner.stream, window)
+        request.claimed(state, Location::HOST, || {
+            request.fetch_to_host(&pieces, options.stream, window)
         })?;
         if !is_last {
             window.expect_more();
@@ -158,42 +160,46 @@ fn bring_pieces(
 
 impl Request<'_> {
     /// As much of a download as goes at once. To page-locked memory all of it does.
-    fn first_download(&self, state: &State, planned: &[Piece]) -> Share {
-        let of_place = |place: Place| {
-            let device = &state.slot(place).device;
+    fn first_download(&self, state: &State, planned: &[PlannedCopy]) -> Chunk {
+        let of_place = |location: Location| {
+            let device = &state.slot(location).device;
             let is_direct =
-                state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
-            if is_direct { u64::MAX } else { device.backend().piece_bytes_max() }
+                state.host.as_ref().is_some_and(|host| host.is_pinned_for(device.kind()));
+            if is_direct { u64::MAX } else { device.backend().chunk_bytes_max() }
         };
         let sources = planned.iter().filter_map(|piece| match piece.source {
-            Source::Place(place) => Some(place),
+            Source::Location(location) => Some(location),
             Source::Constant(_) => None,
         });
         let smallest = sources.map(of_place).min();
         let bytes_max = smallest.unwrap_or(u64::MAX);
-        first_share(self.storage.space(), planned, bytes_max, |source| {
-            matches!(source, Source::Place(_))
+        first_share(self.storage.memory_order(), planned, bytes_max, |source| {
+            matches!(source, Source::Location(_))
         })
     }
 
     /// What other kinds of device than the pieces come from still do with the host's copy. No
     /// driver waits for another's events: the host does, beforehand, with no lock and no claim
     /// held.
-    fn of_other_kinds(&self, state: &State, pieces: &[Piece]) -> Queued {
+    fn of_other_kinds(&self, state: &State, pieces: &[PlannedCopy]) -> Queued {
         let mut pending = Queued::new();
         for piece in pieces {
-            let Source::Place(from) = piece.source else { continue };
-            if from != Place::HOST {
-                pending.extend(self.strangers(state, &state.slot(from).device, &piece.region));
+            let Source::Location(from) = piece.source else { continue };
+            if from != Location::HOST {
+                pending.extend(self.users_of_other_kinds(
+                    state,
+                    &state.slot(from).device,
+                    &piece.region,
+                ));
             }
         }
         pending
     }
 
     /// What devices of other kinds than `device` still do with a region of the host's copy.
-    fn strangers(&self, state: &State, device: &Device, region: &Region) -> Queued {
+    fn users_of_other_kinds(&self, state: &State, device: &Device, region: &Region) -> Queued {
         let mut marks = Marks::new();
-        state.uses(Place::HOST).before(Some(region), Touch::Write, |mark| {
+        state.uses(Location::HOST).before(Some(region), Access::Overwrite, |mark| {
             let is_strange = state
                 .stream(mark.stream)
                 .is_some_and(|stream| stream.device_ref().kind() != device.kind());
@@ -206,40 +212,44 @@ impl Request<'_> {
 
     fn fetch_to_host(
         &self,
-        pieces: &[Piece],
+        pieces: &[PlannedCopy],
         asked: Option<&Stream>,
-        window: &mut Window,
+        window: &mut Pipeline,
     ) -> Result<()> {
         for (source, regions) in by_source(pieces) {
             match source {
                 Source::Constant(value) => self.fill_on_host(value, &regions),
-                Source::Place(from) => self.download(from, &regions, asked, window)?,
+                Source::Location(from) => self.download(from, &regions, asked, window)?,
             }
         }
         Ok(())
     }
 
     fn fill_on_host(&self, value: crate::coherence::ConstantId, regions: &SmallVec<[Region; 1]>) {
-        let space = self.storage.space();
-        let pattern = self.storage.lock().constant_value(value, space.element_bytes());
+        let memory_order = self.storage.memory_order();
+        let pattern = self.storage.lock().constant_value(value, memory_order.element_bytes());
         for region in regions {
-            // SAFETY: `host_base` is the start of `space.len_bytes()` initialised bytes and the
-            // footprint lies within. The elements are not valid on the host, so no view of them
+            // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes and
+            // the footprint lies within. The elements are not valid on the host, so no view of them
             // exists; `bring` has seen that nothing queued touches them, and holds the claim on
             // them.
             unsafe {
-                bytes::fill_footprint(self.storage.host_base(), &space.footprint(region), &pattern)
+                bytes::fill_footprint(
+                    self.storage.host_base(),
+                    &memory_order.footprint(region),
+                    &pattern,
+                )
             };
         }
         let mut state = self.storage.lock();
         for region in regions {
-            state.coherence.apply(Place::HOST, region, Access::Read);
+            state.coherence.apply(Location::HOST, region, Access::Read);
         }
     }
 
     /// Announces a large download to ordinary memory, so that no pages have to be locked under the
     /// array's lock.
-    fn announce(&self, from: Place, len_bytes: u64) {
+    fn announce(&self, from: Location, len_bytes: u64) {
         if len_bytes < ANNOUNCED_BYTES_MIN {
             return;
         }
@@ -247,7 +257,7 @@ impl Request<'_> {
             let state = self.storage.lock();
             let device = &state.slot(from).device;
             let is_direct =
-                state.host.as_ref().is_some_and(|host| host.is_page_locked(device.kind()));
+                state.host.as_ref().is_some_and(|host| host.is_pinned_for(device.kind()));
             if is_direct { None } else { Some(device.clone()) }
         };
         if let Some(device) = device {
@@ -258,13 +268,13 @@ impl Request<'_> {
     /// Queues a copy from a device's memory to the host's. Nobody waits for it here.
     fn download(
         &self,
-        from: Place,
+        from: Location,
         regions: &SmallVec<[Region; 1]>,
         asked: Option<&Stream>,
-        window: &mut Window,
+        window: &mut Pipeline,
     ) -> Result<()> {
-        let space = self.storage.space();
-        let bytes = regions.iter().map(|region| space.region_bytes(region)).sum();
+        let memory_order = self.storage.memory_order();
+        let bytes = regions.iter().map(|region| memory_order.region_bytes(region)).sum();
         self.announce(from, bytes);
         let mut state = self.storage.lock();
         let Some(host) = state.host.clone() else { return Ok(()) };
@@ -273,10 +283,9 @@ impl Request<'_> {
             return Ok(());
         }
         let stream = self.download_stream(&state, from, regions, asked);
-        if regions
-            .iter()
-            .any(|region| !self.strangers(&state, stream.device_ref(), region).is_empty())
-        {
+        if regions.iter().any(|region| {
+            !self.users_of_other_kinds(&state, stream.device_ref(), region).is_empty()
+        }) {
             // Somebody came in between: the caller finds the elements stale, and waits.
             return Ok(());
         }
@@ -296,11 +305,11 @@ impl Request<'_> {
         let position = self.queue_write(
             &mut state,
             &stream,
-            Place::HOST,
+            Location::HOST,
             regions,
             Work::Copy(Box::new(work)),
         )?;
-        let since = self.since(&state, Place::HOST, regions);
+        let since = self.since(&state, Location::HOST, regions);
         window.add(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
         if let Some(between) = between {
             self.note_reading(&mut state, &stream, from, &SmallVec::from_iter([between]), position);
@@ -317,16 +326,16 @@ impl Request<'_> {
         &self,
         state: &State,
         stream: &Stream,
-        from: Place,
+        from: Location,
         regions: &SmallVec<[Region; 1]>,
     ) -> Option<Region> {
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         let is_alone = (matches!(self.selection, Selection::Whole) || !state.is_pinned())
-            && space.whole().axes() > 0;
+            && memory_order.whole().axes() > 0;
         let spans = || regions.iter().map(|region| region.span(0));
         let (start, end) =
             (spans().map(|span| span.start()).min()?, spans().map(|span| span.end()).max()?);
-        let between = space.whole().with_span(0, Span::new(start, end, 1));
+        let between = memory_order.whole().with_span(0, Span::new(start, end, 1));
         let is_quiet = || self.foreign_writers(state, from, &between, stream).is_empty();
         let is_more = regions.as_slice() != [between];
         (is_more && is_alone && state.holds(from, &[between]) && is_quiet()).then_some(between)
@@ -336,18 +345,23 @@ impl Request<'_> {
         &self,
         state: &mut State,
         stream: &Stream,
-        from: Place,
+        from: Location,
         regions: &SmallVec<[Region; 1]>,
         position: Position,
     ) {
-        let space = self.storage.space();
+        let memory_order = self.storage.memory_order();
         let key = state.key_of(stream);
         let (read, written) =
             (Mark::harmless(key, At::position(position)), Mark::written(key, position));
         for region in regions {
-            state.uses_mut(from).mark(space.extents(), Some(region), Touch::Read, read);
-            state.uses_mut(Place::HOST).mark(space.extents(), Some(region), Touch::Write, written);
-            state.coherence.apply(Place::HOST, region, Access::Read);
+            state.uses_mut(from).mark(memory_order.extents(), Some(region), Access::Read, read);
+            state.uses_mut(Location::HOST).mark(
+                memory_order.extents(),
+                Some(region),
+                Access::Overwrite,
+                written,
+            );
+            state.coherence.apply(Location::HOST, region, Access::Read);
         }
         self.storage.publish(state);
         if self.is_ahead() {
@@ -361,7 +375,7 @@ impl Request<'_> {
     pub(super) fn download_stream(
         &self,
         state: &State,
-        from: Place,
+        from: Location,
         regions: &SmallVec<[Region; 1]>,
         asked: Option<&Stream>,
     ) -> Stream {
@@ -407,19 +421,15 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
 
 /// As `write_on_host` for a whole array, without a request, where everything is at hand; false if
 /// there is more to do: nothing was done then.
-pub(crate) fn write_whole_on_host(
-    storage: &Storage,
-    access: Access,
-    site: &'static Location<'static>,
-) -> bool {
+pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallSite) -> bool {
     let mut state = storage.lock();
     let is_valid = || {
         access == Access::Overwrite
-            || state.coherence.uniform().is_some_and(|content| content.is_valid(Place::HOST))
+            || state.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
     };
     let is_there =
         state.host.is_some() && state.is_host_idle() && !state.needs_reconciling() && is_valid();
-    if !is_there || !state.become_only_holder(Place::HOST, site) {
+    if !is_there || !state.become_only_holder(Location::HOST, site) {
         return false;
     }
     storage.forget_known();
@@ -432,12 +442,12 @@ fn written_at_hand(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
     let is_there = state.host.is_some()
         && !state.needs_reconciling()
-        && (access == Access::Overwrite || request.is_valid(&state, Place::HOST));
+        && (access == Access::Overwrite || request.is_valid(&state, Location::HOST));
     if !is_there || !state.is_host_idle() {
         return false;
     }
     request.storage.forget_known();
-    request.become_newest(&mut state, Place::HOST, access);
+    request.become_newest(&mut state, Location::HOST, access);
     request.storage.publish(&state);
     true
 }
@@ -449,6 +459,6 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
     }
     let mut state = request.storage.lock();
     request.storage.forget_known();
-    request.become_newest(&mut state, Place::HOST, access);
+    request.become_newest(&mut state, Location::HOST, access);
     request.storage.publish(&state);
 }

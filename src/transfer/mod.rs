@@ -1,7 +1,7 @@
 //! The one module that moves: it asks `coherence` for a plan, turns it into backend calls behind
 //! what `order` says, and tells `audit`.
 //!
-//! Every access has three steps. *Acquire* brings to one place what is needed there and orders a
+//! Every access has three steps. *Acquire* brings to one location what is needed there and orders a
 //! stream (or the host) behind what it must come after. The caller then *enqueues* its own work.
 //! *Mark* enters the use and its effect. Between the steps no lock is held; nobody who could
 //! conflict can come in between, because the caller holds the Rust borrow of the part for as long
@@ -27,24 +27,24 @@ mod stale;
 mod tests;
 mod window;
 
-use std::panic::Location;
-
 use smallvec::SmallVec;
 
+use crate::access::Access;
 use crate::audit::{self, Cause, Direction, Record, Stale, Traffic};
 use crate::backend::{Dependencies, Position, scope};
-use crate::coherence::{Access, Costs, Piece, Place, Region};
+use crate::call_site::CallSite;
+use crate::coherence::{CopyCosts, Location, PlannedCopy, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark, Touch};
-use crate::storage::{Line, Selection, Since, State, Storage};
-use crate::sync::{self, ShortGuard, Turnstile};
+use crate::order::{At, Mark};
+use crate::storage::{Line, Selection, StaleOrigin, State, Storage};
+use crate::sync::{self, EventCount, ShortGuard};
 
 pub(crate) use assign::{End, Target, assign, clone_into};
-pub(crate) use constant::{fill, fill_on, peek, poke};
+pub(crate) use constant::{fill, fill_on, read_element, write_element};
 pub(crate) use device_side::{
-    Acquired, acquire_on, acquire_whole, close_whole, close_write, hand_out, mark, mark_foreign,
-    mark_launched, mark_whole_launched, open_whole,
+    Acquired, acquire_on, acquire_whole, close_whole, close_write, mark, mark_foreign,
+    mark_launched, mark_whole_launched, open_guard, open_whole,
 };
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use evict::release_on;
@@ -65,17 +65,17 @@ pub(crate) struct Request<'a> {
     pub(crate) cause: Cause,
     /// As a message says it: `host`, `kernel "blur"`.
     pub(crate) operation: &'a str,
-    pub(crate) site: &'static Location<'static>,
+    pub(crate) site: CallSite,
 }
 
 /// Turned whenever a claim on some array is given back.
-static MOVED: Turnstile = Turnstile::new();
+static MOVED: EventCount = EventCount::new();
 
 /// What had to wait until no lock is held: listeners are told of copies, and streams that nobody
 /// needs any more go.
 fn after_locks() {
     audit::tell();
-    sync::drop_let_go();
+    sync::run_deferred_drops();
 }
 
 /// Marks collected under the lock, few as a rule.
@@ -83,19 +83,19 @@ type Marks = SmallVec<[Mark; 4]>;
 
 /// Nearest first: the host's memory before another device's is left to the device's family; within
 /// one process a device's link is all there is.
-struct Nearness<'a> {
+struct LinkCosts<'a> {
     state: &'a State,
     destination: Option<&'a Device>,
 }
 
-impl Costs for Nearness<'_> {
-    fn cost(&self, from: Place) -> u32 {
-        let Some(destination) = self.destination else { return u32::from(from != Place::HOST) };
-        if from == Place::HOST {
+impl CopyCosts for LinkCosts<'_> {
+    fn cost(&self, from: Location) -> u32 {
+        let Some(destination) = self.destination else { return u32::from(from != Location::HOST) };
+        if from == Location::HOST {
             return 2;
         }
         let source = &self.state.slot(from).device;
-        if destination.backend().reaches(&**source.backend()) { 1 } else { 3 }
+        if destination.backend().can_access_peer(&**source.backend()) { 1 } else { 3 }
     }
 }
 
@@ -103,14 +103,14 @@ impl Costs for Nearness<'_> {
 /// for ever.
 struct Claim<'a> {
     request: Request<'a>,
-    place: Place,
+    location: Location,
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let storage = self.request.storage;
         let mut state = storage.lock();
-        state.unclaim(self.place, self.request.selection);
+        state.unclaim(self.location, self.request.selection);
         storage.publish(&state);
         drop(state);
         MOVED.turn();
@@ -118,16 +118,16 @@ impl Drop for Claim<'_> {
 }
 
 impl<'a> Request<'a> {
-    /// Claims the selection at `place` while `serve` queues copies to it, with no lock held.
+    /// Claims the selection at `location` while `serve` queues copies to it, with no lock held.
     fn claimed<T>(
         &self,
         mut state: ShortGuard<'_, State>,
-        place: Place,
+        location: Location,
         serve: impl FnOnce() -> T,
     ) -> T {
-        state.claim(place, self.selection);
+        state.claim(location, self.selection);
         drop(state);
-        let _claim = Claim { request: *self, place };
+        let _claim = Claim { request: *self, location };
         serve()
     }
 }
@@ -136,20 +136,20 @@ impl Request<'_> {
     /// Nothing to read or write: such accesses never reach a device.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.storage.space().is_empty() || self.selection.is_empty()
+        self.storage.memory_order().is_empty() || self.selection.is_empty()
     }
 
-    /// The copies that an access at `place` needs, over all boxes of the selection.
-    fn plan(&self, state: &State, place: Place, access: Access) -> Result<Vec<Piece>> {
-        let space = self.storage.space();
-        let destination = (place != Place::HOST).then(|| &state.slot(place).device);
-        let costs = Nearness { state, destination };
+    /// The copies that an access at `location` needs, over all boxes of the selection.
+    fn plan(&self, state: &State, location: Location, access: Access) -> Result<Vec<PlannedCopy>> {
+        let memory_order = self.storage.memory_order();
+        let destination = (location != Location::HOST).then(|| &state.slot(location).device);
+        let costs = LinkCosts { state, destination };
         let mut all = Vec::new();
         let mut refusal = None;
-        self.selection.for_each(space, |region| {
+        self.selection.for_each(memory_order, |region| {
             if refusal.is_none() {
                 let mut pieces = Vec::new();
-                refusal = state.coherence.plan(place, region, access, &costs, &mut pieces).err();
+                refusal = state.coherence.plan(location, region, access, &costs, &mut pieces).err();
                 all.append(&mut pieces);
             }
         });
@@ -160,13 +160,13 @@ impl Request<'_> {
     }
 
     /// Whether the access needs no copy, without allocating.
-    fn is_valid(&self, state: &State, place: Place) -> bool {
+    fn is_valid(&self, state: &State, location: Location) -> bool {
         match (self.selection, state.coherence.uniform()) {
-            (Selection::Whole, Some(content)) => content.is_valid(place),
+            (Selection::Whole, Some(content)) => content.is_valid(location),
             _ => {
                 let mut valid = true;
-                self.selection.for_each(self.storage.space(), |region| {
-                    valid = valid && state.coherence.is_valid(place, region)
+                self.selection.for_each(self.storage.memory_order(), |region| {
+                    valid = valid && state.coherence.is_valid(location, region)
                 });
                 valid
             }
@@ -174,25 +174,25 @@ impl Request<'_> {
     }
 
     #[inline]
-    fn apply(&self, state: &mut State, place: Place, access: Access) {
+    fn apply(&self, state: &mut State, location: Location, access: Access) {
         self.selection.each(|region| match region {
-            None => state.coherence.apply_to_all(place, access),
-            Some(region) => state.coherence.apply(place, region, access),
+            None => state.coherence.apply_to_all(location, access),
+            Some(region) => state.coherence.apply(location, region, access),
         });
     }
 
-    /// What a touch of the selection's bytes at `place` must come after, other than uses of
+    /// What an access of the selection's bytes at `location` must come after, other than uses of
     /// `stream` itself and those that are over.
     fn marks_before(
         &self,
         state: &State,
-        place: Place,
-        touch: Touch,
+        location: Location,
+        access: Access,
         stream: Option<&Stream>,
     ) -> Marks {
         let mut marks = Marks::new();
         self.selection.each(|region| {
-            state.uses(place).before(region, touch, |mark| {
+            state.uses(location).before(region, access, |mark| {
                 let own = stream.is_some_and(|stream| state.stream(mark.stream) == Some(stream));
                 if !own && !marks.contains(&mark) && !state.is_over(mark) {
                     marks.push(mark);
@@ -216,26 +216,34 @@ impl Request<'_> {
 
     /// Enters a use; one that writes is queued work, whose failure spoils what it writes.
     #[inline]
-    fn mark_use(&self, state: &mut State, place: Place, touch: Touch, stream: &Stream, at: At) {
+    fn mark_use(
+        &self,
+        state: &mut State,
+        location: Location,
+        access: Access,
+        stream: &Stream,
+        at: At,
+    ) {
         let key = state.key_of(stream);
-        let mark = match (touch, at.queued()) {
-            (Touch::Write, Some(position)) => Mark::written(key, position),
+        let mark = match (access.writes(), at.queued()) {
+            (true, Some(position)) => Mark::written(key, position),
             _ => Mark::harmless(key, at),
         };
-        self.enter_mark(state, place, touch, mark);
+        self.enter_mark(state, location, access, mark);
     }
 
     #[inline]
-    fn enter_mark(&self, state: &mut State, place: Place, touch: Touch, mark: Mark) {
-        let space = self.storage.space();
-        self.selection
-            .each(|region| state.uses_mut(place).mark(space.extents(), region, touch, mark));
+    fn enter_mark(&self, state: &mut State, location: Location, access: Access, mark: Mark) {
+        let memory_order = self.storage.memory_order();
+        self.selection.each(|region| {
+            state.uses_mut(location).mark(memory_order.extents(), region, access, mark)
+        });
     }
 
-    /// Work that wrote what will be read at `place`, and is not known to be over.
-    fn dependencies(&self, state: &State, place: Place, depends: &mut Dependencies) {
+    /// Work that wrote what will be read at `location`, and is not known to be over.
+    fn dependencies(&self, state: &State, location: Location, depends: &mut Dependencies) {
         self.selection.each(|region| {
-            state.uses(place).writers(region, |mark| {
+            state.uses(location).writers(region, |mark| {
                 if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.work())
                     && !state.is_over(mark)
                     && !depends.contains(&(stream.id(), position))
@@ -246,10 +254,14 @@ impl Request<'_> {
         });
     }
 
-    /// What made these regions stale at `place`, where they are about to be copied to. Looked up
+    /// What made these regions stale at `location`, where they are about to be copied to. Looked up
     /// only if somebody listens.
-    fn since(&self, state: &State, place: Place, regions: &[Region]) -> Since<Line> {
-        if audit::is_heard() { state.stale_since(place, regions) } else { Since::Untold }
+    fn since(&self, state: &State, location: Location, regions: &[Region]) -> StaleOrigin<Line> {
+        if audit::has_listeners() {
+            state.stale_since(location, regions)
+        } else {
+            StaleOrigin::Unreported
+        }
     }
 
     /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`],
@@ -262,7 +274,7 @@ impl Request<'_> {
         bytes: u64,
         device: &Device,
         stream: &Stream,
-        since: Since<Line>,
+        since: StaleOrigin<Line>,
     ) {
         let traffic = Traffic::of(direction, bytes);
         *state.traffic_mut() += traffic;
@@ -284,11 +296,11 @@ impl Request<'_> {
     }
 }
 
-fn in_report(since: Since<Line>) -> Stale {
+fn in_report(since: StaleOrigin<Line>) -> Stale {
     match since {
-        Since::Never => Stale::Never,
-        Since::Untold => Stale::Untold,
-        Since::Call { site, .. } => Stale::Since(site),
+        StaleOrigin::Never => Stale::Never,
+        StaleOrigin::Unreported => Stale::Unreported,
+        StaleOrigin::Call { site, .. } => Stale::StaleOrigin(site),
     }
 }
 

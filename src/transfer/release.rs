@@ -1,13 +1,14 @@
 //! Giving device memory back behind its last use, without waiting.
 
 use super::Marks;
+use crate::access::Access;
 use crate::backend::Address;
 #[cfg(feature = "cuda")]
 use crate::device::Device;
 use crate::device::Stream;
+use crate::order::At;
 #[cfg(feature = "cuda")]
 use crate::order::Uses;
-use crate::order::{At, Touch};
 use crate::storage::{Slot, State, Storage};
 use crate::sync;
 
@@ -28,7 +29,7 @@ pub(crate) fn release(storage: &Storage) {
     drop(state);
     // A slot may hold the last handle of its device, and with it work that was queued there.
     drop(slots);
-    sync::drop_let_go();
+    sync::run_deferred_drops();
 }
 
 /// Takes a device's memory out of an array, for somebody else to free. Its last user on that device
@@ -36,15 +37,15 @@ pub(crate) fn release(storage: &Storage) {
 #[cfg(feature = "cuda")]
 pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
     let mut state = storage.lock();
-    let place = state.find_place(device)?;
-    let slot = state.slot_mut(place);
+    let location = state.find_location(device)?;
+    let slot = state.slot_mut(location);
     slot.uses = Uses::default();
     slot.address.take()
 }
 
 pub(super) fn release_slot(state: &State, slot: &Slot, address: Address) {
     let mut marks = Marks::new();
-    slot.uses.before(None, Touch::Write, |mark| {
+    slot.uses.before(None, Access::Overwrite, |mark| {
         if !marks.contains(&mark) && !state.is_over(mark) {
             marks.push(mark);
         }

@@ -4,39 +4,39 @@
 use smallvec::SmallVec;
 
 use super::Request;
-use crate::backend::{CopyPart, extent};
+use crate::backend::{CopyBox, extent};
 use crate::coherence::Region;
 use crate::device::Device;
 use crate::storage::HostBuffer;
 
-type Parts = SmallVec<[CopyPart; 1]>;
+type Parts = SmallVec<[CopyBox; 1]>;
 
 impl Request<'_> {
     /// The parts of a copy of `regions` between a device and the host's own memory, which is at the
-    /// same place in both.
+    /// same location in both.
     pub(super) fn parts_by_device(
         &self,
         regions: &[Region],
         host: &HostBuffer,
         device: &Device,
     ) -> Parts {
-        let parts = regions.iter().map(|region| self.storage.space().same_place(region));
-        let seams_bytes = host.seams_bytes(device.kind());
-        if seams_bytes.is_empty() {
+        let parts = regions.iter().map(|region| self.storage.memory_order().in_both(region));
+        let boundaries_bytes = host.boundaries_bytes(device.kind());
+        if boundaries_bytes.is_empty() {
             return parts.collect();
         }
         parts.fold(Parts::new(), |mut pieces, part| {
-            cut_at_all(part, seams_bytes, &mut pieces);
+            cut_at_all(part, boundaries_bytes, &mut pieces);
             pieces
         })
     }
 }
 
-/// Cuts a part, which is at the same place in both memories, wherever it goes over one of the
+/// Cuts a part, which is at the same location in both memories, wherever it goes over one of the
 /// seams, which ascend.
-fn cut_at_all(part: CopyPart, seams_bytes: &[u64], pieces: &mut Parts) {
+fn cut_at_all(part: CopyBox, boundaries_bytes: &[u64], pieces: &mut Parts) {
     let mut uncut = Parts::from_iter([part]);
-    for seam_bytes in seams_bytes {
+    for seam_bytes in boundaries_bytes {
         let mut cut = Parts::new();
         uncut.into_iter().for_each(|part| cut_at(part, *seam_bytes, &mut cut));
         uncut = cut;
@@ -45,11 +45,11 @@ fn cut_at_all(part: CopyPart, seams_bytes: &[u64], pieces: &mut Parts) {
 }
 
 /// One past the last byte of a part, which lies within memory.
-fn end_bytes(part: &CopyPart) -> u64 {
+fn end_bytes(part: &CopyBox) -> u64 {
     extent::source_end_bytes(part).unwrap_or(u64::MAX)
 }
 
-fn cut_at(part: CopyPart, seam_bytes: u64, pieces: &mut Parts) {
+fn cut_at(part: CopyBox, seam_bytes: u64, pieces: &mut Parts) {
     if seam_bytes <= part.source_offset_bytes || end_bytes(&part) <= seam_bytes {
         pieces.push(part);
         return;
@@ -62,7 +62,7 @@ fn cut_at(part: CopyPart, seam_bytes: u64, pieces: &mut Parts) {
     };
     // Along the slowest axis: slices that lie before the seam, those that it cuts (one, unless
     // slices are interlocked), those behind it.
-    let slice = |nth: u64| CopyPart {
+    let slice = |nth: u64| CopyBox {
         axes: SmallVec::from_slice(inner_axes),
         ..extent::section(&part, nth, 1)
     };
@@ -81,10 +81,10 @@ mod tests {
     use smallvec::SmallVec;
 
     use super::{Parts, cut_at_all, end_bytes};
-    use crate::backend::CopyPart;
+    use crate::backend::CopyBox;
 
     /// All bytes of a part, by their offsets at both ends.
-    fn bytes(part: &CopyPart) -> Vec<(u64, u64)> {
+    fn bytes(part: &CopyBox) -> Vec<(u64, u64)> {
         let runs = part.axes.iter().fold(vec![0], |starts, (count, stride, _)| {
             starts
                 .into_iter()
@@ -98,14 +98,14 @@ mod tests {
         runs.into_iter().flat_map(run).collect()
     }
 
-    fn part(offset: u64, run_bytes: u64, axes: &[(u64, u64)]) -> CopyPart {
+    fn part(offset: u64, run_bytes: u64, axes: &[(u64, u64)]) -> CopyBox {
         let axes = axes.iter().map(|(count, stride)| (*count, *stride, *stride)).collect();
-        CopyPart { run_bytes, source_offset_bytes: offset, destination_offset_bytes: offset, axes }
+        CopyBox { run_bytes, source_offset_bytes: offset, destination_offset_bytes: offset, axes }
     }
 
-    fn cut(part: &CopyPart, seams_bytes: &[u64]) -> Parts {
+    fn cut(part: &CopyBox, boundaries_bytes: &[u64]) -> Parts {
         let mut pieces = SmallVec::new();
-        cut_at_all(part.clone(), seams_bytes, &mut pieces);
+        cut_at_all(part.clone(), boundaries_bytes, &mut pieces);
         pieces
     }
 

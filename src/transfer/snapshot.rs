@@ -7,14 +7,15 @@ use smallvec::SmallVec;
 use super::assign::End;
 use super::window::announce;
 use super::{Queued, Request, acquire_host, after_locks};
+use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{
-    Address, Bytes, CopyPart, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent,
+    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent,
 };
-use crate::coherence::{Access, ConstantId, Content, Holders, Place, Region, Source};
+use crate::call_site::CallSite;
+use crate::coherence::{ConstantId, Content, Holders, Location, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::order::Touch;
 use crate::storage::{HostBuffer, Ranges, Strided, copies_between};
 
 /// Memory that is being filled, and the work that fills it.
@@ -32,14 +33,14 @@ pub(crate) fn snapshot(
     stream: Option<&Stream>,
     buffer: HostBuffer,
     operation: &str,
-    site: &'static std::panic::Location<'static>,
+    site: CallSite,
 ) -> Result<Snapshot> {
-    let space = end.storage.space();
+    let memory_order = end.storage.memory_order();
     let mut snapshot = Snapshot { buffer: Arc::new(buffer), queued: Queued::new() };
-    if space.is_empty() {
+    if memory_order.is_empty() {
         return Ok(snapshot);
     }
-    let selection = space.select(end.view.shape, end.view.strides, end.view.offset);
+    let selection = memory_order.select(end.view.shape, end.view.strides, end.view.offset);
     let request = Request {
         storage: end.storage,
         selection: &selection,
@@ -48,36 +49,36 @@ pub(crate) fn snapshot(
         site,
     };
     // What one device gives is one planned copy, however many parts it lies in.
-    let mut taken: SmallVec<[(Place, Regions, Parts); 1]> = SmallVec::new();
+    let mut taken: SmallVec<[(Location, Regions, Parts); 1]> = SmallVec::new();
     for (source, region) in sources(&request)? {
-        for ranges in end.view.narrowed(space, &region) {
-            let parts = packed(end.view, &ranges, space.element_bytes() as u64);
+        for ranges in end.view.narrowed(memory_order, &region) {
+            let parts = packed(end.view, &ranges, memory_order.element_bytes() as u64);
             let selected = crate::storage::Selection::Boxes(SmallVec::from_iter([region]));
             let request = Request { selection: &selected, ..request };
             match source {
                 Source::Constant(value) => snapshot.take_constant(&request, value, &parts),
-                Source::Place(Place::HOST) => snapshot.take_host(&request, &parts)?,
-                Source::Place(place) => take_with_others(&mut taken, place, region, parts),
+                Source::Location(Location::HOST) => snapshot.take_host(&request, &parts)?,
+                Source::Location(location) => take_with_others(&mut taken, location, region, parts),
             }
         }
     }
-    let outcome = taken.into_iter().try_for_each(|(place, regions, parts)| {
-        snapshot.take_device(&request, stream, place, &regions, parts)
+    let outcome = taken.into_iter().try_for_each(|(location, regions, parts)| {
+        snapshot.take_device(&request, stream, location, &regions, parts)
     });
     after_locks();
     outcome.map(|()| snapshot)
 }
 
 type Regions = SmallVec<[Region; 1]>;
-type Parts = SmallVec<[CopyPart; 1]>;
+type Parts = SmallVec<[CopyBox; 1]>;
 
 fn take_with_others(
-    taken: &mut SmallVec<[(Place, Regions, Parts); 1]>,
-    place: Place,
+    taken: &mut SmallVec<[(Location, Regions, Parts); 1]>,
+    location: Location,
     region: Region,
     parts: Parts,
 ) {
-    match taken.iter_mut().find(|(known, ..)| *known == place) {
+    match taken.iter_mut().find(|(known, ..)| *known == location) {
         Some((_, regions, known)) => {
             // A region that fits no box of the view comes once for each of the boxes that make it
             // up.
@@ -86,29 +87,29 @@ fn take_with_others(
             }
             known.extend(parts);
         }
-        None => taken.push((place, SmallVec::from_iter([region]), parts)),
+        None => taken.push((location, SmallVec::from_iter([region]), parts)),
     }
 }
 
 /// Where each part is taken from: the host if it is valid there and nothing is on its way, else the
 /// nearest holder.
 fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
-    let space = request.storage.space();
+    let memory_order = request.storage.memory_order();
     let mut state = request.storage.lock();
-    state.reconcile(space);
-    let host_is_still = request.marks_before(&state, Place::HOST, Touch::Read, None).is_empty();
+    state.reconcile(memory_order);
+    let host_is_still = request.marks_before(&state, Location::HOST, Access::Read, None).is_empty();
     let mut sources = Vec::new();
     if host_is_still {
-        request.selection.for_each(space, |region| {
+        request.selection.for_each(memory_order, |region| {
             state.coherence.newest(region, |part, content| {
-                if content.is_valid(Place::HOST) {
-                    sources.push((Source::Place(Place::HOST), *part));
+                if content.is_valid(Location::HOST) {
+                    sources.push((Source::Location(Location::HOST), *part));
                 }
             });
         });
         sources.extend(
             request
-                .plan(&state, Place::HOST, Access::Read)?
+                .plan(&state, Location::HOST, Access::Read)?
                 .into_iter()
                 .map(|piece| (piece.source, piece.region)),
         );
@@ -117,26 +118,32 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     // Something is on its way to the host: what a device holds is taken from there, so as not to
     // wait.
     let mut is_defined = true;
-    request.selection.for_each(space, |region| {
+    request.selection.for_each(memory_order, |region| {
         state.coherence.newest(region, |part, content| match content {
             Content::Undefined(_) => is_defined = false,
             Content::Constant { value, .. } => sources.push((Source::Constant(value), *part)),
-            Content::Stored(holders) => sources.push((Source::Place(device_first(holders)), *part)),
+            Content::Stored(holders) => {
+                sources.push((Source::Location(device_first(holders)), *part))
+            }
         });
     });
     if !is_defined {
-        request.plan(&state, Place::HOST, Access::Read)?;
+        request.plan(&state, Location::HOST, Access::Read)?;
     }
     Ok(sources)
 }
 
 /// A device if one holds the contents, else the host.
-fn device_first(holders: Holders) -> Place {
-    holders.places().iter().find(|place| *place != Place::HOST).unwrap_or(Place::HOST)
+fn device_first(holders: Holders) -> Location {
+    holders
+        .locations()
+        .iter()
+        .find(|location| *location != Location::HOST)
+        .unwrap_or(Location::HOST)
 }
 
 /// The copies from a box of a view to a packed array of the view's shape.
-fn packed(view: Strided<'_>, ranges: &Ranges, element_bytes: u64) -> SmallVec<[CopyPart; 1]> {
+fn packed(view: Strided<'_>, ranges: &Ranges, element_bytes: u64) -> SmallVec<[CopyBox; 1]> {
     let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
     let mut stride = 1;
     for len in view.shape.iter().rev() {
@@ -158,9 +165,11 @@ fn packed(view: Strided<'_>, ranges: &Ranges, element_bytes: u64) -> SmallVec<[C
 }
 
 impl Snapshot {
-    fn take_constant(&self, request: &Request<'_>, value: ConstantId, parts: &[CopyPart]) {
-        let pattern: Bytes =
-            request.storage.lock().constant_value(value, request.storage.space().element_bytes());
+    fn take_constant(&self, request: &Request<'_>, value: ConstantId, parts: &[CopyBox]) {
+        let pattern: Bytes = request
+            .storage
+            .lock()
+            .constant_value(value, request.storage.memory_order().element_bytes());
         for part in parts {
             let footprint = crate::backend::Footprint {
                 offset_bytes: part.destination_offset_bytes,
@@ -173,7 +182,7 @@ impl Snapshot {
         }
     }
 
-    fn take_host(&self, request: &Request<'_>, parts: &[CopyPart]) -> Result<()> {
+    fn take_host(&self, request: &Request<'_>, parts: &[CopyBox]) -> Result<()> {
         acquire_host(request, Access::Read)?;
         for part in parts {
             // SAFETY: the part lies within the host memory and within the buffer by construction of
@@ -188,30 +197,30 @@ impl Snapshot {
         &mut self,
         request: &Request<'_>,
         stream: Option<&Stream>,
-        place: Place,
+        location: Location,
         regions: &Regions,
         parts: Parts,
     ) -> Result<()> {
-        let device = request.storage.lock().slot(place).device.clone();
-        let lists = extent::lists(parts, device.backend().piece_bytes_max());
+        let device = request.storage.lock().slot(location).device.clone();
+        let lists = extent::lists(parts, device.backend().chunk_bytes_max());
         announce(&device, lists.iter().map(|parts| parts.iter().map(extent::part_bytes).sum()));
         let mut state = request.storage.lock();
-        if !state.holds(place, regions) {
-            // It gave way to others, or failed to arrive: what another place has comes by way of
+        if !state.holds(location, regions) {
+            // It gave way to others, or failed to arrive: what another location has comes by way of
             // the host.
-            request.plan(&state, Place::HOST, Access::Read)?;
+            request.plan(&state, Location::HOST, Access::Read)?;
             drop(state);
             let selected = crate::storage::Selection::Boxes(regions.clone());
             return self.take_host(&Request { selection: &selected, ..*request }, &lists.concat());
         }
-        let stream = request.download_stream(&state, place, regions, stream);
-        let depends = request.read_behind(&state, &stream, place, regions)?;
+        let stream = request.download_stream(&state, location, regions, stream);
+        let depends = request.read_behind(&state, &stream, location, regions)?;
         // In pieces: whoever waits puts one in its place while the next comes down.
         for parts in lists {
             let work = CopyWork {
                 may_read_between: false,
                 loss: FailureKind::Copy,
-                source: Memory::Device(state.slot(place).address.unwrap_or(Address(0))),
+                source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
                 destination: Memory::Host(Arc::clone(&self.buffer) as Arc<dyn HostMemory>),
                 source_device: None,
                 parts,
@@ -221,15 +230,16 @@ impl Snapshot {
             let position = request.submit_read(
                 &mut state,
                 &stream,
-                place,
+                location,
                 regions,
                 Work::Copy(Box::new(work)),
             )?;
             stream.record_in_time();
             self.queued.push((stream.clone(), position));
         }
-        let bytes = regions.iter().map(|region| request.storage.space().region_bytes(region)).sum();
-        let since = request.since(&state, Place::HOST, regions);
+        let bytes =
+            regions.iter().map(|region| request.storage.memory_order().region_bytes(region)).sum();
+        let since = request.since(&state, Location::HOST, regions);
         request.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, since);
         Ok(())
     }

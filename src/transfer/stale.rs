@@ -3,38 +3,40 @@
 use smallvec::SmallVec;
 
 use super::{Marks, Request};
+use crate::access::Access;
 use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
-use crate::coherence::{Place, Region};
+use crate::coherence::{Location, Region};
 use crate::device::{self, Stream};
-use crate::order::{At, Mark, Touch};
+use crate::order::{At, Mark};
 use crate::storage::State;
 
-/// What became stale, by place; only of devices that poison.
-pub(super) type Spoiled = SmallVec<[(Place, Region); 1]>;
+/// What became stale, by location; only of devices that poison.
+pub(super) type Spoiled = SmallVec<[(Location, Region); 1]>;
 
 impl Request<'_> {
     /// The parts of the selection that are valid on other devices than `newest` and are about to be
     /// stale there.
-    pub(super) fn stale_elsewhere(&self, state: &State, newest: Place) -> Spoiled {
-        self.valid_on_poisoned(state, |place| place != newest)
+    pub(super) fn stale_elsewhere(&self, state: &State, newest: Location) -> Spoiled {
+        self.valid_on_poisoned(state, |location| location != newest)
     }
 
-    /// The same for a write that has no place.
+    /// The same for a write that has no location.
     pub(super) fn stale_elsewhere_than_none(&self, state: &State) -> Spoiled {
         self.valid_on_poisoned(state, |_| true)
     }
 
-    fn valid_on_poisoned(&self, state: &State, wanted: impl Fn(Place) -> bool) -> Spoiled {
+    fn valid_on_poisoned(&self, state: &State, wanted: impl Fn(Location) -> bool) -> Spoiled {
         let mut spoiled = Spoiled::new();
-        let is_poisoned = |place: Place| {
-            state.slot(place).device.poison().is_some() && state.slot(place).address.is_some()
+        let is_poisoned = |location: Location| {
+            state.slot(location).device.poison().is_some() && state.slot(location).address.is_some()
         };
-        for (place, _) in state.devices().filter(|(place, _)| wanted(*place) && is_poisoned(*place))
+        for (location, _) in
+            state.devices().filter(|(location, _)| wanted(*location) && is_poisoned(*location))
         {
-            self.selection.for_each(self.storage.space(), |region| {
+            self.selection.for_each(self.storage.memory_order(), |region| {
                 state.coherence.newest(region, |part, content| {
-                    if content.is_valid(place) {
-                        spoiled.push((place, *part));
+                    if content.is_valid(location) {
+                        spoiled.push((location, *part));
                     }
                 });
             });
@@ -45,14 +47,14 @@ impl Request<'_> {
     /// Fills stale copies with the device's pattern, behind their pending uses. This is a help for
     /// finding bugs: where a call for it is refused, the stale bytes stay as they are.
     pub(super) fn poison(&self, state: &mut State, spoiled: Spoiled) {
-        for (place, region) in spoiled {
-            let slot = state.slot(place);
+        for (location, region) in spoiled {
+            let slot = state.slot(location);
             let (Some(address), Some(pattern)) = (slot.address, slot.device.poison()) else {
                 continue;
             };
-            let stream = self.last_stream(state, place, &region);
+            let stream = self.last_stream(state, location, &region);
             let mut marks = Marks::new();
-            state.uses(place).before(Some(&region), Touch::Write, |mark| {
+            state.uses(location).before(Some(&region), Access::Overwrite, |mark| {
                 if state.stream(mark.stream) != Some(&stream) && !state.is_over(mark) {
                     marks.push(mark);
                 }
@@ -63,7 +65,7 @@ impl Request<'_> {
             let work = FillWork {
                 loss: FailureKind::Copy,
                 address,
-                parts: SmallVec::from_iter([self.storage.space().footprint(&region)]),
+                parts: SmallVec::from_iter([self.storage.memory_order().footprint(&region)]),
                 pattern: Bytes::from_elem(pattern, 1),
                 poison: true,
                 depends: Dependencies::new(),
@@ -71,10 +73,10 @@ impl Request<'_> {
             };
             if let Ok(position) = stream.queue().submit(Work::Fill(Box::new(work))) {
                 let mark = Mark::harmless(state.key_of(&stream), At::position(position));
-                state.uses_mut(place).mark(
-                    self.storage.space().extents(),
+                state.uses_mut(location).mark(
+                    self.storage.memory_order().extents(),
                     Some(&region),
-                    Touch::Write,
+                    Access::Overwrite,
                     mark,
                 );
             }
@@ -82,15 +84,15 @@ impl Request<'_> {
     }
 
     /// The stream that used this copy last, so that as a rule nothing has to be waited for.
-    fn last_stream(&self, state: &State, place: Place, region: &Region) -> Stream {
+    fn last_stream(&self, state: &State, location: Location, region: &Region) -> Stream {
         let mut last = None;
-        state.uses(place).before(Some(region), Touch::Write, |mark| {
+        state.uses(location).before(Some(region), Access::Overwrite, |mark| {
             last = state
                 .stream(mark.stream)
-                .filter(|stream| *stream.device_ref() == state.slot(place).device)
+                .filter(|stream| *stream.device_ref() == state.slot(location).device)
                 .cloned()
                 .or(last.take());
         });
-        last.unwrap_or_else(|| state.slot(place).device.stream())
+        last.unwrap_or_else(|| state.slot(location).device.stream())
     }
 }

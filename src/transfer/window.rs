@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 use super::{Queued, Request};
 use crate::audit::Direction;
 use crate::backend::{Position, failure, scope};
-use crate::coherence::{Piece, Region, Source};
+use crate::coherence::{PlannedCopy, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::order::At;
-use crate::storage::{Line, Since, Space};
+use crate::storage::{Line, MemoryOrder, StaleOrigin};
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
 /// of both.
@@ -26,20 +26,20 @@ pub(super) const ANNOUNCED_BYTES_MIN: u64 = 64 << 10;
 pub(super) fn announce(device: &Device, lens_bytes: impl Iterator<Item = u64>) {
     let lens_bytes: SmallVec<[u64; 4]> =
         lens_bytes.filter(|len_bytes| *len_bytes >= ANNOUNCED_BYTES_MIN).collect();
-    device.backend().expect_downloads(&lens_bytes);
+    device.backend().prepare_downloads(&lens_bytes);
 }
 
 /// As much of a plan as goes at once.
 #[derive(Debug)]
-pub(super) struct Share {
-    pub(super) pieces: SmallVec<[Piece; 4]>,
+pub(super) struct Chunk {
+    pub(super) pieces: SmallVec<[PlannedCopy; 4]>,
     /// Nothing is left behind it.
     pub(super) is_last: bool,
 }
 
 /// What one call has queued so far.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct Pipeline {
     /// Everything queued, in order.
     queued: Queued,
     /// How much of it was waited for.
@@ -53,11 +53,11 @@ struct Moved {
     device: Device,
     stream: Stream,
     bytes: u64,
-    since: Since<Line>,
+    since: StaleOrigin<Line>,
 }
 
-impl Window {
-    /// Enters a copy to the place that the call is about, `since` when what it brings was stale
+impl Pipeline {
+    /// Enters a copy to the location that the call is about, `since` when what it brings was stale
     /// there.
     pub(super) fn add(
         &mut self,
@@ -65,7 +65,7 @@ impl Window {
         device: &Device,
         stream: &Stream,
         bytes: u64,
-        since: Since<Line>,
+        since: StaleOrigin<Line>,
     ) {
         match self
             .moved
@@ -142,24 +142,27 @@ impl Window {
 /// The first of `pieces`, as far as `bytes_max` goes; what is left is planned anew. Constants and
 /// copies between devices pass as they are.
 pub(super) fn first_share(
-    space: &Space,
-    pieces: &[Piece],
+    memory_order: &MemoryOrder,
+    pieces: &[PlannedCopy],
     bytes_max: u64,
     is_bounded: impl Fn(Source) -> bool,
-) -> Share {
-    let mut first: SmallVec<[Piece; 4]> = SmallVec::new();
+) -> Chunk {
+    let mut first: SmallVec<[PlannedCopy; 4]> = SmallVec::new();
     let mut room = bytes_max;
     for piece in pieces {
         if !is_bounded(piece.source) {
             first.push(*piece);
             continue;
         }
-        let bytes = space.region_bytes(&piece.region);
+        let bytes = memory_order.region_bytes(&piece.region);
         if bytes <= room {
             first.push(*piece);
             room -= bytes;
         } else if room == bytes_max {
-            first.push(Piece { region: head(space, piece.region, bytes_max), ..*piece });
+            first.push(PlannedCopy {
+                region: head(memory_order, piece.region, bytes_max),
+                ..*piece
+            });
             room = 0;
         } else {
             room = 0;
@@ -168,15 +171,16 @@ pub(super) fn first_share(
             break;
         }
     }
-    let elements = |pieces: &[Piece]| pieces.iter().map(|piece| piece.region.len()).sum::<u64>();
-    Share { is_last: elements(&first) == elements(pieces), pieces: first }
+    let elements =
+        |pieces: &[PlannedCopy]| pieces.iter().map(|piece| piece.region.len()).sum::<u64>();
+    Chunk { is_last: elements(&first) == elements(pieces), pieces: first }
 }
 
 /// The start of a box along its slowest axes, of at most so many bytes, but one element.
-fn head(space: &Space, mut region: Region, bytes_max: u64) -> Region {
+fn head(memory_order: &MemoryOrder, mut region: Region, bytes_max: u64) -> Region {
     for axis in 0..region.axes() {
         let span = region.span(axis);
-        let slice_bytes = space.region_bytes(&region) / span.len().max(1);
+        let slice_bytes = memory_order.region_bytes(&region) / span.len().max(1);
         let count = (bytes_max / slice_bytes.max(1)).clamp(1, span.len().max(1));
         region = region.with_span(axis, span.first(count));
         if slice_bytes <= bytes_max {
@@ -189,21 +193,22 @@ fn head(space: &Space, mut region: Region, bytes_max: u64) -> Region {
 #[cfg(test)]
 mod tests {
     use super::{first_share, head};
-    use crate::coherence::{Piece, Place, Region, Source, Span};
-    use crate::storage::Space;
+    use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
+    use crate::storage::MemoryOrder;
 
-    fn space() -> Space {
-        Space::of(&[10, 20, 30], &[600, 30, 1], 4).expect("contiguous").0
+    fn memory_order() -> MemoryOrder {
+        MemoryOrder::of(&[10, 20, 30], &[600, 30, 1], 4).expect("contiguous").0
     }
 
-    fn piece(region: Region) -> Piece {
-        Piece { source: Source::Place(Place::HOST), region, padding: 0 }
+    fn piece(region: Region) -> PlannedCopy {
+        PlannedCopy { source: Source::Location(Location::HOST), region, padding: 0 }
     }
 
     #[test]
     fn a_head_is_as_large_as_it_may_be_and_has_an_element() {
-        let whole = space().whole();
-        let bytes = |bytes_max| space().region_bytes(&head(&space(), whole, bytes_max));
+        let whole = memory_order().whole();
+        let bytes =
+            |bytes_max| memory_order().region_bytes(&head(&memory_order(), whole, bytes_max));
         assert_eq!(bytes(24_000), 24_000);
         assert_eq!(bytes(23_999), 9 * 2400);
         assert_eq!(bytes(2399), 19 * 120);
@@ -213,24 +218,24 @@ mod tests {
 
     #[test]
     fn pieces_are_taken_until_there_is_no_room() {
-        let row = |row| piece(space().whole().with_span(0, Span::single(row)));
+        let row = |row| piece(memory_order().whole().with_span(0, Span::single(row)));
         let rows = [row(0), row(1), row(2)];
-        let taken = |bytes_max| first_share(&space(), &rows, bytes_max, |_| true).pieces;
+        let taken = |bytes_max| first_share(&memory_order(), &rows, bytes_max, |_| true).pieces;
         assert_eq!(taken(u64::MAX).len(), 3);
         assert_eq!(taken(5000).as_slice(), &rows[..2]);
         assert_eq!(taken(2400).as_slice(), &rows[..1]);
         assert_eq!(taken(1200)[0].region.len(), 300);
-        let unbounded = first_share(&space(), &rows, 1, |_| false);
+        let unbounded = first_share(&memory_order(), &rows, 1, |_| false);
         assert!(unbounded.pieces.len() == 3 && unbounded.is_last);
-        assert!(!first_share(&space(), &rows, 1200, |_| true).is_last);
+        assert!(!first_share(&memory_order(), &rows, 1200, |_| true).is_last);
     }
 
     #[test]
     fn taking_heads_again_and_again_takes_all_of_a_box_once() {
-        let mut left = vec![space().whole()];
+        let mut left = vec![memory_order().whole()];
         let mut seen = 0;
         while let Some(region) = left.pop() {
-            let first = head(&space(), region, 1000);
+            let first = head(&memory_order(), region, 1000);
             seen += first.len();
             region.difference(&first, &mut left);
         }

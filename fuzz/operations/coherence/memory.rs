@@ -1,11 +1,12 @@
-//! One array's state beside actual memory at each place: plans are carried out on it, byte for
+//! One array's state beside actual memory at each location: plans are carried out on it, byte for
 //! byte.
 
 use arbitrary::Arbitrary;
 
 use super::space::{Box, Mask, Space};
+use crate::access::Access;
 use crate::coherence::{
-    Access, Coherence, ConstantId, Content, Costs, Holders, LossId, Piece, Place, PlaceSet,
+    Coherence, ConstantId, Content, CopyCosts, Holders, Location, LocationSet, LossId, PlannedCopy,
     Refusal, Region, Source, Undefined,
 };
 
@@ -28,7 +29,7 @@ enum Truth {
     Stored(u64),
 }
 
-/// A cell, and the memory that it has at each place.
+/// A cell, and the memory that it has at each location.
 #[derive(Clone)]
 struct Cell {
     truth: Truth,
@@ -36,14 +37,14 @@ struct Cell {
     memory: [u64; PLACES_MAX],
 }
 
-/// Costs as they are drawn.
+/// CopyCosts as they are drawn.
 struct Drawn {
     costs: [u8; PLACES_MAX],
     bridged_max: u64,
 }
 
-impl Costs for Drawn {
-    fn cost(&self, from: Place) -> u32 {
+impl CopyCosts for Drawn {
+    fn cost(&self, from: Location) -> u32 {
         u32::from(self.costs[from.index()])
     }
 
@@ -67,26 +68,27 @@ fn constant_value(id: ConstantId) -> u64 {
 impl Cell {
     /// What the core must say of it.
     fn content(&self) -> Content {
-        let fresh = (0..PLACES_MAX).filter(|place| self.is_fresh[*place]).filter_map(Place::slot);
-        let places = fresh.fold(PlaceSet::empty(), PlaceSet::with);
+        let fresh =
+            (0..PLACES_MAX).filter(|location| self.is_fresh[*location]).filter_map(Location::slot);
+        let locations = fresh.fold(LocationSet::empty(), LocationSet::with);
         match self.truth {
             Truth::Undefined(why) => Content::Undefined(why),
-            Truth::Constant(value) => Content::Constant { value, filled: places },
+            Truth::Constant(value) => Content::Constant { value, filled: locations },
             Truth::Stored(_) => Content::Stored(
-                Holders::from_places(places).expect("a stored cell is fresh somewhere"),
+                Holders::from_locations(locations).expect("a stored cell is fresh somewhere"),
             ),
         }
     }
 
     /// Where a copy of it must come from.
     fn source(&self, costs: &Drawn) -> Source {
-        let fresh = (0..PLACES_MAX).filter(|place| self.is_fresh[*place]);
+        let fresh = (0..PLACES_MAX).filter(|location| self.is_fresh[*location]);
         match self.truth {
             Truth::Constant(id) => Source::Constant(id),
-            _ => Source::Place(
+            _ => Source::Location(
                 fresh
-                    .min_by_key(|place| costs.costs[*place])
-                    .and_then(Place::slot)
+                    .min_by_key(|location| costs.costs[*location])
+                    .and_then(Location::slot)
                     .expect("a stored cell is fresh somewhere"),
             ),
         }
@@ -101,12 +103,12 @@ impl Cell {
         }
     }
 
-    /// New truth, fresh at one place or nowhere; all other memory becomes garbage that is nothing
+    /// New truth, fresh at one location or nowhere; all other memory becomes garbage that is nothing
     /// else.
-    fn write(&mut self, truth: Truth, at: Option<Place>, garbage: u64) {
+    fn write(&mut self, truth: Truth, at: Option<Location>, garbage: u64) {
         self.truth = truth;
         self.is_fresh = [false; PLACES_MAX];
-        self.memory = std::array::from_fn(|place| garbage + place as u64);
+        self.memory = std::array::from_fn(|location| garbage + location as u64);
         if let (Some(at), Some(value)) = (at, self.value()) {
             self.is_fresh[at.index()] = true;
             self.memory[at.index()] = value;
@@ -139,8 +141,8 @@ impl Memory {
             Start::Stored => {
                 cells
                     .iter_mut()
-                    .for_each(|cell| cell.write(Truth::Stored(0), Some(Place::HOST), 1));
-                Coherence::stored(&space.shape, Place::HOST)
+                    .for_each(|cell| cell.write(Truth::Stored(0), Some(Location::HOST), 1));
+                Coherence::stored(&space.shape, Location::HOST)
             }
         };
         Self { state, cells, costs, stamp: 0 }
@@ -156,10 +158,10 @@ impl Memory {
         (self.stamp, 1 << 50 | self.stamp << 8)
     }
 
-    pub(super) fn access(&mut self, space: &Space, at: Place, part: &Box, access: Access) {
+    pub(super) fn access(&mut self, space: &Space, at: Location, part: &Box, access: Access) {
         let (region, mask) = space.resolve(part);
         self.check_answers(at, &region, &mask);
-        let mut pieces = vec![Piece { source: Source::Place(at), region, padding: 7 }];
+        let mut pieces = vec![PlannedCopy { source: Source::Location(at), region, padding: 7 }];
         let outcome = self.state.plan(at, &region, access, &self.costs, &mut pieces);
         let undefined: Vec<Undefined> = self.undefined(&mask);
         if access == Access::Overwrite {
@@ -205,7 +207,7 @@ impl Memory {
 
     /// Carries out a plan: what is wanted and not fresh here, once each, and no element that is
     /// fresh here but padding.
-    fn copy(&mut self, space: &Space, at: Place, mask: &Mask, pieces: &[Piece]) {
+    fn copy(&mut self, space: &Space, at: Location, mask: &Mask, pieces: &[PlannedCopy]) {
         let lower_bound =
             self.inside(mask).filter(|cell| !cell.is_fresh[at.index()]).count() as u64;
         let copied: u64 = pieces.iter().map(|piece| piece.region.len() - piece.padding).sum();
@@ -220,7 +222,7 @@ impl Memory {
                 .map(|(cell, _)| arrive(cell, at, piece, &self.costs))
                 .sum();
             assert_eq!(padding, piece.padding);
-            assert!(padding == 0 || at != Place::HOST, "padding is written at the host");
+            assert!(padding == 0 || at != Location::HOST, "padding is written at the host");
         }
         for cell in self.inside(mask) {
             assert!(cell.is_fresh[at.index()], "an element was not copied");
@@ -236,7 +238,7 @@ impl Memory {
         self.check(space);
     }
 
-    pub(super) fn withdraw(&mut self, space: &Space, at: Place, part: &Box, loss: LossId) {
+    pub(super) fn withdraw(&mut self, space: &Space, at: Location, part: &Box, loss: LossId) {
         let (region, mask) = space.resolve(part);
         let (_, garbage) = self.next_stamp();
         self.state.withdraw(at, &region, loss);
@@ -269,7 +271,7 @@ impl Memory {
     }
 
     /// The questions that a state answers.
-    fn check_answers(&mut self, at: Place, region: &Region, mask: &Mask) {
+    fn check_answers(&mut self, at: Location, region: &Region, mask: &Mask) {
         let is_fresh = |cell: &Cell| cell.is_fresh[at.index()];
         let only = |cell: &Cell| cell.content().is_only_at(at);
         assert_eq!(
@@ -287,13 +289,13 @@ impl Memory {
 
 /// One element of a piece arrives at its destination. Says 1 if it is padding, which may change
 /// nothing.
-fn arrive(cell: &mut Cell, at: Place, piece: &Piece, costs: &Drawn) -> u64 {
+fn arrive(cell: &mut Cell, at: Location, piece: &PlannedCopy, costs: &Drawn) -> u64 {
     let value = match piece.source {
         Source::Constant(id) => {
             assert_eq!(cell.truth, Truth::Constant(id));
             constant_value(id)
         }
-        Source::Place(from) => cell.memory[from.index()],
+        Source::Location(from) => cell.memory[from.index()],
     };
     if cell.is_fresh[at.index()] {
         assert_eq!(
@@ -303,7 +305,7 @@ fn arrive(cell: &mut Cell, at: Place, piece: &Piece, costs: &Drawn) -> u64 {
         );
         return 1;
     }
-    assert_eq!(piece.source, cell.source(costs), "a copy does not come from the nearest place");
+    assert_eq!(piece.source, cell.source(costs), "a copy does not come from the nearest location");
     cell.memory[at.index()] = value;
     cell.is_fresh[at.index()] = true;
     0

@@ -9,7 +9,8 @@ mod spans;
 
 use arbitrary::Arbitrary;
 
-use crate::coherence::{Access, ConstantId, LossId, Place};
+use crate::access::Access;
+use crate::coherence::{ConstantId, Location, LossId};
 use list::List;
 use memory::{Memory, Start};
 use sets::{Change, Combination, Sets, Table};
@@ -24,9 +25,9 @@ const OPERATIONS_MAX: usize = 80;
 pub(crate) struct Program {
     axes: u8,
     extents: [u8; 3],
-    places: u8,
+    locations: u8,
     start: Start,
-    /// What a copy from each place costs.
+    /// What a copy from each location costs.
     costs: [u8; memory::PLACES_MAX],
     /// Gaps up to this number of elements are bridged.
     bridged_max: u8,
@@ -36,9 +37,9 @@ pub(crate) struct Program {
 /// One operation. Numbers are taken modulo what there is to choose from, so each is legal always.
 #[derive(Arbitrary, Debug)]
 enum Operation {
-    Access { place: u8, part: Box, kind: Kind },
+    Access { location: u8, part: Box, kind: Kind },
     Constant { part: Box, id: u8 },
-    Withdraw { place: u8, part: Box, id: u8 },
+    Withdraw { location: u8, part: Box, id: u8 },
     Insert { second: bool, part: Box },
     Remove { second: bool, part: Box },
     Combine { how: Combination, part: Box },
@@ -65,7 +66,7 @@ impl From<Kind> for Access {
 
 /// The core's states and their models.
 struct Run {
-    places: usize,
+    locations: usize,
     space: Space,
     memory: Memory,
     sets: Sets,
@@ -76,28 +77,29 @@ impl Program {
     /// Runs it; what is wrong panics.
     pub(crate) fn run(&self) {
         let space = Space::new(self.axes, self.extents);
-        let places = 1 + usize::from(self.places) % memory::PLACES_MAX;
+        let locations = 1 + usize::from(self.locations) % memory::PLACES_MAX;
         let memory = Memory::new(&space, self.start, self.costs, self.bridged_max);
         let table = Table::new(&space);
-        let mut run = Run { places, space, memory, sets: Sets::default(), table };
+        let mut run = Run { locations, space, memory, sets: Sets::default(), table };
         self.operations.0.iter().take(OPERATIONS_MAX).for_each(|operation| run.take(operation));
     }
 }
 
 impl Run {
     fn take(&mut self, operation: &Operation) {
-        let place =
-            |number: u8| Place::slot(usize::from(number) % self.places).expect("a slot below 64");
+        let location = |number: u8| {
+            Location::slot(usize::from(number) % self.locations).expect("a slot below 64")
+        };
         let space = &self.space;
         match operation {
-            Operation::Access { place: number, part, kind } => {
-                self.memory.access(space, place(*number), part, (*kind).into())
+            Operation::Access { location: number, part, kind } => {
+                self.memory.access(space, location(*number), part, (*kind).into())
             }
             Operation::Constant { part, id } => {
                 self.memory.write_constant(space, part, ConstantId(u32::from(id % 3)))
             }
-            Operation::Withdraw { place: number, part, id } => {
-                self.memory.withdraw(space, place(*number), part, LossId(u32::from(*id)))
+            Operation::Withdraw { location: number, part, id } => {
+                self.memory.withdraw(space, location(*number), part, LossId(u32::from(*id)))
             }
             Operation::Insert { second, part } => self.sets.insert(space, *second, part),
             Operation::Remove { second, part } => self.sets.remove(space, *second, part),

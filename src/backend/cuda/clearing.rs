@@ -191,11 +191,11 @@ impl QueueCore {
             }
             Err(TryLockError::WouldBlock) => return false,
         };
-        let let_go = self.clear(upto);
+        let defer_drop = self.clear(upto);
         drop(turn);
         // What is somebody else's may wait where it goes: nobody waits for that with a turn in
         // hand.
-        drop(let_go);
+        drop(defer_drop);
         true
     }
 
@@ -220,10 +220,10 @@ impl QueueCore {
         // this work waits for that too.
         let over = self.line().ledger.take_in_hand(upto);
         let is_any = !over.is_empty();
-        let mut let_go = Vec::new();
+        let mut defer_drop = Vec::new();
         for flight in over {
             match flight.after {
-                given_back @ After::GiveBack { .. } => let_go.push(given_back),
+                given_back @ After::GiveBack { .. } => defer_drop.push(given_back),
                 after if failure::of(self.id, flight.position).is_none() => self.finish(after),
                 _ => {}
             }
@@ -232,11 +232,11 @@ impl QueueCore {
         if is_any {
             self.line().ledger.put_down();
         }
-        let_go
+        defer_drop
     }
 
     /// Clears up what is over, without waiting. Nothing is locked: it may copy.
-    pub(super) fn look_around(&self) {
+    pub(super) fn reap(&self) {
         // A stream that cannot be asked is cleared up by whoever is told so.
         let _asked = self.poll(self.tail());
         let front = || self.line().ledger.front();

@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER
 use super::batch::{self, Lines};
 use super::call::{check, check_between};
 use super::shape::{self, Shape};
-use crate::backend::{BackendError, CopyPart};
+use crate::backend::{BackendError, CopyBox};
 
 /// One end of a copy.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +33,8 @@ impl Target {
     fn start_for_batch(&self, end: End) -> Option<u64> {
         match end {
             _ if self.stream.is_null() => None,
-            End::Host(start, is_page_locked) => {
-                is_page_locked.then(|| start.expose_provenance() as u64)
+            End::Host(start, is_pinned_for) => {
+                is_pinned_for.then(|| start.expose_provenance() as u64)
             }
             End::Device(address, None) => Some(address),
             End::Device(_, Some(_)) => None,
@@ -54,7 +54,7 @@ pub(super) unsafe fn queue(
     target: Target,
     source: End,
     destination: End,
-    parts: &[CopyPart],
+    parts: &[CopyBox],
 ) -> Result<(), BackendError> {
     // SAFETY: the caller's promise is handed on.
     let lines_are_queued = unsafe { queue_lines(target, source, destination, parts) }?;
@@ -80,7 +80,7 @@ unsafe fn queue_lines(
     target: Target,
     source: End,
     destination: End,
-    parts: &[CopyPart],
+    parts: &[CopyBox],
 ) -> Result<bool, BackendError> {
     let (Some(from), Some(to)) =
         (target.start_for_batch(source), target.start_for_batch(destination))

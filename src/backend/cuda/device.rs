@@ -20,7 +20,7 @@ use super::registered::Registered;
 use super::stream::{self, QueueCore};
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, Loaded, MemoryUsage, PageLock, Program, Queue, scope,
+    LoadError, Loaded, MemoryUsage, PinnedRegistration, Program, Queue, scope,
 };
 
 /// What is staged at once: long enough that a call is nothing beside it, short enough that a few of
@@ -200,7 +200,7 @@ impl Backend for CudaDevice {
         self.default_queue()
     }
 
-    fn look_around(&self) {
+    fn reap(&self) {
         stream::look_around_on(&self.0);
     }
 
@@ -233,7 +233,7 @@ impl Backend for CudaDevice {
         None
     }
 
-    fn reaches(&self, peer: &dyn Backend) -> bool {
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool {
         peer.as_any().is::<Self>()
     }
 
@@ -245,14 +245,14 @@ impl Backend for CudaDevice {
         self.0.pinned.take(len_bytes).map(|pinned| Arc::new(pinned) as Arc<dyn HostMemory>)
     }
 
-    fn expect_downloads(&self, lens_bytes: &[u64]) {
+    fn prepare_downloads(&self, lens_bytes: &[u64]) {
         let blocks: SmallVec<[Pinned; 4]> =
             lens_bytes.iter().map_while(|len_bytes| self.0.pinned.take(*len_bytes)).collect();
         // Given back at once, to be taken when they are needed.
         drop(blocks);
     }
 
-    fn piece_bytes_max(&self) -> u64 {
+    fn chunk_bytes_max(&self) -> u64 {
         PIECE_BYTES_MAX
     }
 
@@ -260,9 +260,9 @@ impl Backend for CudaDevice {
         &self,
         start: *mut u8,
         len_bytes: usize,
-    ) -> Result<Box<dyn PageLock>, BackendError> {
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         Registered::lock(&self.0.context, start, len_bytes)
-            .map(|registered| Box::new(registered) as Box<dyn PageLock>)
+            .map(|registered| Box::new(registered) as Box<dyn PinnedRegistration>)
     }
 
     fn runs(&self) -> BodyKind {

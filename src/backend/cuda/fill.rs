@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::call::check;
 use super::copy::{self, End, Target};
 use super::shape;
-use crate::backend::{BackendError, CopyPart, Footprint, HostMemory};
+use crate::backend::{BackendError, CopyBox, Footprint, HostMemory};
 
 /// Bytes of a pattern that are laid by a copy from the host.
 const SEED_BYTES: usize = 4 << 10;
@@ -99,7 +99,7 @@ unsafe fn set(
     let axes = footprint.axes.iter().map(|(count, stride)| (*count, *stride, *stride)).collect();
     let (run_bytes, offset) = (footprint.run_bytes, footprint.offset_bytes);
     let part =
-        CopyPart { run_bytes, source_offset_bytes: offset, destination_offset_bytes: offset, axes };
+        CopyBox { run_bytes, source_offset_bytes: offset, destination_offset_bytes: offset, axes };
     // Volumes are set plane by plane: the driver has no call for them.
     shape::each(&part, target.pitch_max, &mut |shape| {
         for plane in 0..shape.depth {
@@ -214,7 +214,7 @@ unsafe fn double(
     footprint: &Footprint,
     seed: &Seed,
 ) -> Result<(), BackendError> {
-    let laid = CopyPart {
+    let laid = CopyBox {
         run_bytes: seed.len_bytes() as u64,
         source_offset_bytes: 0,
         destination_offset_bytes: footprint.offset_bytes,
@@ -244,13 +244,13 @@ fn seed(pattern: &[u8], run_bytes: u64) -> Vec<u8> {
 
 /// The copies that spread `laid_bytes` at the start of the first run over the whole footprint, each
 /// of at most as much as is there.
-fn doublings(footprint: &Footprint, laid_bytes: u64) -> Vec<CopyPart> {
+fn doublings(footprint: &Footprint, laid_bytes: u64) -> Vec<CopyBox> {
     let start = footprint.offset_bytes;
     let mut parts = Vec::new();
     let mut filled = laid_bytes;
     while filled < footprint.run_bytes {
         let run_bytes = filled.min(footprint.run_bytes - filled);
-        parts.push(CopyPart {
+        parts.push(CopyBox {
             run_bytes,
             source_offset_bytes: start,
             destination_offset_bytes: start + filled,
@@ -266,7 +266,7 @@ fn doublings(footprint: &Footprint, laid_bytes: u64) -> Vec<CopyPart> {
             let next = filled.min(count - filled);
             let axes = std::iter::once((next, *stride, *stride)).chain(inner.clone()).collect();
             let destination_offset_bytes = start + filled * stride;
-            parts.push(CopyPart {
+            parts.push(CopyBox {
                 run_bytes: footprint.run_bytes,
                 source_offset_bytes: start,
                 destination_offset_bytes,
@@ -283,9 +283,9 @@ mod tests {
     use smallvec::SmallVec;
 
     use super::{Value, doublings, is_aligned, seed, settable};
-    use crate::backend::{CopyPart, Footprint};
+    use crate::backend::{CopyBox, Footprint};
 
-    fn run(memory: &mut [u8], part: &CopyPart) {
+    fn run(memory: &mut [u8], part: &CopyBox) {
         let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
         for (count, from, to) in &part.axes {
             starts = starts

@@ -2,16 +2,16 @@
 //! order of positions. Plain data: it asks no driver.
 
 use std::collections::VecDeque;
-use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::lent::Lent;
 use crate::backend::{
-    Address, CopyPart, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position,
-    QueueId, crew, extent,
+    Address, CopyBox, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position,
+    QueueId, copy_pool, extent,
 };
+use crate::call_site::CallSite;
 
 /// The operations remembered by name, to say what a dead device was doing.
 const NAMES_KEPT: usize = 64;
@@ -87,7 +87,7 @@ pub(super) struct Landing {
     pub(super) packed: Arc<dyn HostMemory>,
     pub(super) destination: Arc<dyn HostMemory>,
     /// From the packed bytes to their place.
-    pub(super) parts: SmallVec<[CopyPart; 1]>,
+    pub(super) parts: SmallVec<[CopyBox; 1]>,
 }
 
 impl Landing {
@@ -99,7 +99,7 @@ impl Landing {
             // through with the packed memory. Nobody else touches these bytes of the destination:
             // they are stale there until this position completes, and the layers above let no one
             // at them before (DESIGN.md, "Why it is sound").
-            unsafe { crew::copy_part(self.packed.base(), self.destination.base(), part) };
+            unsafe { copy_pool::copy_part(self.packed.base(), self.destination.base(), part) };
         }
     }
 }
@@ -109,7 +109,7 @@ impl Landing {
 pub(super) struct Name {
     pub(super) is_kernel: bool,
     pub(super) text: Arc<str>,
-    pub(super) site: Option<&'static Location<'static>>,
+    pub(super) site: Option<CallSite>,
 }
 
 impl Name {
@@ -291,14 +291,14 @@ const ROW_BYTES: u64 = 64;
 /// How a download comes to packed memory, and from there to its place.
 #[derive(Debug)]
 pub(super) struct Descent {
-    pub(super) into: SmallVec<[CopyPart; 1]>,
-    pub(super) out_of: SmallVec<[CopyPart; 1]>,
+    pub(super) into: SmallVec<[CopyBox; 1]>,
+    pub(super) out_of: SmallVec<[CopyBox; 1]>,
     pub(super) len_bytes: u64,
 }
 
 /// The cheaper of two ways: each part by itself, packed one behind the other; or all that lies
 /// between the first byte and the last in one call, of which only the parts are put in their place.
-pub(super) fn descent(parts: &[CopyPart], calls: u64, may_read_between: bool) -> Descent {
+pub(super) fn descent(parts: &[CopyBox], calls: u64, may_read_between: bool) -> Descent {
     let (into, out_of, len_bytes) = packed(parts);
     let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
     let end = parts.iter().filter_map(extent::source_end_bytes).max().unwrap_or(0);
@@ -308,13 +308,13 @@ pub(super) fn descent(parts: &[CopyPart], calls: u64, may_read_between: bool) ->
     if !may_read_between || covered.saturating_add(CALL_BYTES) >= apart {
         return Descent { into, out_of, len_bytes };
     }
-    let line = CopyPart {
+    let line = CopyBox {
         run_bytes: covered,
         source_offset_bytes: start,
         destination_offset_bytes: 0,
         axes: SmallVec::new(),
     };
-    let moved = |part: &CopyPart| CopyPart {
+    let moved = |part: &CopyBox| CopyBox {
         source_offset_bytes: part.source_offset_bytes - start,
         ..part.clone()
     };
@@ -327,7 +327,7 @@ pub(super) fn descent(parts: &[CopyPart], calls: u64, may_read_between: bool) ->
 
 /// What a part costs beside its calls: its bytes, or the rows that they lie in, where those are
 /// short.
-fn weight_bytes(part: &CopyPart) -> u64 {
+fn weight_bytes(part: &CopyBox) -> u64 {
     let rows: u64 = part.axes.iter().map(|(count, ..)| count).product();
     let row_bytes =
         if part.axes.is_empty() { part.run_bytes } else { part.run_bytes.max(ROW_BYTES) };
@@ -339,7 +339,7 @@ type Axis = (u64, u64, u64);
 
 /// Packs parts of a copy one behind the other: the copy into packed memory, the copy out of it, and
 /// the bytes.
-fn packed(parts: &[CopyPart]) -> (SmallVec<[CopyPart; 1]>, SmallVec<[CopyPart; 1]>, u64) {
+fn packed(parts: &[CopyBox]) -> (SmallVec<[CopyBox; 1]>, SmallVec<[CopyBox; 1]>, u64) {
     let (mut into, mut out_of, mut len_bytes) = (SmallVec::new(), SmallVec::new(), 0);
     for part in parts {
         let mut strides: SmallVec<[u64; 3]> = SmallVec::new();
@@ -356,12 +356,12 @@ fn packed(parts: &[CopyPart]) -> (SmallVec<[CopyPart; 1]>, SmallVec<[CopyPart; 1
                 .map(|(axis, stride)| pick(*axis, *stride))
                 .collect::<SmallVec<[Axis; 3]>>()
         };
-        into.push(CopyPart {
+        into.push(CopyBox {
             destination_offset_bytes: len_bytes,
             axes: axes(|(n, from, _), packed| (n, from, packed)),
             ..part.clone()
         });
-        out_of.push(CopyPart {
+        out_of.push(CopyBox {
             source_offset_bytes: len_bytes,
             axes: axes(|(n, _, to), packed| (n, packed, to)),
             ..part.clone()
@@ -376,7 +376,7 @@ mod tests {
     use smallvec::{SmallVec, smallvec};
 
     use super::{After, CALL_BYTES, Flight, Ledger, Name, descent, packed};
-    use crate::backend::{CopyPart, Dependencies, FailureKind, Position, QueueId};
+    use crate::backend::{CopyBox, Dependencies, FailureKind, Position, QueueId};
 
     fn flight(position: u64, depends: Dependencies) -> Flight {
         Flight {
@@ -435,8 +435,8 @@ mod tests {
         assert_eq!(ledger.last_words(Position(100), String::new()).operation, "kernel \"late\"");
     }
 
-    fn part(source: u64, destination: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
-        CopyPart {
+    fn part(source: u64, destination: u64, axes: &[(u64, u64, u64)]) -> CopyBox {
+        CopyBox {
             run_bytes: 4,
             source_offset_bytes: source,
             destination_offset_bytes: destination,
@@ -449,7 +449,7 @@ mod tests {
         let near = [part(1000, 1000, &[]), part(1100, 1100, &[(2, 8, 8)])];
         assert_eq!(descent(&near, 2, false).len_bytes, 12);
         let gathered = descent(&near, 2, true);
-        assert_eq!(gathered.into.as_slice(), [CopyPart { run_bytes: 112, ..part(1000, 0, &[]) }]);
+        assert_eq!(gathered.into.as_slice(), [CopyBox { run_bytes: 112, ..part(1000, 0, &[]) }]);
         assert_eq!(gathered.out_of.as_slice(), [part(0, 1000, &[]), part(100, 1100, &[(2, 8, 8)])]);
         assert_eq!(gathered.len_bytes, 112);
         let far = [part(0, 0, &[]), part(CALL_BYTES + 4, 0, &[])];
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(descent(&second, 1, true).len_bytes, 7996);
         assert_eq!(descent(&second, 1, false).len_bytes, 4000);
         assert_eq!(descent(&far, 1, true).len_bytes, 4000, "a face of a cube");
-        let long = [CopyPart { run_bytes: 1024, ..part(0, 0, &[(1000, 1100, 1024)]) }];
+        let long = [CopyBox { run_bytes: 1024, ..part(0, 0, &[(1000, 1100, 1024)]) }];
         assert_eq!(
             descent(&long, 1, true).len_bytes,
             1_024_000,

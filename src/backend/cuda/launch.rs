@@ -96,9 +96,8 @@ mod tests {
     use smallvec::smallvec;
 
     use super::{put_addresses, starts};
-    use crate::backend::{
-        Access, Address, Arguments, ArrayArgument, ElementLayout, ParameterLayout,
-    };
+    use crate::access::Access;
+    use crate::backend::{Address, Arguments, ArrayArgument, ElementLayout, ParameterLayout};
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
 

@@ -77,7 +77,7 @@ impl CudaQueue {
         len: usize,
     ) -> Result<CudaSlice<T>, BackendError> {
         let memory = self.device().memory();
-        let mut slice = match memory.let_go(address.0) {
+        let mut slice = match memory.defer_drop(address.0) {
             Some(lent) => self.give_back(address, lent)?,
             None => self.own_as_slice(address, len)?,
         };

@@ -284,7 +284,7 @@ impl DeviceMemory {
     }
 
     /// The memory of somebody else's at an address, if it is such. It is not kept any more.
-    pub(super) fn let_go(&self, address: u64) -> Option<Lent> {
+    pub(super) fn defer_drop(&self, address: u64) -> Option<Lent> {
         self.held().lent.remove(&address)
     }
 

@@ -113,7 +113,7 @@ impl<K> Registrations<K> {
         let mut given_back = Vec::new();
         for start in std::mem::take(&mut hold.joined) {
             if self.leave(start) {
-                given_back.extend(self.let_go(start, driver));
+                given_back.extend(self.defer_drop(start, driver));
             }
         }
         given_back
@@ -131,7 +131,7 @@ impl<K> Registrations<K> {
             .iter()
             .filter(|(_, registration)| registration.users == 0 && is_worth(&registration.kept));
         let starts: Vec<usize> = unused.map(|(start, _)| *start).collect();
-        starts.into_iter().filter_map(|start| self.let_go(start, driver)).collect()
+        starts.into_iter().filter_map(|start| self.defer_drop(start, driver)).collect()
     }
 
     /// What an array's own registration keeps, for as long as there is one: then its memory has to
@@ -179,7 +179,7 @@ impl<K> Registrations<K> {
         registration.users == 0
     }
 
-    fn let_go(&mut self, start: usize, driver: &mut impl Driver<K>) -> Option<K> {
+    fn defer_drop(&mut self, start: usize, driver: &mut impl Driver<K>) -> Option<K> {
         let is_gone = driver.unregister(start, &self.0.get(&start)?.kept);
         if is_gone { self.0.remove(&start).map(|registration| registration.kept) } else { None }
     }

@@ -234,7 +234,7 @@ unsafe impl HostMemory for Pinned {
         self.len_bytes
     }
 
-    fn is_page_locked(&self, kind: DeviceKind) -> bool {
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
         kind == DeviceKind::Cuda
     }
 

@@ -51,7 +51,7 @@ impl CudaQueue {
     /// Waits on the host for everything that is queued here so far, and makes the context of
     /// `other` current.
     pub(crate) fn wait_before(&self, other: &CudaStream) -> Result<(), BackendError> {
-        self.0.wait_for(self.0.fence())?;
+        self.0.wait_for(self.0.reserve_position())?;
         enter_of(other.context())
     }
 }
@@ -98,7 +98,7 @@ impl Queue for CudaQueue {
         let position = self.0.note(submit::queue(&self.0, work))?;
         if may_clear && self.0.is_crowded.load(Ordering::Relaxed) {
             self.0.is_crowded.store(false, Ordering::Relaxed);
-            self.0.look_around();
+            self.0.reap();
         }
         Ok(position)
     }
@@ -140,8 +140,8 @@ impl Queue for CudaQueue {
         self.0.tail()
     }
 
-    fn fence(&self) -> Position {
-        self.0.fence()
+    fn reserve_position(&self) -> Position {
+        self.0.reserve_position()
     }
 
     fn completed(&self) -> Position {

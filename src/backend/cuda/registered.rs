@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::call::refusal;
 use super::context::Context;
 use super::pages::{Driver, Hold, Registrations};
-use crate::backend::{BackendError, PageLock};
+use crate::backend::{BackendError, PinnedRegistration};
 
 /// All memory that this process has registered for arrays, for all devices together: a registration
 /// made in one context holds in all. Its lock is held over the driver's calls, so that nobody
@@ -46,7 +46,7 @@ pub(super) struct Registered {
     context: Arc<Context>,
     /// Nothing of the library's where others locked the pages, who unlock them too.
     hold: Hold,
-    seams_bytes: SmallVec<[u64; 2]>,
+    boundaries_bytes: SmallVec<[u64; 2]>,
 }
 
 impl Registered {
@@ -75,8 +75,8 @@ impl Registered {
         drop(registrations);
         drop(given_back);
         let hold = context.note(locked)?.ok_or_else(partly_registered)?;
-        let seams_bytes = hold.seams.iter().map(|seam| (seam - bytes.start) as u64).collect();
-        Ok(Self { context: Arc::clone(context), hold, seams_bytes })
+        let boundaries_bytes = hold.seams.iter().map(|seam| (seam - bytes.start) as u64).collect();
+        Ok(Self { context: Arc::clone(context), hold, boundaries_bytes })
     }
 }
 
@@ -89,7 +89,7 @@ fn partly_registered() -> BackendError {
     BackendError { detail: format!("{}: {advice}", refused.detail), ..refused }
 }
 
-impl PageLock for Registered {
+impl PinnedRegistration for Registered {
     fn unlock(&mut self) -> bool {
         if !is_at_home() {
             return true;
@@ -112,8 +112,8 @@ impl PageLock for Registered {
         }
     }
 
-    fn seams_bytes(&self) -> &[u64] {
-        &self.seams_bytes
+    fn boundaries_bytes(&self) -> &[u64] {
+        &self.boundaries_bytes
     }
 }
 

@@ -1,7 +1,7 @@
 //! How the driver takes a box of bytes: lines, planes and volumes, within its limits on pitches.
 //! Pure arithmetic.
 
-use crate::backend::CopyPart;
+use crate::backend::CopyBox;
 
 /// One call's worth of a copy: `width_bytes` bytes, `height` times, `depth` times. Offsets in
 /// bytes.
@@ -25,7 +25,7 @@ pub(super) struct Pitch {
 }
 
 impl Shape {
-    fn line(part: &CopyPart) -> Self {
+    fn line(part: &CopyBox) -> Self {
         let pitch = Pitch { line_bytes: part.run_bytes, plane_lines: 1 };
         Self {
             source: part.source_offset_bytes,
@@ -40,7 +40,7 @@ impl Shape {
 
     /// Runs, `count` of them, if the driver takes such pitches.
     fn plane(
-        part: &CopyPart,
+        part: &CopyBox,
         (count, source, destination): (u64, u64, u64),
         pitch_max: u64,
     ) -> Option<Self> {
@@ -81,7 +81,7 @@ impl Shape {
 
 /// The calls that a part takes: one for up to three axes where pitches allow it, more for what does
 /// not fit one call.
-pub(super) fn each(part: &CopyPart, pitch_max: u64, visit: &mut impl FnMut(Shape)) {
+pub(super) fn each(part: &CopyBox, pitch_max: u64, visit: &mut impl FnMut(Shape)) {
     if part.run_bytes == 0 {
         return;
     }
@@ -90,7 +90,7 @@ pub(super) fn each(part: &CopyPart, pitch_max: u64, visit: &mut impl FnMut(Shape
 }
 
 /// The largest shape that holds the innermost axes, and how many of them.
-fn largest(part: &CopyPart, pitch_max: u64) -> (Shape, usize) {
+fn largest(part: &CopyBox, pitch_max: u64) -> (Shape, usize) {
     let Some((inner, outer)) = part.axes.split_last() else { return (Shape::line(part), 0) };
     let Some(plane) = Shape::plane(part, *inner, pitch_max) else { return (Shape::line(part), 0) };
     match outer.last().and_then(|next| plane.volume(*next)) {
@@ -115,12 +115,12 @@ mod tests {
     use smallvec::SmallVec;
 
     use super::{Shape, each};
-    use crate::backend::CopyPart;
+    use crate::backend::CopyBox;
 
     const PITCH_MAX: u64 = 1 << 20;
 
-    fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
-        CopyPart {
+    fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyBox {
+        CopyBox {
             run_bytes,
             source_offset_bytes: 1000,
             destination_offset_bytes: 5000,
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    fn shapes(part: &CopyPart) -> Vec<Shape> {
+    fn shapes(part: &CopyBox) -> Vec<Shape> {
         let mut shapes = Vec::new();
         each(part, PITCH_MAX, &mut |shape| shapes.push(shape));
         shapes
@@ -154,7 +154,7 @@ mod tests {
         bytes
     }
 
-    fn bytes_of_part(part: &CopyPart) -> Vec<(u64, u64)> {
+    fn bytes_of_part(part: &CopyBox) -> Vec<(u64, u64)> {
         let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
         for (count, from, to) in &part.axes {
             starts = starts

@@ -189,7 +189,7 @@ impl QueueCore {
     /// Draws a position without queueing anything. Others queue on this stream too, unseen: what
     /// they queued so far lies before it, which cannot be said of the tail, and nothing is known to
     /// be over up to it.
-    pub(super) fn fence(&self) -> Position {
+    pub(super) fn reserve_position(&self) -> Position {
         self.draw(&mut self.line())
     }
 
@@ -219,7 +219,7 @@ impl QueueCore {
     pub(super) fn free(self: &Arc<Self>, address: Address) -> Result<Position, BackendError> {
         self.enter_to_queue()?;
         let memory = self.device.memory();
-        if let Some(lent) = memory.let_go(address.0) {
+        if let Some(lent) = memory.defer_drop(address.0) {
             return self.give_back(address, lent);
         }
         let mut line = self.line();
@@ -318,7 +318,7 @@ pub(super) fn look_around_on(device: &DeviceCore) {
     };
     all.iter()
         .filter(|queue| std::ptr::eq(Arc::as_ptr(&queue.device), device))
-        .for_each(|queue| queue.look_around());
+        .for_each(|queue| queue.reap());
 }
 
 impl fmt::Debug for QueueCore {

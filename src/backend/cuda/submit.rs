@@ -14,7 +14,7 @@ use super::pinned::Plain;
 use super::stream::{Line, QueueCore};
 use super::{fill, launch, shape};
 use crate::backend::{
-    BackendError, BackendErrorKind, Code, CopyPart, CopyWork, DeviceKind, FailureKind,
+    BackendError, BackendErrorKind, Code, CopyBox, CopyWork, DeviceKind, FailureKind,
     FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position, Work, extent, failure,
 };
 
@@ -130,7 +130,7 @@ fn queue_parts(core: &QueueCore, line: &Line, work: CopyWork) -> Result<After, B
     // What the host has yet to write must not come behind what the device writes later: then this
     // is put in its place by the host as well.
     if let Memory::Host(host) = &destination
-        && (!host.is_page_locked(DeviceKind::Cuda) || line.ledger.writes_host_memory())
+        && (!host.is_pinned_for(DeviceKind::Cuda) || line.ledger.writes_host_memory())
     {
         return bring_down(core, from, host, &parts, may_read_between);
     }
@@ -162,7 +162,7 @@ fn bring_down(
     core: &QueueCore,
     from: End,
     host: &Arc<dyn HostMemory>,
-    parts: &SmallVec<[CopyPart; 1]>,
+    parts: &SmallVec<[CopyBox; 1]>,
     may_read_between: bool,
 ) -> Result<After, BackendError> {
     let target = target(core);
@@ -212,7 +212,7 @@ fn end(memory: &Memory) -> End {
 }
 
 fn host_end(host: &dyn HostMemory) -> End {
-    End::Host(host.base(), host.is_page_locked(DeviceKind::Cuda))
+    End::Host(host.base(), host.is_pinned_for(DeviceKind::Cuda))
 }
 
 fn host_of(memory: Memory) -> Option<Arc<dyn HostMemory>> {

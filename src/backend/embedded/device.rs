@@ -16,7 +16,7 @@ use super::time;
 use super::tracker::Tracker;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, Loaded, MemoryUsage, PageLock, Position, Program, Queue, scope,
+    LoadError, Loaded, MemoryUsage, PinnedRegistration, Position, Program, Queue, scope,
 };
 
 /// The poison: NaN as a floating-point number, -1 as an integer.
@@ -37,7 +37,7 @@ pub(super) struct DeviceCore {
     pub(super) link: Option<Link>,
     pub(super) poison: Option<u8>,
     /// Larger copies to and from the host go in pieces.
-    piece_bytes_max: u64,
+    chunk_bytes_max: u64,
     /// Of emulated devices.
     pub(super) instruments: Option<Instruments>,
     lanes: Mutex<Vec<Weak<Lane>>>,
@@ -48,7 +48,7 @@ pub(super) struct DeviceCore {
 #[derive(Debug)]
 struct Reachable;
 
-impl PageLock for Reachable {}
+impl PinnedRegistration for Reachable {}
 
 /// One embedded device.
 pub(crate) struct EmbeddedDevice {
@@ -82,7 +82,7 @@ impl EmbeddedDevice {
         let instruments = Some(Instruments::new(emulation.faults, tracker));
         let core = DeviceCore {
             link: emulation.link,
-            piece_bytes_max: emulation.piece_bytes_max,
+            chunk_bytes_max: emulation.chunk_bytes_max,
             instruments,
             ..DeviceCore::new(ordinal, memory, poison)
         };
@@ -129,7 +129,7 @@ impl DeviceCore {
             memory,
             link: None,
             poison,
-            piece_bytes_max: u64::MAX,
+            chunk_bytes_max: u64::MAX,
             instruments: None,
             lanes,
             lane_count,
@@ -237,7 +237,7 @@ impl Backend for EmbeddedDevice {
         self.core.poison
     }
 
-    fn reaches(&self, peer: &dyn Backend) -> bool {
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool {
         peer.as_any().is::<Self>()
     }
 
@@ -245,20 +245,22 @@ impl Backend for EmbeddedDevice {
         None
     }
 
-    fn look_around(&self) {}
+    fn reap(&self) {}
 
-    fn expect_downloads(&self, _lens_bytes: &[u64]) {}
+    fn prepare_downloads(&self, _lens_bytes: &[u64]) {}
 
-    fn piece_bytes_max(&self) -> u64 {
-        self.core.piece_bytes_max
+    fn chunk_bytes_max(&self) -> u64 {
+        self.core.chunk_bytes_max
     }
 
     fn page_lock(
         &self,
         _start: *mut u8,
         _len_bytes: usize,
-    ) -> Result<Box<dyn PageLock>, BackendError> {
-        self.core.counted(CallKind::PageLock, || Ok(Box::new(Reachable) as Box<dyn PageLock>))
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
+        self.core.counted(CallKind::PinnedRegistration, || {
+            Ok(Box::new(Reachable) as Box<dyn PinnedRegistration>)
+        })
     }
 
     fn runs(&self) -> BodyKind {

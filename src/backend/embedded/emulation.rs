@@ -27,7 +27,7 @@ pub struct Emulation {
     pub(super) seed: Option<u64>,
     pub(super) link: Option<Link>,
     pub(super) poison: bool,
-    pub(super) piece_bytes_max: u64,
+    pub(super) chunk_bytes_max: u64,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -39,7 +39,7 @@ impl Emulation {
             seed: None,
             link: None,
             poison: cfg!(debug_assertions),
-            piece_bytes_max: u64::MAX,
+            chunk_bytes_max: u64::MAX,
             faults: Vec::new(),
         }
     }
@@ -65,7 +65,7 @@ impl Emulation {
     /// # Ok::<(), resident::Error>(())
     /// ```
     pub fn pieces(self, len_bytes: u64) -> Self {
-        Self { piece_bytes_max: len_bytes.max(1), ..self }
+        Self { chunk_bytes_max: len_bytes.max(1), ..self }
     }
 
     /// Nothing runs by itself: whoever waits or polls runs ready work, one operation at a time, in

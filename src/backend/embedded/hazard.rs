@@ -1,8 +1,8 @@
 //! What a hazard is, and how it is told.
 
+use crate::call_site::CallSite;
 use std::fmt;
 use std::ops::Range;
-use std::panic::Location;
 use std::sync::Arc;
 
 /// Something wrong with the order of work, found by an emulated device. It is a bug of this
@@ -95,7 +95,7 @@ pub struct HazardOperation {
     /// Its place among the work of that stream, from 1.
     pub position: u64,
     /// The line that queued it.
-    pub site: Option<&'static Location<'static>>,
+    pub site: Option<CallSite>,
     /// What it does to the bytes.
     pub touch: Touch,
 }

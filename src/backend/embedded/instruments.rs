@@ -1,7 +1,6 @@
 //! What an emulated device has and the plain one has not: it counts calls, lets some fail, and
 //! checks the order of work.
 
-use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +20,7 @@ use crate::backend::extent;
 use crate::backend::{
     Address, BackendError, BackendErrorKind, Label, Memory, Position, QueueId, Work,
 };
+use crate::call_site::CallSite;
 
 /// The instruments of one device.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Instruments {
         lane: &'a Lane,
         position: Position,
         name: Arc<str>,
-        site: Option<&'static Location<'static>>,
+        site: Option<CallSite>,
         depends: &'a [(QueueId, Position)],
     ) -> Submission<'a> {
         let (device, stream) = (lane.device().ordinal, lane.number());
@@ -219,7 +219,7 @@ fn injected(kind: CallKind, number: u64) -> BackendError {
         CallKind::Synchronize => "synchronize",
         CallKind::Notify => "notify",
         CallKind::Trim => "trim",
-        CallKind::PageLock => "page_lock",
+        CallKind::PinnedRegistration => "page_lock",
         CallKind::Upload | CallKind::Download | CallKind::CopyWithin | CallKind::CopyBetween => {
             "copy"
         }

@@ -217,7 +217,7 @@ pub enum CallKind {
     /// Memory kept for reuse was given back.
     Trim,
     /// Host memory was opened to the device.
-    PageLock,
+    PinnedRegistration,
 }
 
 /// How a call went.
@@ -273,7 +273,7 @@ impl fmt::Display for CallKind {
             Self::Synchronize => "synchronize",
             Self::Notify => "notify",
             Self::Trim => "trim",
-            Self::PageLock => "page lock",
+            Self::PinnedRegistration => "page lock",
         })
     }
 }

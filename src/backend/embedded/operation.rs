@@ -8,6 +8,7 @@ use super::lane::Lane;
 use crate::backend::{
     Address, BackendError, CopyWork, FailureKind, Label, Position, QueueId, Work,
 };
+use crate::call_site::CallSite;
 
 /// One piece of the line. Launches stand in it by value, so that queueing one allocates nothing.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl Operation {
     }
 
     /// The line that queued it.
-    pub(super) fn site(&self) -> Option<&'static std::panic::Location<'static>> {
+    pub(super) fn site(&self) -> Option<CallSite> {
         match self {
             Self::Work(Work::Launch(launch)) => Some(launch.site),
             _ => self.label().and_then(|label| label.site),

@@ -6,7 +6,7 @@
 use std::ptr;
 
 use crate::backend::extent;
-use crate::backend::{CopyPart, Footprint};
+use crate::backend::{CopyBox, Footprint};
 
 /// A fill's pattern is doubled up to this length, then repeated.
 const DOUBLING_BYTES_MAX: usize = 16 << 10;
@@ -27,7 +27,7 @@ pub(super) struct Span {
 ///   initialised, for the time of the call.
 /// * Nobody else writes what is read, or touches what is written, meanwhile.
 #[must_use]
-pub(super) unsafe fn copy_part(source: Span, destination: Span, part: &CopyPart) -> bool {
+pub(super) unsafe fn copy_part(source: Span, destination: Span, part: &CopyBox) -> bool {
     let fits = fits(extent::source_end_bytes(part), source)
         && fits(extent::destination_end_bytes(part), destination);
     if fits {

@@ -6,8 +6,9 @@ use smallvec::SmallVec;
 
 use super::hazard::Touch;
 use super::operation::Operation;
+use crate::access::Access;
 use crate::backend::extent;
-use crate::backend::{Access, Address, ArrayArgument, CopyPart, CopyWork, Footprint, Memory, Work};
+use crate::backend::{Address, ArrayArgument, CopyBox, CopyWork, Footprint, Memory, Work};
 
 /// What an operation does to bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +96,7 @@ pub(super) fn of_operation(device: usize, operation: &Operation) -> Vec<Usage> {
 fn copy_usages(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Usage> {
     let source = place_of(source_device, &copy.source);
     let destination = place_of(device, &copy.destination);
-    let both = |part: &CopyPart| {
+    let both = |part: &CopyBox| {
         let read = Usage {
             place: source,
             footprint: extent::source_footprint(part),

@@ -1,9 +1,10 @@
 //! The protocol under random operations against the model, and named cases.
 
+use crate::access::Access;
 use proptest::prelude::*;
 
 use super::super::{
-    Access, Coherence, ConstantId, Content, Holders, LossId, Piece, Place, PlaceSet, Region,
+    Coherence, ConstantId, Content, Holders, Location, LocationSet, LossId, PlannedCopy, Region,
     Source, Span, Undefined, step,
 };
 use super::cells::{any_region, any_shape};
@@ -44,29 +45,29 @@ proptest! {
         let mut state = Coherence::undefined(&shape);
         let mut model = Model::undefined(&shape, PLACES);
         let mut pieces = Vec::new();
-        state.apply(Place::HOST, &Region::whole(&shape), Access::Overwrite);
-        model.write(Place::HOST, &Region::whole(&shape));
-        for (operation, place, region) in steps {
-            let place = Place::slot(place).expect("a slot below 64");
-            model.check_answers(&state, place, &region);
+        state.apply(Location::HOST, &Region::whole(&shape), Access::Overwrite);
+        model.write(Location::HOST, &Region::whole(&shape));
+        for (operation, location, region) in steps {
+            let location = Location::slot(location).expect("a slot below 64");
+            model.check_answers(&state, location, &region);
             match operation {
                 Operation::Access(access) => {
-                    let stepped = step(&state, place, &region, access, &costs);
-                    let granted = model.access(&state, place, &region, access, &costs, &mut pieces);
+                    let stepped = step(&state, location, &region, access, &costs);
+                    let granted = model.access(&state, location, &region, access, &costs, &mut pieces);
                     prop_assert_eq!(stepped.is_ok(), granted);
                     let Ok((next, planned)) = stepped else { continue };
                     prop_assert_eq!(&planned, &pieces);
-                    state.apply(place, &region, access);
+                    state.apply(location, &region, access);
                     prop_assert_eq!(next.contents().form(), state.contents().form());
-                    prop_assert!(state.is_valid(place, &region));
+                    prop_assert!(state.is_valid(location, &region));
                 }
                 Operation::Constant(id) => {
                     state.write_constant(&region, ConstantId(id));
                     model.write_constant(&region, ConstantId(id));
                 }
                 Operation::Withdraw(id) => {
-                    state.withdraw(place, &region, LossId(id));
-                    model.withdraw(place, &region, LossId(id));
+                    state.withdraw(location, &region, LossId(id));
+                    model.withdraw(location, &region, LossId(id));
                 }
             }
             model.check(&state);
@@ -74,8 +75,8 @@ proptest! {
     }
 }
 
-fn device(index: usize) -> Place {
-    Place::slot(index).expect("a slot below 64")
+fn device(index: usize) -> Location {
+    Location::slot(index).expect("a slot below 64")
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn a_constant_is_filled_once_at_each_place_and_never_lost() {
         step(&state, device(1), &whole, Access::Read, &costs).expect("a constant is defined");
     assert_eq!(
         pieces,
-        [Piece { source: Source::Constant(ConstantId(3)), region: whole, padding: 0 }]
+        [PlannedCopy { source: Source::Constant(ConstantId(3)), region: whole, padding: 0 }]
     );
     assert_eq!(
         step(&state, device(1), &whole, Access::Read, &costs).map(|(_, pieces)| pieces),
@@ -105,14 +106,14 @@ fn a_constant_is_filled_once_at_each_place_and_never_lost() {
     state.withdraw(device(1), &whole, LossId(0));
     assert_eq!(
         state.uniform(),
-        Some(Content::Constant { value: ConstantId(3), filled: PlaceSet::empty() })
+        Some(Content::Constant { value: ConstantId(3), filled: LocationSet::empty() })
     );
 }
 
 #[test]
 fn a_flip_of_sides_stays_uniform() {
     let whole = Region::whole(&[16, 16]);
-    let mut state = Coherence::stored(&[16, 16], Place::HOST);
+    let mut state = Coherence::stored(&[16, 16], Location::HOST);
     for index in [1, 0, 2, 0] {
         state.apply(device(index), &whole, Access::ReadWrite);
         assert_eq!(state.uniform(), Some(Content::Stored(Holders::of(device(index)))));
@@ -128,7 +129,7 @@ fn what_is_lost_says_so_before_what_never_was() {
     state.withdraw(device(2), &tail, LossId(5));
     let refusal = step(
         &state,
-        Place::HOST,
+        Location::HOST,
         &Region::whole(&[10]),
         Access::Read,
         &Distances { bridged_max: 0 },

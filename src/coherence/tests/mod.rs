@@ -10,5 +10,4 @@ mod programs;
 mod region;
 mod set;
 mod span;
-mod sums;
 mod sweep;

@@ -1,11 +1,12 @@
 //! A naive model: for each cell the true value, where it stands, and the actual bytes at each
-//! place.
+//! location.
 
 use super::super::{
-    Access, Coherence, ConstantId, Content, Costs, Holders, LossId, Piece, Place, PlaceSet, Region,
-    Source, Undefined,
+    Coherence, ConstantId, Content, CopyCosts, Holders, Location, LocationSet, LossId, PlannedCopy,
+    Region, Source, Undefined,
 };
 use super::cells::{Cell, cells};
+use crate::access::Access;
 
 /// Distances: the host is farther than other devices, and those are ordered, but not by slot.
 pub(super) struct Distances {
@@ -13,9 +14,9 @@ pub(super) struct Distances {
     pub(super) bridged_max: u64,
 }
 
-impl Costs for Distances {
-    fn cost(&self, from: Place) -> u32 {
-        if from == Place::HOST { 100 } else { 50 - from.index() as u32 }
+impl CopyCosts for Distances {
+    fn cost(&self, from: Location) -> u32 {
+        if from == Location::HOST { 100 } else { 50 - from.index() as u32 }
     }
 
     fn bridges(&self, gap_elements: u64) -> bool {
@@ -36,7 +37,7 @@ struct ModelCell {
 #[derive(Clone)]
 pub(super) struct Model {
     cells: Vec<ModelCell>,
-    places: usize,
+    locations: usize,
     stamp: u64,
 }
 
@@ -44,23 +45,23 @@ fn constant_value(id: ConstantId) -> u64 {
     1_000_000 + u64::from(id.0)
 }
 
-fn place(index: usize) -> Place {
-    Place::slot(index).expect("a slot below 64")
+fn location(index: usize) -> Location {
+    Location::slot(index).expect("a slot below 64")
 }
 
 impl Model {
     /// An array that was never written.
-    pub(super) fn undefined(shape: &[u64], places: usize) -> Self {
+    pub(super) fn undefined(shape: &[u64], locations: usize) -> Self {
         let cell = |at| ModelCell {
             at,
             truth: Err(Undefined::Never),
             constant: None,
-            valid: vec![false; places],
-            memory: vec![0; places],
+            valid: vec![false; locations],
+            memory: vec![0; locations],
         };
         Self {
             cells: cells(&Region::whole(shape)).into_iter().map(cell).collect(),
-            places,
+            locations,
             stamp: 1,
         }
     }
@@ -74,8 +75,8 @@ impl Model {
         self.cells.iter_mut().filter(|cell| region.contains_point(&cell.at))
     }
 
-    /// New contents at a place; all other memory becomes different garbage.
-    pub(super) fn write(&mut self, at: Place, region: &Region) {
+    /// New contents at a location; all other memory becomes different garbage.
+    pub(super) fn write(&mut self, at: Location, region: &Region) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
             cell.truth = Ok(stamp);
@@ -99,8 +100,8 @@ impl Model {
         }
     }
 
-    /// The copy at a place turns into garbage.
-    pub(super) fn withdraw(&mut self, at: Place, region: &Region, loss: LossId) {
+    /// The copy at a location turns into garbage.
+    pub(super) fn withdraw(&mut self, at: Location, region: &Region, loss: LossId) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
             let was_valid = std::mem::take(&mut cell.valid[at.index()]);
@@ -115,11 +116,11 @@ impl Model {
     pub(super) fn access(
         &mut self,
         state: &Coherence,
-        at: Place,
+        at: Location,
         region: &Region,
         access: Access,
         costs: &Distances,
-        pieces: &mut Vec<Piece>,
+        pieces: &mut Vec<PlannedCopy>,
     ) -> bool {
         let undefined = self.inside(region).filter_map(|cell| cell.truth.err()).collect::<Vec<_>>();
         let result = state.plan(at, region, access, costs, pieces);
@@ -146,7 +147,7 @@ impl Model {
 
     /// Makes the copies of a plan on bytes: what is needed and not valid here, once; nothing that
     /// is valid here.
-    fn copy(&mut self, at: Place, region: &Region, costs: &Distances, pieces: &[Piece]) {
+    fn copy(&mut self, at: Location, region: &Region, costs: &Distances, pieces: &[PlannedCopy]) {
         for piece in pieces {
             let mut padding = 0;
             for cell in self.inside(&piece.region) {
@@ -155,7 +156,7 @@ impl Model {
                         assert_eq!(cell.constant, Some(id));
                         constant_value(id)
                     }
-                    Source::Place(from) => cell.memory[from.index()],
+                    Source::Location(from) => cell.memory[from.index()],
                 };
                 if cell.valid[at.index()] {
                     padding += 1;
@@ -168,7 +169,7 @@ impl Model {
                 cell.valid[at.index()] = true;
             }
             assert_eq!(piece.padding, padding, "an element is copied twice, or was valid");
-            assert!(padding == 0 || at != Place::HOST && costs.bridged_max > 0);
+            assert!(padding == 0 || at != Location::HOST && costs.bridged_max > 0);
         }
         for cell in self.inside(region) {
             assert!(cell.valid[at.index()], "{:?} was not copied", cell.at);
@@ -189,8 +190,8 @@ impl Model {
         assert_eq!(seen, self.cells.len());
     }
 
-    /// Checks the questions that a state answers about a region and a place.
-    pub(super) fn check_answers(&mut self, state: &Coherence, at: Place, region: &Region) {
+    /// Checks the questions that a state answers about a region and a location.
+    pub(super) fn check_answers(&mut self, state: &Coherence, at: Location, region: &Region) {
         let valid = |cell: &ModelCell| cell.valid[at.index()];
         assert_eq!(
             state.valid_elements(at),
@@ -210,24 +211,25 @@ impl Model {
     }
 
     fn content(&self, cell: &ModelCell) -> Content {
-        let holders = (0..self.places).filter(|index| cell.valid[*index]);
-        let places = holders.fold(PlaceSet::empty(), |places, index| places.with(place(index)));
+        let holders = (0..self.locations).filter(|index| cell.valid[*index]);
+        let locations =
+            holders.fold(LocationSet::empty(), |locations, index| locations.with(location(index)));
         match (cell.truth, cell.constant) {
             (Err(undefined), _) => Content::Undefined(undefined),
-            (Ok(_), Some(value)) => Content::Constant { value, filled: places },
+            (Ok(_), Some(value)) => Content::Constant { value, filled: locations },
             (Ok(_), None) => Content::Stored(
-                Holders::from_places(places).expect("a defined cell is valid somewhere"),
+                Holders::from_locations(locations).expect("a defined cell is valid somewhere"),
             ),
         }
     }
 }
 
-/// The source that a cell must come from: its constant, or the nearest place.
+/// The source that a cell must come from: its constant, or the nearest location.
 fn nearest(cell: &ModelCell, costs: &Distances) -> Source {
-    let holders = (0..cell.valid.len()).filter(|index| cell.valid[*index]).map(place);
+    let holders = (0..cell.valid.len()).filter(|index| cell.valid[*index]).map(location);
     match cell.constant {
         Some(id) => Source::Constant(id),
-        None => Source::Place(
+        None => Source::Location(
             holders
                 .min_by_key(|from| costs.cost(*from))
                 .expect("a defined cell is valid somewhere"),

@@ -6,9 +6,10 @@
 //! sequences, but it is garbage in any case: the model writes a fresh value into it, which no check
 //! accepts.
 
+use crate::access::Access;
 use std::collections::HashSet;
 
-use super::super::{Access, Coherence, ConstantId, LossId, Piece, Place, Region, Span};
+use super::super::{Coherence, ConstantId, Location, LossId, PlannedCopy, Region, Span};
 use super::model::{Distances, Model};
 
 const PLACES: usize = 3;
@@ -16,22 +17,22 @@ const NO_BRIDGES: Distances = Distances { bridged_max: 0 };
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    Access(Place, Region, Access),
+    Access(Location, Region, Access),
     Constant(Region, ConstantId),
-    Withdraw(Place, Region, LossId),
+    Withdraw(Location, Region, LossId),
 }
 
-fn places() -> impl Iterator<Item = Place> {
-    (0..PLACES).filter_map(Place::slot)
+fn locations() -> impl Iterator<Item = Location> {
+    (0..PLACES).filter_map(Location::slot)
 }
 
 fn accesses(regions: &[Region]) -> Vec<Operation> {
     let mut operations = Vec::new();
-    for (place, region) in
-        places().flat_map(|place| regions.iter().map(move |region| (place, *region)))
+    for (location, region) in
+        locations().flat_map(|location| regions.iter().map(move |region| (location, *region)))
     {
         for access in [Access::Read, Access::ReadWrite, Access::Overwrite] {
-            operations.push(Operation::Access(place, region, access));
+            operations.push(Operation::Access(location, region, access));
         }
     }
     operations
@@ -39,8 +40,8 @@ fn accesses(regions: &[Region]) -> Vec<Operation> {
 
 fn all_operations(regions: &[Region]) -> Vec<Operation> {
     let constants = regions.iter().map(|region| Operation::Constant(*region, ConstantId(1)));
-    let withdrawals = places().flat_map(|place| {
-        regions.iter().map(move |region| Operation::Withdraw(place, *region, LossId(7)))
+    let withdrawals = locations().flat_map(|location| {
+        regions.iter().map(move |region| Operation::Withdraw(location, *region, LossId(7)))
     });
     accesses(regions).into_iter().chain(constants).chain(withdrawals).collect()
 }
@@ -50,22 +51,22 @@ fn perform(
     state: &mut Coherence,
     model: &mut Model,
     operation: Operation,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<PlannedCopy>,
 ) {
     match operation {
-        Operation::Access(place, region, access) => {
-            if !model.access(state, place, &region, access, &NO_BRIDGES, pieces) {
+        Operation::Access(location, region, access) => {
+            if !model.access(state, location, &region, access, &NO_BRIDGES, pieces) {
                 return;
             }
-            state.apply(place, &region, access);
+            state.apply(location, &region, access);
         }
         Operation::Constant(region, value) => {
             state.write_constant(&region, value);
             model.write_constant(&region, value);
         }
-        Operation::Withdraw(place, region, loss) => {
-            state.withdraw(place, &region, loss);
-            model.withdraw(place, &region, loss);
+        Operation::Withdraw(location, region, loss) => {
+            state.withdraw(location, &region, loss);
+            model.withdraw(location, &region, loss);
         }
     }
     model.check(state);
@@ -97,9 +98,9 @@ fn starts(shape: &[u64]) -> [(Coherence, Model); 3] {
     let undefined = Model::undefined(shape, PLACES);
     let (mut constant, mut stored) = (undefined.clone(), undefined.clone());
     constant.write_constant(&whole, ConstantId(1));
-    stored.write(Place::HOST, &whole);
+    stored.write(Location::HOST, &whole);
     [
-        (Coherence::stored(shape, Place::HOST), stored),
+        (Coherence::stored(shape, Location::HOST), stored),
         (Coherence::constant(shape, ConstantId(1)), constant),
         (Coherence::undefined(shape), undefined),
     ]

@@ -24,6 +24,10 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod driver;
 
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "the library uses more of it")]
+#[path = "../../../src/access.rs"]
+mod access;
 /// The engine: the embedded device, as the library has it.
 #[cfg(target_os = "linux")]
 #[allow(
@@ -35,6 +39,10 @@ mod driver;
 )]
 #[path = "../../../src/backend/mod.rs"]
 mod backend;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "the library uses more of it")]
+#[path = "../../../src/call_site.rs"]
+mod call_site;
 #[cfg(target_os = "linux")]
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it, and exports some")]
 #[path = "../../../src/grid.rs"]

@@ -67,7 +67,11 @@ fn read(
         let (word, rest) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
         match word {
             "error" => {
-                return Err(complaint(&file, number, &format!("#error directive: {}", rest.trim())));
+                return Err(complaint(
+                    &file,
+                    number,
+                    &format!("#error directive: {}", rest.trim()),
+                ));
             }
             "line" => {
                 (next, file) = line_directive(rest, &file)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::scene::{allocate, body, entered_gate, finish, launch, queue_of};
-use crate::backend::Access;
+use crate::access::Access;
 use crate::backend::embedded::EmbeddedDevice;
 
 thread_local! {

@@ -10,15 +10,15 @@ use super::scene::{
 };
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{
-    BackendErrorKind, CopyPart, CopyWork, Dependencies, FailureKind, Footprint, Memory, Queue,
-    Work, failure,
+    BackendErrorKind, CopyBox, CopyWork, Dependencies, FailureKind, Footprint, Memory, Queue, Work,
+    failure,
 };
 
 const LEN_BYTES: u64 = 4096;
 
 /// A random part with up to five axes, dense or with gaps, that stays within `LEN_BYTES` at both
 /// ends.
-fn random_part(random: &mut Random) -> CopyPart {
+fn random_part(random: &mut Random) -> CopyBox {
     let run_bytes = 1 + random.below(9);
     let mut part = flat(run_bytes, 0, 0);
     let (mut source_bytes, mut destination_bytes) = (run_bytes, run_bytes);
@@ -36,7 +36,7 @@ fn random_part(random: &mut Random) -> CopyPart {
 }
 
 /// The naive loop: every combination of indices, byte for byte.
-fn copy_slowly(source: &[u8], destination: &mut [u8], part: &CopyPart) {
+fn copy_slowly(source: &[u8], destination: &mut [u8], part: &CopyBox) {
     let total: u64 = part.axes.iter().map(|axis| axis.0).product();
     for mut number in 0..total {
         let (mut from, mut to) = (part.source_offset_bytes, part.destination_offset_bytes);
@@ -84,7 +84,7 @@ fn copied(
     direction: u32,
     source: &[u8],
     destination: &[u8],
-    part: &CopyPart,
+    part: &CopyBox,
 ) -> Vec<u8> {
     let (source_cells, destination_cells) =
         (Cells::new(source.to_vec()), Cells::new(destination.to_vec()));
@@ -204,7 +204,7 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
             && refused.detail.contains("host memory that has 7"),
         "{refused}"
     );
-    let overflowing = CopyPart { axes: smallvec![(u64::MAX, u64::MAX, 1)], ..flat(1, 0, 0) };
+    let overflowing = CopyBox { axes: smallvec![(u64::MAX, u64::MAX, 1)], ..flat(1, 0, 0) };
     let source = Memory::Host(Cells::new([0; 16]));
     queue.submit(copy("huge", source, Memory::Device(address), overflowing)).unwrap_err();
     let late = queue.submit(upload(&Cells::new([0; 16]), address, 9)).unwrap();
@@ -231,7 +231,7 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
 fn empty_parts_are_in_range_everywhere() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 8).unwrap();
-    let nothing = CopyPart { axes: smallvec![(0, 8, 8), (4, 2, 2)], ..flat(1, 100, 100) };
+    let nothing = CopyBox { axes: smallvec![(0, 8, 8), (4, 2, 2)], ..flat(1, 100, 100) };
     let position = queue
         .submit(copy("nothing", Memory::Host(Cells::new([1; 4])), Memory::Device(address), nothing))
         .unwrap();

@@ -8,9 +8,10 @@ use super::scene::{
     Cells, allocate, body, contents, contiguous, depending, download, fill, finish, increment,
     label, launch, log_of, queue_of, upload,
 };
+use crate::access::Access;
 use crate::backend::embedded::{CallKind, EmbeddedDevice, Emulation, Fault, Outcome};
 use crate::backend::{
-    Access, Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure,
+    Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure,
 };
 
 /// Each kind of call once, and some twice. Gives back what the download brought.

@@ -8,10 +8,11 @@ use super::scene::{
     Cells, allocate, body, contiguous, copy, depending, download, entered_gate, fill, finish, flat,
     gate, increment, label, launch, log_of, queue_of, upload,
 };
+use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use crate::backend::{
-    Access, Address, ArrayArgument, Backend, CopyWork, Dependencies, FailureKind, Footprint,
-    Memory, Position, Queue, Work, failure,
+    Address, ArrayArgument, Backend, CopyWork, Dependencies, FailureKind, Footprint, Memory,
+    Position, Queue, Work, failure,
 };
 
 struct Scene {

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use super::scene::{
     Cells, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
 };
+use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
-use crate::backend::{Access, Backend, Position};
+use crate::backend::{Backend, Position};
 
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
 

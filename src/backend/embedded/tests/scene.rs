@@ -3,17 +3,18 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::panic::Location;
 use std::sync::{Arc, Mutex, mpsc};
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
 use crate::backend::{
-    Access, Address, Arguments, ArrayArgument, Backend, BackendError, Body, Code, CopyPart,
-    CopyWork, Dependencies, FailureKind, FillWork, Footprint, HostMemory, Label, LaunchWork,
-    Memory, Position, Queue, Work,
+    Address, Arguments, ArrayArgument, Backend, BackendError, Body, Code, CopyBox, CopyWork,
+    Dependencies, FailureKind, FillWork, Footprint, HostMemory, Label, LaunchWork, Memory,
+    Position, Queue, Work,
 };
+use crate::call_site::call_site;
 use crate::grid::Grid;
 
 /// Host memory that several may look at.
@@ -122,11 +123,11 @@ pub(super) fn flat(
     run_bytes: u64,
     source_offset_bytes: u64,
     destination_offset_bytes: u64,
-) -> CopyPart {
-    CopyPart { run_bytes, source_offset_bytes, destination_offset_bytes, axes: SmallVec::new() }
+) -> CopyBox {
+    CopyBox { run_bytes, source_offset_bytes, destination_offset_bytes, axes: SmallVec::new() }
 }
 
-pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyPart) -> Work {
+pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyBox) -> Work {
     let label = label(name);
     Work::Copy(Box::new(CopyWork {
         may_read_between: false,
@@ -185,7 +186,7 @@ pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) ->
         };
     let words = arrays.iter().map(|array| array.1).collect();
     let arguments = Arguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
-    let (body, depends, site) = (Arc::clone(body), Dependencies::new(), Location::caller());
+    let (body, depends, site) = (Arc::clone(body), Dependencies::new(), call_site());
     Work::Launch(LaunchWork {
         code: Code::Host(body),
         grid: Grid::new(1, 1),

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::scene::{allocate, body, contents, contiguous, fill, finish, gate, launch, queue_of};
+use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Backend, BackendErrorKind, MemoryUsage};
 
@@ -147,9 +148,7 @@ fn a_block_is_aligned_for_every_element() {
     for len_bytes in [1, 7, 256, 100_001] {
         let address = allocate(&queue, len_bytes).unwrap();
         assert_eq!(address.0 % 256, 0);
-        queue
-            .submit(launch(&look, &[(address, len_bytes, crate::backend::Access::Overwrite)]))
-            .unwrap();
+        queue.submit(launch(&look, &[(address, len_bytes, Access::Overwrite)])).unwrap();
     }
     finish(&queue);
     assert!(told.try_iter().all(|start: usize| start.is_multiple_of(256)));
@@ -168,7 +167,7 @@ fn the_plain_device_knows_the_machine() {
     let emulated = EmbeddedDevice::emulated(Emulation::new());
     assert!(
         emulated.ordinal() > 0
-            && emulated.reaches(device.as_ref())
-            && device.reaches(emulated.as_ref())
+            && emulated.can_access_peer(device.as_ref())
+            && device.can_access_peer(emulated.as_ref())
     );
 }

@@ -11,7 +11,7 @@ use super::machine::{self, Device};
 use super::stream::Stream;
 use super::{call, work};
 use crate::backend::{
-    Address, Backend, CopyPart, CopyWork, Dependencies, FailureKind, Memory, Position, Work,
+    Address, Backend, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Position, Work,
 };
 
 /// Where one end of a copy starts, and how its rows and slices follow each other.
@@ -238,7 +238,7 @@ fn pointer(address: u64) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-fn part(source: &End, destination: &End, extent: Extent) -> CopyPart {
+fn part(source: &End, destination: &End, extent: Extent) -> CopyBox {
     let mut axes: SmallVec<[(u64, u64, u64); 3]> = SmallVec::new();
     if extent.depth > 1 {
         axes.push((extent.depth, source.slice_stride_bytes, destination.slice_stride_bytes));
@@ -246,7 +246,7 @@ fn part(source: &End, destination: &End, extent: Extent) -> CopyPart {
     if extent.height > 1 {
         axes.push((extent.height, source.row_stride_bytes, destination.row_stride_bytes));
     }
-    CopyPart {
+    CopyBox {
         run_bytes: extent.width_bytes,
         source_offset_bytes: 0,
         destination_offset_bytes: 0,
@@ -261,7 +261,7 @@ fn queue_copy(
     stream: &Stream,
     source: Resolved,
     destination: Resolved,
-    part: CopyPart,
+    part: CopyBox,
 ) -> Outcome<Position> {
     let here = &context.device;
     let device =

@@ -14,7 +14,8 @@ use super::module::Function;
 use super::ptx::Slot;
 use super::stream::Stream;
 use super::{call, host, machine, work};
-use crate::backend::{self, Address, Arguments, ArrayArgument, Body};
+use crate::access;
+use crate::backend::{Address, Arguments, ArrayArgument, Body};
 use crate::grid::Grid;
 use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
 
@@ -277,11 +278,11 @@ fn room(context: &Context, address: u64) -> u64 {
     end.map_or(1, |end| end - address)
 }
 
-fn access_of(access: Access) -> backend::Access {
+fn access_of(access: Access) -> access::Access {
     match access {
-        Access::Read => backend::Access::Read,
-        Access::Write => backend::Access::Overwrite,
-        Access::ReadWrite => backend::Access::ReadWrite,
+        Access::Read => access::Access::Read,
+        Access::Write => access::Access::Overwrite,
+        Access::ReadWrite => access::Access::ReadWrite,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::sync;
 
 /// Memory to be freed, and what has to be over before.
 #[derive(Debug)]
-pub(super) struct Orphan {
+pub(super) struct DeferredFree {
     address: Address,
     uses: Vec<(Stream, At)>,
 }
@@ -19,28 +19,30 @@ impl Device {
     /// Frees memory behind the uses given. What the backend refuses is tried again before the next
     /// allocation, `memory` or `synchronize`.
     pub(crate) fn free_behind(&self, address: Address, uses: Vec<(Stream, At)>) {
-        let orphan = Orphan { address, uses };
-        if !self.try_free(&orphan) {
-            self.0.orphans.lock().push(orphan);
+        let deferred_free = DeferredFree { address, uses };
+        if !self.try_free(&deferred_free) {
+            self.0.deferred_frees.lock().push(deferred_free);
         }
     }
 
     /// Frees memory that was used on one stream alone.
-    pub(crate) fn free_later(&self, stream: &Stream, address: Address) {
+    pub(crate) fn defer_free(&self, stream: &Stream, address: Address) {
         self.free_behind(address, vec![(stream.clone(), At::position(stream.queue().tail()))]);
     }
 
-    pub(crate) fn settle_orphans(&self) {
-        let orphans = std::mem::take(&mut *self.0.orphans.lock());
-        let refused: Vec<Orphan> =
-            orphans.into_iter().filter(|orphan| !self.try_free(orphan)).collect();
-        self.0.orphans.lock().extend(refused);
+    pub(crate) fn run_deferred_frees(&self) {
+        let deferred_frees = std::mem::take(&mut *self.0.deferred_frees.lock());
+        let refused: Vec<DeferredFree> = deferred_frees
+            .into_iter()
+            .filter(|deferred_free| !self.try_free(deferred_free))
+            .collect();
+        self.0.deferred_frees.lock().extend(refused);
     }
 
-    fn try_free(&self, orphan: &Orphan) -> bool {
-        let stream = self.stream_to_free_on(&orphan.uses);
-        orphan.uses.iter().all(|(user, at)| stream.order_after(user, *at).is_ok())
-            && stream.queue().free(orphan.address).is_ok()
+    fn try_free(&self, deferred_free: &DeferredFree) -> bool {
+        let stream = self.stream_to_free_on(&deferred_free.uses);
+        deferred_free.uses.iter().all(|(user, at)| stream.order_after(user, *at).is_ok())
+            && stream.queue().free(deferred_free.address).is_ok()
     }
 
     /// A user's stream on which all other uses come before what is queued next, if there is one.
@@ -68,7 +70,7 @@ impl Device {
                 let made = self.new_core().ok()?;
                 // Somebody else may have been faster; a stream without work is dropped then.
                 if let Err(second) = self.0.frees.set(made) {
-                    sync::let_go(second);
+                    sync::defer_drop(second);
                 }
                 self.0.frees.get()?
             }
@@ -79,12 +81,12 @@ impl Device {
 
     /// Clears up what was freed there and is over, now and then: nobody waits for that stream. No
     /// lock is held.
-    pub(crate) fn look_at_frees(&self) {
+    pub(crate) fn reap_frees(&self) {
         const FREES_PER_LOOK: u32 = 32;
         if self.0.frees_since_look.load(Ordering::Relaxed) < FREES_PER_LOOK {
             return;
         }
         self.0.frees_since_look.store(0, Ordering::Relaxed);
-        self.0.backend.look_around();
+        self.0.backend.reap();
     }
 }

@@ -2,48 +2,48 @@
 //!
 //! A *space* is memory order: the axes of the array sorted by stride, slowest first, reversed axes
 //! turned round, axes of length 1 left out. Every copy of an array, wherever it is, has this order
-//! without gaps, so that one region means the same bytes at every place. More than six axes are
+//! without gaps, so that one region means the same bytes at every location. More than six axes are
 //! flattened, the slowest together.
 
 use smallvec::SmallVec;
 
-use crate::backend::{CopyPart, Footprint};
+use crate::backend::{CopyBox, Footprint};
 use crate::coherence::{AXES_MAX, Region, Span};
 
-/// The index space of an array's memory.
+/// The index memory order of an array's memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Space {
+pub(crate) struct MemoryOrder {
     extents: SmallVec<[u64; 3]>,
     /// Their product.
     len: u64,
     element_bytes: u32,
 }
 
-/// Which elements of a space: all, or boxes (one, unless axes were flattened).
+/// Which elements of a memory_order: all, or boxes (one, unless axes were flattened).
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Selection {
     Whole,
     Boxes(SmallVec<[Region; 1]>),
 }
 
-/// A progression along one axis of a space: `count` steps of `step`.
+/// A progression along one axis of a memory_order: `count` steps of `step`.
 #[derive(Clone, Copy, Debug)]
 struct Progression {
     step: u64,
     count: u64,
 }
 
-impl Space {
-    /// The space of an array of that shape and those strides (in elements) and the offset of its
-    /// first element from the start of memory, in elements; `None` if its memory has gaps or
+impl MemoryOrder {
+    /// The memory order of an array of that shape and those strides (in elements) and the offset of
+    /// its first element from the start of memory, in elements; `None` if its memory has gaps or
     /// overlaps.
     pub(crate) fn of(
         shape: &[usize],
         strides: &[isize],
         element_bytes: u32,
     ) -> Option<(Self, usize)> {
-        if let Some(space) = Self::of_rows(shape, strides, element_bytes) {
-            return Some((space, 0));
+        if let Some(memory_order) = Self::of_rows(shape, strides, element_bytes) {
+            return Some((memory_order, 0));
         }
         let mut axes: SmallVec<[(usize, isize); 6]> = shape
             .iter()
@@ -155,8 +155,8 @@ impl Space {
         }
     }
 
-    /// The box of a view that runs along each axis of this space with at most one of its own, as
-    /// views do unless axes were flattened.
+    /// The box of a view that runs along each axis of this memory order with at most one of its
+    /// own, as views do unless axes were flattened.
     fn one_box(&self, shape: &[usize], strides: &[isize], lowest: u64) -> Option<Region> {
         let axes = self.extents.len();
         let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
@@ -233,11 +233,11 @@ impl Space {
         Footprint { offset_bytes: offset, run_bytes: run, axes }
     }
 
-    /// Copies a region to the same place in another copy of the array.
-    pub(crate) fn same_place(&self, region: &Region) -> CopyPart {
+    /// Copies a region to the same location in another copy of the array.
+    pub(crate) fn in_both(&self, region: &Region) -> CopyBox {
         let Footprint { offset_bytes, run_bytes, axes } = self.footprint(region);
         let axes = axes.into_iter().map(|(count, stride)| (count, stride, stride)).collect();
-        CopyPart {
+        CopyBox {
             run_bytes,
             source_offset_bytes: offset_bytes,
             destination_offset_bytes: offset_bytes,
@@ -246,7 +246,7 @@ impl Space {
     }
 
     /// Copies a region from memory where it lies packed, `packed_offset_bytes` from its start.
-    pub(crate) fn out_of_packed(&self, region: &Region, packed_offset_bytes: u64) -> CopyPart {
+    pub(crate) fn out_of_packed(&self, region: &Region, packed_offset_bytes: u64) -> CopyBox {
         let Footprint { offset_bytes, run_bytes, axes } = self.footprint(region);
         let mut packed_stride = run_bytes;
         let mut axes: SmallVec<[(u64, u64, u64); 3]> = axes
@@ -259,7 +259,7 @@ impl Space {
             })
             .collect();
         axes.reverse();
-        CopyPart {
+        CopyBox {
             run_bytes,
             source_offset_bytes: packed_offset_bytes,
             destination_offset_bytes: offset_bytes,
@@ -278,9 +278,9 @@ impl Selection {
         }
     }
 
-    pub(crate) fn for_each(&self, space: &Space, mut visit: impl FnMut(&Region)) {
+    pub(crate) fn for_each(&self, memory_order: &MemoryOrder, mut visit: impl FnMut(&Region)) {
         match self {
-            Self::Whole => visit(&space.whole()),
+            Self::Whole => visit(&memory_order.whole()),
             Self::Boxes(boxes) => boxes.iter().for_each(visit),
         }
     }
@@ -291,10 +291,12 @@ impl Selection {
     }
 
     #[inline]
-    pub(crate) fn len_bytes(&self, space: &Space) -> u64 {
+    pub(crate) fn len_bytes(&self, memory_order: &MemoryOrder) -> u64 {
         match self {
-            Self::Whole => space.len_bytes(),
-            Self::Boxes(boxes) => boxes.iter().map(|region| space.region_bytes(region)).sum(),
+            Self::Whole => memory_order.len_bytes(),
+            Self::Boxes(boxes) => {
+                boxes.iter().map(|region| memory_order.region_bytes(region)).sum()
+            }
         }
     }
 
@@ -309,7 +311,7 @@ impl Selection {
     }
 }
 
-impl CopyPart {
+impl CopyBox {
     /// The same copy, back.
     pub(crate) fn reversed(self) -> Self {
         let axes = self
@@ -369,7 +371,7 @@ fn product_of(spans: SmallVec<[SmallVec<[Span; 1]>; AXES_MAX]>) -> SmallVec<[Reg
 
 #[cfg(test)]
 mod tests {
-    use super::{Selection, Space};
+    use super::{MemoryOrder, Selection};
     use crate::coherence::Region;
 
     fn points(region: &Region) -> u64 {
@@ -378,26 +380,29 @@ mod tests {
 
     #[test]
     fn memory_order_is_found_in_any_axis_order_and_direction() {
-        let (space, offset) = Space::of(&[2, 3, 4], &[1, -8, 2], 4).expect("contiguous");
-        assert_eq!(space.extents(), [3, 4, 2]);
+        let (memory_order, offset) =
+            MemoryOrder::of(&[2, 3, 4], &[1, -8, 2], 4).expect("contiguous");
+        assert_eq!(memory_order.extents(), [3, 4, 2]);
         assert_eq!(offset, 16);
-        assert!(Space::of(&[2, 3], &[4, 1], 4).is_none(), "gaps");
-        assert!(Space::of(&[2, 3], &[0, 1], 4).is_none(), "overlaps");
+        assert!(MemoryOrder::of(&[2, 3], &[4, 1], 4).is_none(), "gaps");
+        assert!(MemoryOrder::of(&[2, 3], &[0, 1], 4).is_none(), "overlaps");
     }
 
     #[test]
     fn lone_axes_have_any_stride() {
-        let (space, offset) = Space::of(&[1, 5, 1], &[77, 1, -3], 1).expect("contiguous");
-        assert_eq!((space.extents(), offset), (&[5][..], 0));
+        let (memory_order, offset) =
+            MemoryOrder::of(&[1, 5, 1], &[77, 1, -3], 1).expect("contiguous");
+        assert_eq!((memory_order.extents(), offset), (&[5][..], 0));
     }
 
     #[test]
     fn seven_axes_are_flattened_and_parts_of_them_become_several_boxes() {
         let shape = [2, 3, 2, 2, 2, 2, 2];
         let strides = [96, 32, 16, 8, 4, 2, 1];
-        let (space, _) = Space::of(&shape, &strides, 1).expect("contiguous");
-        assert_eq!(space.extents(), [6, 2, 2, 2, 2, 2]);
-        let Selection::Boxes(boxes) = space.select(&[2, 2, 2, 2, 2, 2, 2], &strides, 0) else {
+        let (memory_order, _) = MemoryOrder::of(&shape, &strides, 1).expect("contiguous");
+        assert_eq!(memory_order.extents(), [6, 2, 2, 2, 2, 2]);
+        let Selection::Boxes(boxes) = memory_order.select(&[2, 2, 2, 2, 2, 2, 2], &strides, 0)
+        else {
             panic!("not the whole")
         };
         assert_eq!(boxes.iter().map(points).sum::<u64>(), 128);
@@ -406,8 +411,8 @@ mod tests {
 
     #[test]
     fn a_strided_part_is_one_box() {
-        let (space, _) = Space::of(&[10, 12], &[12, 1], 4).expect("contiguous");
-        let Selection::Boxes(boxes) = space.select(&[3, 4], &[24, -3], 12 + 11) else {
+        let (memory_order, _) = MemoryOrder::of(&[10, 12], &[12, 1], 4).expect("contiguous");
+        let Selection::Boxes(boxes) = memory_order.select(&[3, 4], &[24, -3], 12 + 11) else {
             panic!("not the whole")
         };
         assert_eq!(boxes.len(), 1);
@@ -418,18 +423,18 @@ mod tests {
 
     #[test]
     fn a_footprint_runs_as_long_as_memory_is_unbroken() {
-        let (space, _) = Space::of(&[4, 5, 6], &[30, 6, 1], 8).expect("contiguous");
-        let whole = space.footprint(&space.whole());
+        let (memory_order, _) = MemoryOrder::of(&[4, 5, 6], &[30, 6, 1], 8).expect("contiguous");
+        let whole = memory_order.footprint(&memory_order.whole());
         assert_eq!((whole.offset_bytes, whole.run_bytes, whole.axes.len()), (0, 960, 0));
-        let Selection::Boxes(planes) = space.select(&[2, 5, 6], &[30, 6, 1], 30) else {
+        let Selection::Boxes(planes) = memory_order.select(&[2, 5, 6], &[30, 6, 1], 30) else {
             panic!("not the whole")
         };
-        let plane = space.footprint(&planes[0]);
+        let plane = memory_order.footprint(&planes[0]);
         assert_eq!((plane.offset_bytes, plane.run_bytes, plane.axes.len()), (240, 480, 0));
-        let Selection::Boxes(columns) = space.select(&[4, 5], &[30, 6], 3) else {
+        let Selection::Boxes(columns) = memory_order.select(&[4, 5], &[30, 6], 3) else {
             panic!("not the whole")
         };
-        let column = space.footprint(&columns[0]);
+        let column = memory_order.footprint(&columns[0]);
         assert_eq!((column.offset_bytes, column.run_bytes), (24, 8));
         assert_eq!(column.axes.as_slice(), [(4, 240), (5, 48)]);
     }

@@ -11,7 +11,7 @@ use std::thread;
 
 use smallvec::SmallVec;
 
-use super::{CopyPart, bytes, extent};
+use super::{CopyBox, bytes, extent};
 
 /// How many threads help whoever copies.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
@@ -36,7 +36,7 @@ impl Ends {
     /// # Safety
     ///
     /// As for [`bytes::copy_part`].
-    unsafe fn copy(&self, part: &CopyPart) {
+    unsafe fn copy(&self, part: &CopyBox) {
         // SAFETY: as the caller promises.
         unsafe { bytes::copy_part(self.0, self.1, part) };
     }
@@ -45,7 +45,7 @@ impl Ends {
 /// A share of a copy, for whichever thread comes first.
 struct Job {
     ends: Ends,
-    share: CopyPart,
+    share: CopyBox,
     left: Arc<Left>,
 }
 
@@ -58,7 +58,7 @@ struct Left {
 
 /// The threads that help.
 #[derive(Default)]
-struct Crew {
+struct CopyPool {
     helpers: usize,
     jobs: Mutex<VecDeque<Job>>,
     arrived: Condvar,
@@ -69,22 +69,22 @@ struct Crew {
 /// # Safety
 ///
 /// As for [`bytes::copy_part`].
-pub(crate) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &CopyPart) {
+pub(crate) unsafe fn copy_part(source: *const u8, destination: *mut u8, part: &CopyBox) {
     let ends = Ends(source, destination);
-    let crew = if shares_max(part) > 1 { crew() } else { None };
-    let Some(crew) = crew else {
+    let copy_pool = if shares_max(part) > 1 { copy_pool() } else { None };
+    let Some(copy_pool) = copy_pool else {
         // SAFETY: the caller's promise is handed on.
         return unsafe { ends.copy(part) };
     };
-    let mut shares = shares(part, crew.helpers as u64 + 1);
+    let mut shares = shares(part, copy_pool.helpers as u64 + 1);
     let own = shares.pop();
     let left = Arc::new(Left { shares: Mutex::new(shares.len()), none: Condvar::new() });
-    crew.jobs().extend(shares.into_iter().map(|share| Job {
+    copy_pool.jobs().extend(shares.into_iter().map(|share| Job {
         ends,
         share,
         left: Arc::clone(&left),
     }));
-    crew.arrived.notify_all();
+    copy_pool.arrived.notify_all();
     // SAFETY: shares are disjoint parts of the part that the caller vouches for.
     own.iter().for_each(|own| unsafe { ends.copy(own) });
     left.wait();
@@ -116,7 +116,7 @@ impl Left {
     }
 }
 
-impl Crew {
+impl CopyPool {
     fn jobs(&self) -> MutexGuard<'_, VecDeque<Job>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,10 +136,10 @@ impl Crew {
     }
 }
 
-/// The crew, started at the first large copy; none where the environment says 0, or the system
-/// starts no thread.
-fn crew() -> Option<&'static Crew> {
-    static CREW: OnceLock<Option<&'static Crew>> = OnceLock::new();
+/// The copy thread pool, started at the first large copy; none where the environment says 0, or the
+/// system starts no thread.
+fn copy_pool() -> Option<&'static CopyPool> {
+    static CREW: OnceLock<Option<&'static CopyPool>> = OnceLock::new();
     *CREW.get_or_init(|| start(helpers_wanted()))
 }
 
@@ -156,29 +156,30 @@ fn helpers_among(processors: usize) -> usize {
 }
 
 /// Starts so many helpers. They live as long as the process, and so does what they share.
-fn start(helpers: usize) -> Option<&'static Crew> {
-    let crew: &'static Crew = Box::leak(Box::new(Crew { helpers, ..Crew::default() }));
+fn start(helpers: usize) -> Option<&'static CopyPool> {
+    let copy_pool: &'static CopyPool =
+        Box::leak(Box::new(CopyPool { helpers, ..CopyPool::default() }));
     let begin = |number: usize| {
         thread::Builder::new()
             .name(format!("resident staging {number}"))
-            .spawn(|| crew.help())
+            .spawn(|| copy_pool.help())
             .is_ok()
     };
     // One helper is enough for all jobs to be done.
-    (0..helpers).map(begin).fold(false, |any, begun| any | begun).then_some(crew)
+    (0..helpers).map(begin).fold(false, |any, begun| any | begun).then_some(copy_pool)
 }
 
-fn shares_max(part: &CopyPart) -> u64 {
+fn shares_max(part: &CopyBox) -> u64 {
     extent::part_bytes(part) / SHARE_BYTES_MIN
 }
 
 /// The part in up to `count` disjoint ones of about the same length: by its slowest axis, or along
 /// its one run. There is one at least.
-fn shares(part: &CopyPart, count: u64) -> SmallVec<[CopyPart; 4]> {
+fn shares(part: &CopyBox, count: u64) -> SmallVec<[CopyBox; 4]> {
     let count = count.min(shares_max(part)).max(1);
     let whole = extent::turns(part);
     let step = whole.div_ceil(count).max(1);
-    let mut shares: SmallVec<[CopyPart; 4]> = (0..whole)
+    let mut shares: SmallVec<[CopyBox; 4]> = (0..whole)
         .step_by(usize::try_from(step).unwrap_or(usize::MAX))
         .map(|start| extent::section(part, start, step.min(whole - start)))
         .collect();
@@ -193,10 +194,10 @@ mod tests {
     use smallvec::SmallVec;
 
     use super::{SHARE_BYTES_MIN, copy_part, helpers_among, shares};
-    use crate::backend::CopyPart;
+    use crate::backend::CopyBox;
 
-    fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyPart {
-        CopyPart {
+    fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyBox {
+        CopyBox {
             run_bytes,
             source_offset_bytes: 5,
             destination_offset_bytes: 7,

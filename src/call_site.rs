@@ -1,0 +1,13 @@
+//! The line of the user's program that a call comes from.
+
+use std::panic::Location;
+
+/// File, line and column of a call into this library.
+pub(crate) type CallSite = &'static Location<'static>;
+
+/// Where the enclosing `#[track_caller]` function was called.
+#[track_caller]
+#[inline(always)]
+pub(crate) const fn call_site() -> CallSite {
+    Location::caller()
+}

@@ -1,0 +1,165 @@
+//! Places that can hold an array's contents, and sets of them.
+
+use std::num::NonZeroU64;
+
+/// A slot within one array, 0 to 63: where a copy of its contents may be. Slot 0 is the host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Location(u8);
+
+impl Location {
+    /// The host's memory.
+    pub(crate) const HOST: Self = Self(0);
+
+    /// The number of slots.
+    pub(crate) const COUNT: usize = 64;
+
+    /// The location in slot `index`, if there is such a slot.
+    #[must_use]
+    pub(crate) const fn slot(index: usize) -> Option<Self> {
+        if index < Self::COUNT { Some(Self(index as u8)) } else { None }
+    }
+
+    /// The number of the slot.
+    #[must_use]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The bit of this location in a set.
+    const fn bit(self) -> u64 {
+        1 << self.0
+    }
+}
+
+/// A set of locations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct LocationSet(u64);
+
+impl LocationSet {
+    /// No location.
+    #[must_use]
+    pub(crate) const fn empty() -> Self {
+        Self(0)
+    }
+
+    /// One location.
+    #[must_use]
+    pub(crate) const fn of(location: Location) -> Self {
+        Self(location.bit())
+    }
+
+    /// True if `location` is in the set.
+    #[must_use]
+    pub(crate) const fn contains(self, location: Location) -> bool {
+        self.0 & location.bit() != 0
+    }
+
+    /// The set with `location`.
+    #[must_use]
+    pub(crate) const fn with(self, location: Location) -> Self {
+        Self(self.0 | location.bit())
+    }
+
+    /// The set without `location`.
+    #[must_use]
+    pub(crate) const fn without(self, location: Location) -> Self {
+        Self(self.0 & !location.bit())
+    }
+
+    /// The number of locations.
+    #[must_use]
+    pub(crate) const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// True if there is no location.
+    #[must_use]
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The locations in the order of their slots.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Location> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let location = Location(rest.trailing_zeros() as u8);
+            let found = rest != 0;
+            rest &= rest.wrapping_sub(1);
+            found.then_some(location)
+        })
+    }
+}
+
+/// The locations where an element is valid: a set of locations that is never empty.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Holders(NonZeroU64);
+
+impl Holders {
+    /// One holder.
+    #[must_use]
+    pub(crate) const fn of(location: Location) -> Self {
+        // The bit of a location is never zero; MIN, which is slot 0, only stands for a case that
+        // does not arise.
+        Self(match NonZeroU64::new(location.bit()) {
+            Some(bits) => bits,
+            None => NonZeroU64::MIN,
+        })
+    }
+
+    /// These locations as holders, unless there is none.
+    #[must_use]
+    pub(crate) fn from_locations(locations: LocationSet) -> Option<Self> {
+        NonZeroU64::new(locations.0).map(Self)
+    }
+
+    /// The holders as a set of locations.
+    #[must_use]
+    pub(crate) const fn locations(self) -> LocationSet {
+        LocationSet(self.0.get())
+    }
+
+    /// True if `location` is a holder.
+    #[must_use]
+    pub(crate) const fn contains(self, location: Location) -> bool {
+        self.locations().contains(location)
+    }
+
+    /// True if `location` is a holder and no other is.
+    #[must_use]
+    pub(crate) const fn is_only(self, location: Location) -> bool {
+        self.0.get() == location.bit()
+    }
+
+    /// The holders with `location`.
+    #[must_use]
+    pub(crate) fn with(self, location: Location) -> Self {
+        Self(self.0 | location.bit())
+    }
+
+    /// The holders without `location`, unless it was the only one.
+    #[must_use]
+    pub(crate) fn without(self, location: Location) -> Option<Self> {
+        Self::from_locations(self.locations().without(location))
+    }
+
+    /// The number of holders, at least one.
+    #[must_use]
+    pub(crate) const fn count(self) -> usize {
+        self.locations().len()
+    }
+
+    /// The holder in the lowest slot.
+    #[must_use]
+    pub(crate) const fn first(self) -> Location {
+        Location(self.0.trailing_zeros() as u8)
+    }
+
+    /// The holder of the least cost; of equal ones that in the lowest slot.
+    #[must_use]
+    pub(crate) fn nearest(self, cost: impl Fn(Location) -> u32) -> Location {
+        if self.count() == 1 {
+            return self.first();
+        }
+        self.locations().iter().min_by_key(|location| cost(*location)).unwrap_or(self.first())
+    }
+}
