@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::scene::Random;
 use crate::backend::Footprint;
-use crate::backend::embedded::overlap;
-use crate::backend::embedded::written::ByteSet;
+use crate::backend::embedded::race_check::overlap;
+use crate::backend::embedded::race_check::written::ByteSet;
 use crate::backend::extent;
 
 const CASES: u64 = if cfg!(miri) { 50 } else { 20_000 };

@@ -1,22 +1,23 @@
-//! What an emulated device remembers: the calls made to it, and the hazards found in them.
+//! The call log of an emulated device: the calls made to it, and the hazards found in them.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::hazard::Hazard;
-use crate::backend::Position;
+use crate::backend::embedded::engine::copied_bytes;
+use crate::backend::embedded::race_check::Hazard;
+use crate::backend::{Memory, Position, Work, extent};
 
-/// Calls remembered; beyond that the oldest are forgotten.
+/// Calls that the log keeps. Beyond that it forgets the oldest.
 const CALLS_MAX: usize = 1 << 18;
 
-/// Hazards remembered; a program with so many has no use for more.
+/// Hazards that the log keeps. A program with more has seen enough.
 const HAZARDS_MAX: usize = 1 << 10;
 
-/// What was called on an emulated device, and what was unordered.
+/// The calls made to an emulated device, and the hazards found in their order.
 ///
-/// A handle, cheap to clone; it outlives its device. The last 262,144 calls and the first 1,024
-/// hazards are kept.
+/// A handle, cheap to clone, which outlives its device. The log keeps the last 262,144 calls and
+/// the first 1,024 hazards.
 ///
 /// ```
 /// use resident::{Device, Emulation};
@@ -24,122 +25,144 @@ const HAZARDS_MAX: usize = 1 << 10;
 /// let device = Device::emulated(Emulation::new());
 /// let log = device.emulation().expect("this device is emulated");
 /// device.synchronize()?;
-/// assert!(log.calls().is_empty());                 // nothing was queued, so nothing had to be waited for
+/// assert!(log.calls().is_empty());                 // nothing was queued, so nothing was awaited
 /// assert!(log.hazards().is_empty());
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct EmulationLog(Arc<Log>);
+pub struct EmulationLog(pub(crate) Arc<CallLog>);
 
 impl EmulationLog {
-    /// The handle of `log`.
-    pub(super) fn new(log: Arc<Log>) -> Self {
-        Self(log)
-    }
-
-    /// The calls that reached the device, in order. Their numbers are what
-    /// [`Fault::nth`](crate::Fault::nth) counts.
+    /// The calls that reached the device, in order. [`Fault::nth`](crate::Fault::nth) counts by
+    /// their numbers.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.0.lock().calls.iter().cloned().collect()
     }
 
-    /// What was found wrong with the order of work, in the order in which it was found: at the call
-    /// that completed the hazard. A hazard between two devices is kept by the device of the later
-    /// call.
+    /// The hazards, in the order of the calls that completed them. The device of that later call
+    /// keeps a hazard between two devices.
     #[must_use]
     pub fn hazards(&self) -> Vec<Hazard> {
         self.0.lock().hazards.clone()
     }
 }
 
-/// The log itself, shared by a device and its handles.
+/// The log, shared by a device and its handles.
 #[derive(Debug, Default)]
-pub(super) struct Log(Mutex<State>);
+pub(crate) struct CallLog(Mutex<CallLogState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CallLogState {
     count: u64,
     calls: VecDeque<Call>,
-    /// Work that failed before its call had returned: a worker may be that fast.
-    failed_early: Vec<(u32, Position)>,
+    /// Work that failed before its call had returned, which a fast worker can cause.
+    early_failures: Vec<(u32, Position)>,
     hazards: Vec<Hazard>,
 }
 
-impl Log {
-    /// Enters a call and gives it its number.
-    pub(super) fn begin(&self, draft: Draft) -> u64 {
+impl CallLog {
+    /// Adds a call and returns its number.
+    pub(super) fn add_call(&self, draft: CallDraft) -> u64 {
         let mut state = self.lock();
         state.count += 1;
-        let Draft { kind, label, len_bytes, stream } = draft;
-        let call = Call {
-            number: state.count,
-            kind,
-            label,
-            len_bytes,
-            stream,
-            position: 0,
-            outcome: Outcome::Accepted,
-        };
+        let CallDraft { kind, label, len_bytes, stream } = draft;
+        let (number, outcome) = (state.count, Outcome::Accepted);
         if state.calls.len() == CALLS_MAX {
             state.calls.pop_front();
         }
+        let call = Call { number, kind, label, len_bytes, stream, position: 0, outcome };
         state.calls.push_back(call);
-        state.count
+        number
     }
 
-    /// Enters how a call went: the position that it drew, or that it was refused.
-    pub(super) fn settle(&self, number: u64, position: Option<Position>) {
-        let state = &mut *self.lock();
-        // The newest calls are kept, so this one's place is counted from the end.
-        let place = usize::try_from(state.count - number)
-            .ok()
-            .and_then(|age| state.calls.len().checked_sub(age + 1));
-        let Some(call) = place.and_then(|place| state.calls.get_mut(place)) else { return };
+    /// Records the outcome of a call: its position, or that it was refused.
+    pub(super) fn set_outcome(&self, number: u64, position: Option<Position>) {
+        let CallLogState { count, calls, early_failures, .. } = &mut *self.lock();
+        // The log keeps the newest calls, so the index counts from the end.
+        let index =
+            usize::try_from(*count - number).ok().and_then(|age| calls.len().checked_sub(age + 1));
+        let Some(call) = index.and_then(|index| calls.get_mut(index)) else { return };
         let Some(position) = position else {
             call.outcome = Outcome::Refused;
             return;
         };
         call.position = position.0;
-        let early = state
-            .failed_early
-            .iter()
-            .position(|failed| (Some(failed.0), failed.1) == (call.stream, position));
-        if let Some(early) = early {
+        let is_it =
+            |failed: &(u32, Position)| (Some(failed.0), failed.1) == (call.stream, position);
+        if let Some(index) = early_failures.iter().position(is_it) {
             call.outcome = Outcome::Failed;
-            state.failed_early.swap_remove(early);
+            early_failures.swap_remove(index);
         }
     }
 
-    /// Enters that queued work failed when it ran.
-    pub(super) fn failed(&self, stream: u32, position: Position) {
+    /// Records that queued work failed when it ran.
+    pub(crate) fn record_failure(&self, stream: u32, position: Position) {
         let mut state = self.lock();
         let is_it = |call: &&mut Call| call.stream == Some(stream) && call.position == position.0;
         match state.calls.iter_mut().rev().find(is_it) {
             Some(call) => call.outcome = Outcome::Failed,
-            None => state.failed_early.push((stream, position)),
+            None => state.early_failures.push((stream, position)),
         }
     }
 
-    /// Enters hazards.
+    /// Adds hazards.
     pub(super) fn add_hazards(&self, hazards: Vec<Hazard>) {
         let mut state = self.lock();
         let room = HAZARDS_MAX - state.hazards.len();
         state.hazards.extend(hazards.into_iter().take(room));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CallLogState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is known of a call before it is made.
+/// The data of a call that is about to be made.
 #[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) kind: CallKind,
-    pub(super) label: Arc<str>,
-    pub(super) len_bytes: u64,
-    pub(super) stream: Option<u32>,
+pub(crate) struct CallDraft {
+    pub(crate) kind: CallKind,
+    pub(crate) label: Arc<str>,
+    pub(crate) len_bytes: u64,
+    pub(crate) stream: Option<u32>,
+}
+
+impl CallDraft {
+    /// A call without label and length.
+    pub(crate) fn unlabelled(kind: CallKind, stream: Option<u32>) -> Self {
+        Self { kind, label: Arc::from(""), len_bytes: 0, stream }
+    }
+
+    /// The call that submits `work` to a stream.
+    pub(crate) fn submission(work: &Work, stream: u32) -> Self {
+        let (kind, label, len_bytes) = match work {
+            Work::Copy(copy) => {
+                let kind = match (&copy.source, &copy.destination) {
+                    (Memory::Host(_), Memory::Device(_)) => CallKind::Upload,
+                    (Memory::Device(_), Memory::Host(_)) => CallKind::Download,
+                    _ if copy.source_device.is_some() => CallKind::CopyBetween,
+                    _ => CallKind::CopyWithin,
+                };
+                (kind, &copy.label.text, copied_bytes(copy))
+            }
+            Work::Fill(fill) => {
+                let kind = if fill.poison { CallKind::Poison } else { CallKind::Fill };
+                let lens_bytes = fill.parts.iter().map(extent::footprint_bytes);
+                (kind, &fill.label.text, saturating_sum(lens_bytes))
+            }
+            Work::Launch(launch) => {
+                let footprint = |array| launch.arguments.footprint(array);
+                let arrays = launch.arguments.arrays.iter().map(footprint);
+                let lens_bytes = arrays.map(|footprint| extent::footprint_bytes(&footprint));
+                (CallKind::Launch, launch.code.name(), saturating_sum(lens_bytes))
+            }
+        };
+        Self { kind, label: Arc::clone(label), len_bytes, stream: Some(stream) }
+    }
+}
+
+fn saturating_sum(lens_bytes: impl Iterator<Item = u64>) -> u64 {
+    lens_bytes.fold(0, u64::saturating_add)
 }
 
 /// One call of an emulated device.
@@ -164,21 +187,20 @@ pub struct Call {
     pub number: u64,
     /// What was called.
     pub kind: CallKind,
-    /// What it was for, in words; empty where there is nothing to say beyond the kind.
+    /// What it was for: `upload of "photo"`. Empty if the kind says it all.
     pub label: Arc<str>,
-    /// Bytes taken, moved or filled; for a launch, the bytes that its arguments cover; else 0.
+    /// Bytes allocated, copied or filled; for a launch, the bytes that its arguments cover; else 0.
     pub len_bytes: u64,
-    /// The stream's number on this device, 0 being the default stream; `None` for calls of the
-    /// device.
+    /// The stream's number on this device, 0 for the default stream; `None` for calls of the device.
     pub stream: Option<u32>,
-    /// Its place among the work of that stream, from 1; 0 if it queued nothing.
+    /// Its position in that stream, from 1; 0 if it queued nothing.
     pub position: u64,
-    /// How it went.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// The calls that are counted: each that can fail and reaches the device. Polls, and waits for what
-/// is complete already, do not.
+/// The kinds of calls that an emulated device counts: every call that can fail and reaches the
+/// device. Polls do not count, nor do waits for work that has completed.
 ///
 /// ```
 /// assert_eq!(resident::emulation::CallKind::CopyBetween.to_string(), "copy between devices");
@@ -188,9 +210,9 @@ pub struct Call {
 pub enum CallKind {
     /// A stream was made. The default stream comes with the device and is not counted.
     NewStream,
-    /// Memory was taken.
+    /// Memory was allocated.
     Allocate,
-    /// Memory was given back, behind the work queued before.
+    /// Memory was freed, after the work queued before.
     Free,
     /// A copy from the host was queued.
     Upload,
@@ -210,17 +232,17 @@ pub enum CallKind {
     RecordEvent,
     /// A stream was made to wait for an event.
     WaitEvent,
-    /// The host had to wait for a stream or an event.
+    /// The host waited for a stream or an event.
     Synchronize,
     /// A task asked to be woken.
     Notify,
-    /// Memory kept for reuse was given back.
+    /// Pooled memory was returned to the system.
     Trim,
-    /// Host memory was opened to the device.
+    /// Host memory was pinned for the device.
     PinnedRegistration,
 }
 
-/// How a call went.
+/// The outcome of a call.
 ///
 /// ```
 /// assert_eq!(resident::emulation::Outcome::Refused.to_string(), "refused");
@@ -228,7 +250,7 @@ pub enum CallKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was done, or queued and has not failed so far.
+    /// It succeeded, or its work is queued and has not failed so far.
     Accepted,
     /// It returned an error, and nothing was queued.
     Refused,
@@ -273,7 +295,7 @@ impl fmt::Display for CallKind {
             Self::Synchronize => "synchronize",
             Self::Notify => "notify",
             Self::Trim => "trim",
-            Self::PinnedRegistration => "page lock",
+            Self::PinnedRegistration => "pin host memory",
         })
     }
 }

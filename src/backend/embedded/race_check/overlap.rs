@@ -1,9 +1,8 @@
-//! Whether two footprints share a byte: exactly, if one of them has at most [`RUNS_MAX`] runs
-//! within the other's bounds. Pure.
+//! Whether two footprints share a byte. Exact, if one of them has at most [`RUNS_MAX`] runs within
+//! the other's bounds. Pure.
 //!
-//! The footprint with fewer runs is walked, and for each run the other one is searched axis by
-//! axis: along an axis only those indices are looked at whose box can reach the run. Boxes that lie
-//! apart as a whole are left out on the way.
+//! The search walks the footprint with fewer runs. For each run it descends the other footprint
+//! axis by axis, into those indices whose box can reach the run.
 
 #![forbid(unsafe_code)]
 
@@ -11,15 +10,15 @@ use std::ops::Range;
 
 use crate::backend::Footprint;
 
-/// Runs looked at before two footprints are let go as disjoint: about a tenth of a second.
+/// After this many runs the search reports no overlap. That takes about a tenth of a second.
 const RUNS_MAX: u64 = 1 << 21;
 
 /// Axes, slowest first: count and stride.
 type Axes<'a> = &'a [(u64, u64)];
 
-/// The same bytes with as few axes and as long runs as can be, or nothing if there is no byte. Ends
-/// must be in range of 64 bits.
-pub(super) fn normalised(footprint: &Footprint) -> Option<Footprint> {
+/// The same bytes with as few axes and as long runs as possible, or nothing if there is no byte.
+/// The end of the footprint must fit 64 bits.
+pub(crate) fn normalised(footprint: &Footprint) -> Option<Footprint> {
     let mut normal = Footprint {
         axes: footprint.axes.iter().copied().filter(|axis| axis.0 != 1).collect(),
         ..*footprint
@@ -31,47 +30,54 @@ pub(super) fn normalised(footprint: &Footprint) -> Option<Footprint> {
         normal.run_bytes *= count;
         normal.axes.pop();
     }
-    let empty = normal.run_bytes == 0 || normal.axes.iter().any(|axis| axis.0 == 0);
-    (!empty).then_some(normal)
+    let is_empty = normal.run_bytes == 0 || normal.axes.iter().any(|axis| axis.0 == 0);
+    (!is_empty).then_some(normal)
 }
 
-/// How many runs a footprint has, saturating.
+/// The number of runs of a footprint, saturating.
 pub(super) fn run_count(footprint: &Footprint) -> u64 {
     footprint.axes.iter().fold(1, |runs, axis| runs.saturating_mul(axis.0))
 }
 
-/// From the first byte to the last one of a normalised footprint.
+/// From the first to the last byte of a normalised footprint.
 pub(super) fn bounds(footprint: &Footprint) -> Range<u64> {
-    footprint.offset_bytes
-        ..footprint.offset_bytes + span_bytes(&footprint.axes, footprint.run_bytes)
+    let len_bytes = span_bytes(&footprint.axes, footprint.run_bytes);
+    footprint.offset_bytes..footprint.offset_bytes + len_bytes
 }
 
-/// The first shared run that is found, of two normalised footprints. After [`RUNS_MAX`] runs the
-/// search ends without one.
-pub(super) fn first_overlap(one: &Footprint, other: &Footprint) -> Option<Range<u64>> {
+/// One shared run of two normalised footprints, if the search finds any.
+pub(crate) fn first_overlap(one: &Footprint, other: &Footprint) -> Option<Range<u64>> {
     let (few, many) = if run_count(one) <= run_count(other) { (one, other) } else { (other, one) };
-    let mut left = RUNS_MAX;
-    let found = find_run(&few.axes, few.offset_bytes, few.run_bytes, &bounds(many), &mut |run| {
-        left -= 1;
+    let mut runs_left = RUNS_MAX;
+    let found = find_run(few, &bounds(many), &mut |run| {
+        runs_left -= 1;
         let shared = search(&many.axes, many.offset_bytes, many.run_bytes, &run);
-        (shared.is_some() || left == 0).then_some(shared)
+        (shared.is_some() || runs_left == 0).then_some(shared)
     });
     found.flatten()
 }
 
-/// Calls `visit` with each run that reaches into `limits` until it finds something.
+/// Calls `visit` with each run that reaches into `limits`, until it returns something.
 pub(super) fn find_run<T>(
+    footprint: &Footprint,
+    limits: &Range<u64>,
+    visit: &mut impl FnMut(Range<u64>) -> Option<T>,
+) -> Option<T> {
+    find_run_below(&footprint.axes, footprint.offset_bytes, footprint.run_bytes, limits, visit)
+}
+
+fn find_run_below<T>(
     axes: Axes<'_>,
     offset_bytes: u64,
     run_bytes: u64,
     limits: &Range<u64>,
     visit: &mut impl FnMut(Range<u64>) -> Option<T>,
 ) -> Option<T> {
-    shared(&(offset_bytes..offset_bytes + span_bytes(axes, run_bytes)), limits)?;
+    intersection(&(offset_bytes..offset_bytes + span_bytes(axes, run_bytes)), limits)?;
     match axes {
         [] => visit(offset_bytes..offset_bytes + run_bytes),
         [(count, stride), inner @ ..] => (0..*count).find_map(|index| {
-            find_run(inner, offset_bytes + index * stride, run_bytes, limits, visit)
+            find_run_below(inner, offset_bytes + index * stride, run_bytes, limits, visit)
         }),
     }
 }
@@ -84,7 +90,7 @@ fn search(
     query: &Range<u64>,
 ) -> Option<Range<u64>> {
     let [(count, stride), inner @ ..] = axes else {
-        return shared(&(offset_bytes..offset_bytes + run_bytes), query);
+        return intersection(&(offset_bytes..offset_bytes + run_bytes), query);
     };
     // Index i covers offset + i * stride .. + inner span. It reaches the query if it ends after the
     // query's start and starts before its end.
@@ -95,14 +101,14 @@ fn search(
         .find_map(|index| search(inner, offset_bytes + index * stride, run_bytes, query))
 }
 
-/// From the first byte of a box to its last.
+/// From the first to the last byte of a box.
 fn span_bytes(axes: Axes<'_>, run_bytes: u64) -> u64 {
     axes.iter().fold(run_bytes, |span_bytes, (count, stride)| {
         span_bytes + count.saturating_sub(1) * stride
     })
 }
 
-fn shared(one: &Range<u64>, other: &Range<u64>) -> Option<Range<u64>> {
+fn intersection(one: &Range<u64>, other: &Range<u64>) -> Option<Range<u64>> {
     let both = one.start.max(other.start)..one.end.min(other.end);
     (both.start < both.end).then_some(both)
 }

@@ -1,0 +1,71 @@
+//! The instruments of an emulated device: they log calls, inject faults, and check the order of
+//! work.
+
+use std::sync::Arc;
+
+use super::call_log::{CallDraft, CallKind, CallLog};
+use super::faults::{Fault, Faults};
+use crate::backend::embedded::race_check::{MemoryAccess, Submission, Tracker};
+use crate::backend::{BackendError, BackendErrorKind, Position};
+
+/// The instruments of one device.
+#[derive(Debug)]
+pub(crate) struct Instruments {
+    faults: Faults,
+    pub(crate) log: Arc<CallLog>,
+    pub(crate) tracker: Arc<Tracker>,
+}
+
+impl Instruments {
+    /// Instruments with an empty log.
+    pub(crate) fn new(faults: Vec<Fault>, tracker: Arc<Tracker>) -> Self {
+        Self { faults: Faults::new(faults), log: Arc::default(), tracker }
+    }
+
+    /// Logs a call with its outcome. An injected fault refuses the call. A late fault lets it
+    /// succeed: then `call` gets the call's number, for the work that is to fail.
+    pub(crate) fn counted<T>(
+        &self,
+        draft: CallDraft,
+        call: impl FnOnce(Option<u64>) -> Result<(T, Position), BackendError>,
+    ) -> Result<T, BackendError> {
+        let kind = draft.kind;
+        let number = self.log.add_call(draft);
+        let due = self.faults.due(kind, number);
+        let outcome = if due.iter().all(|fault| fault.is_late()) {
+            call(due.first().map(|_| number))
+        } else {
+            Err(injected(kind, number))
+        };
+        self.log.set_outcome(number, outcome.as_ref().ok().map(|(_, position)| *position));
+        outcome.map(|(value, _)| value)
+    }
+
+    /// Checks the accesses of an operation that has its position and cannot run yet.
+    pub(crate) fn check(&self, submission: &Submission<'_>, accesses: &[MemoryAccess]) {
+        let hazards = self.tracker.check(submission, accesses);
+        if !hazards.is_empty() {
+            self.log.add_hazards(hazards);
+        }
+    }
+}
+
+fn injected(kind: CallKind, number: u64) -> BackendError {
+    let call = match kind {
+        CallKind::NewStream => "new_queue",
+        CallKind::Allocate => "allocate",
+        CallKind::Free => "free",
+        CallKind::RecordEvent => "record",
+        CallKind::WaitEvent => "wait",
+        CallKind::Synchronize => "synchronize",
+        CallKind::Notify => "notify",
+        CallKind::Trim => "trim",
+        CallKind::PinnedRegistration => "page_lock",
+        CallKind::Upload | CallKind::Download | CallKind::CopyWithin | CallKind::CopyBetween => {
+            "copy"
+        }
+        CallKind::Fill | CallKind::Poison => "fill",
+        CallKind::Launch => "launch",
+    };
+    BackendError { kind: BackendErrorKind::Injected, call, detail: format!("call {number}") }
+}
