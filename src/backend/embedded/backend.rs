@@ -4,16 +4,14 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
+use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
 use super::memory::machine_memory;
 use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
 use crate::backend::{
-    Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
-    Loaded, MemoryUsage, PinnedRegistration, Position, Program, Queue,
+    Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded,
+    MemoryUsage, PinnedRegistration, Position, Program, Queue,
 };
-
-/// The driver code of a machine that does not report its memory.
-const CODE_UNKNOWN_CAPACITY: i64 = 4;
 
 /// The registration of host memory, which the embedded device can always access.
 #[derive(Debug)]
@@ -53,10 +51,9 @@ impl Backend for EmbeddedDevice {
 
     fn capacity(&self) -> Result<Capacity, BackendError> {
         let limited = self.core.memory.limit().map(|(total, free)| Capacity { total, free });
-        limited.or_else(machine_memory).ok_or_else(|| BackendError {
-            kind: BackendErrorKind::Driver { code: CODE_UNKNOWN_CAPACITY },
-            call: "capacity",
-            detail: "this machine has no /proc/meminfo to read its memory from".to_owned(),
+        limited.or_else(machine_memory).ok_or_else(|| {
+            let detail = "this machine has no /proc/meminfo to read its memory from";
+            driver_error(CODE_UNKNOWN_CAPACITY, "capacity", detail)
         })
     }
 

@@ -29,7 +29,7 @@ impl EmbeddedEvent {
 
 impl RawEvent for EmbeddedEvent {
     fn queue(&self) -> QueueId {
-        self.point.stream.progress().id()
+        self.point.stream.progress.id()
     }
 
     fn position(&self) -> Position {
@@ -67,7 +67,7 @@ impl RawEvent for EmbeddedEvent {
 impl fmt::Debug for EmbeddedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (stream, position) = (&self.point.stream, self.point.position.0);
-        let (device, number) = (stream.device().ordinal, stream.number());
+        let (device, number) = (stream.device.ordinal, stream.number);
         write!(f, "EmbeddedEvent({device}.{number}, position {position})")
     }
 }

@@ -23,6 +23,7 @@
 mod backend;
 mod device;
 mod engine;
+mod errors;
 mod event;
 mod memory;
 mod queue;

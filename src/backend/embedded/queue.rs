@@ -9,17 +9,15 @@ use super::device::EmbeddedDevice;
 use super::engine::{
     ControlOperation, DeviceCore, Operation, StreamCore, StreamPoint, Streams, Timestamp, wake_all,
 };
+use super::errors::{CODE_INVALID, driver_error};
 use super::event::EmbeddedEvent;
 use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use crate::backend::{
-    Address, BackendError, BackendErrorKind, CopyWork, FillWork, Label, Position, Queue, QueueId,
-    RawEvent, Work, extent,
+    Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, Work,
+    extent,
 };
 use crate::call_site::CallSite;
-
-/// The driver code of invalid arguments.
-const CODE_INVALID: i64 = 5;
 
 /// One in-order stream of an embedded device.
 pub(crate) struct EmbeddedQueue {
@@ -35,7 +33,7 @@ impl EmbeddedQueue {
     }
 
     fn instruments(&self) -> Option<&Instruments> {
-        self.stream.device().instruments.as_ref()
+        self.stream.device.instruments.as_ref()
     }
 
     /// A call without label and length: logged on emulated devices, which may refuse it.
@@ -47,7 +45,7 @@ impl EmbeddedQueue {
         match self.instruments() {
             None => call().map(|(value, _)| value),
             Some(instruments) => {
-                let draft = CallDraft::unlabelled(kind, Some(self.stream.number()));
+                let draft = CallDraft::unlabelled(kind, Some(self.stream.number));
                 instruments.counted(draft, |_| call())
             }
         }
@@ -56,9 +54,9 @@ impl EmbeddedQueue {
     /// Allocates memory. If there is no room, this waits for queued frees that can make room.
     fn allocate_block(&self, len_bytes: u64) -> Result<Address, BackendError> {
         if len_bytes == 0 {
-            return Err(invalid("allocate", "0 bytes asked for".to_owned()));
+            return Err(invalid("allocate", "0 bytes asked for"));
         }
-        let memory = &self.stream.device().memory;
+        let memory = &self.stream.device.memory;
         memory.allocate(len_bytes).or_else(|refusal| {
             if !memory.may_find_room(len_bytes) {
                 return Err(refusal);
@@ -69,7 +67,7 @@ impl EmbeddedQueue {
     }
 
     fn free_block(&self, address: Address) -> Result<Position, BackendError> {
-        let device = self.stream.device();
+        let device = &self.stream.device;
         let is_cheap = device.memory.is_cheap_to_free(address);
         let len_bytes = device.memory.begin_free(address)?;
         let check = |position| {
@@ -89,7 +87,7 @@ impl EmbeddedQueue {
         work: Work,
         instruments: &Instruments,
     ) -> Result<Position, BackendError> {
-        let draft = CallDraft::submission(&work, self.stream.number());
+        let draft = CallDraft::submission(&work, self.stream.number);
         instruments.counted(draft, |fault| {
             let check = |position, operation: &Operation| {
                 self.check_work(instruments, position, operation);
@@ -101,7 +99,7 @@ impl EmbeddedQueue {
 
     /// Checks work that has its position and cannot run yet.
     fn check_work(&self, instruments: &Instruments, position: Position, operation: &Operation) {
-        let mut accesses = operation.accesses(self.stream.device().ordinal);
+        let mut accesses = operation.accesses(self.stream.device.ordinal);
         if let Operation::CopyBetween { source, .. } = operation {
             let source_instruments = source.instruments.as_ref();
             let is_tracked = source_instruments
@@ -122,13 +120,13 @@ impl EmbeddedQueue {
     ) -> Submission<'a> {
         let operation = HazardOperation {
             name,
-            device: self.stream.device().ordinal,
-            stream: self.stream.number(),
+            device: self.stream.device.ordinal,
+            stream: self.stream.number,
             position: position.0,
             site,
             touch: Touch::Reads,
         };
-        Submission { queue: self.stream.progress(), position, operation, depends }
+        Submission { queue: &self.stream.progress, position, operation, depends }
     }
 
     fn record_event(&self, has_timing: bool) -> Result<EmbeddedEvent, BackendError> {
@@ -138,7 +136,7 @@ impl EmbeddedQueue {
         let record = ControlOperation::Record(timestamp.clone());
         let position = self.stream.enqueue_control(record, true, |position| {
             clock = self.instruments().map(|instruments| {
-                instruments.tracker.event_clock(self.stream.progress(), position)
+                instruments.tracker.event_clock(&self.stream.progress, position)
             });
         })?;
         let point = StreamPoint { stream: Arc::clone(&self.stream), position, timestamp };
@@ -147,11 +145,11 @@ impl EmbeddedQueue {
 
     fn wait_for_event(&self, event: &dyn RawEvent) -> Result<Position, BackendError> {
         let Some(event) = event.as_any().downcast_ref::<EmbeddedEvent>() else {
-            return Err(invalid("wait", "the event belongs to another kind of device".to_owned()));
+            return Err(invalid("wait", "the event belongs to another kind of device"));
         };
         let join_clock = |_| {
             if let (Some(instruments), Some(clock)) = (self.instruments(), &event.clock) {
-                instruments.tracker.wait_for_event(self.stream.progress(), clock);
+                instruments.tracker.wait_for_event(&self.stream.progress, clock);
             }
         };
         let point = event.point.clone();
@@ -162,10 +160,10 @@ impl EmbeddedQueue {
     fn register(&self, waker: Waker) {
         let position = self.stream.tail();
         let poll_again = self.stream.is_seeded().then(|| waker.clone());
-        wake_all(self.stream.progress().register(position, waker));
+        wake_all(self.stream.progress.register(position, waker));
         // No thread runs a simulation in the background, so a task must poll: each poll runs one
         // operation. The task is woken at once to do so.
-        if !self.stream.progress().is_complete(position) {
+        if !self.stream.progress.is_complete(position) {
             wake_all(poll_again.into_iter().collect());
         }
     }
@@ -173,7 +171,7 @@ impl EmbeddedQueue {
 
 impl Queue for EmbeddedQueue {
     fn id(&self) -> QueueId {
-        self.stream.progress().id()
+        self.stream.progress.id()
     }
 
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
@@ -182,11 +180,11 @@ impl Queue for EmbeddedQueue {
             kind: CallKind::Allocate,
             label: Arc::clone(&label.text),
             len_bytes,
-            stream: Some(self.stream.number()),
+            stream: Some(self.stream.number),
         };
         instruments.counted(draft, |_| {
             let address = self.allocate_block(len_bytes)?;
-            let device = self.stream.device().ordinal;
+            let device = self.stream.device.ordinal;
             instruments.tracker.add_block(device, address, len_bytes, &label.text);
             Ok((address, Position::START))
         })
@@ -226,7 +224,7 @@ impl Queue for EmbeddedQueue {
     }
 
     fn completed(&self) -> Position {
-        self.stream.progress().completed()
+        self.stream.progress.completed()
     }
 
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
@@ -257,7 +255,7 @@ impl Drop for EmbeddedQueue {
 
 impl fmt::Debug for EmbeddedQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (device, number) = (self.stream.device().ordinal, self.stream.number());
+        let (device, number) = (self.stream.device.ordinal, self.stream.number);
         let (completed, tail) = (self.completed().0, self.tail().0);
         write!(f, "EmbeddedQueue({device}.{number}, {completed} of {tail} done)")
     }
@@ -302,6 +300,6 @@ fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
     }
 }
 
-fn invalid(call: &'static str, detail: String) -> BackendError {
-    BackendError { kind: BackendErrorKind::Driver { code: CODE_INVALID }, call, detail }
+fn invalid(call: &'static str, detail: impl Into<String>) -> BackendError {
+    driver_error(CODE_INVALID, call, detail)
 }

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::panic_message::panic_message;
 use crate::backend::{Position, QueueId};
 
-/// Checks before a waiter sleeps: a few microseconds, since there may be only one other core.
+/// Checks before a thread sleeps: a few microseconds, since there may be only one other core.
 const SPINS: u32 = 200;
 
 /// Wakers whose position has completed, to be woken with no lock held.
@@ -95,7 +95,7 @@ impl Progress {
 
     /// Blocks until `position` has completed.
     pub(super) fn block_until(&self, position: Position) {
-        if self.spin_until(position) {
+        if spin_until(|| self.is_complete(position)) {
             return;
         }
         self.waiter_count.fetch_add(1, Ordering::SeqCst);
@@ -128,16 +128,6 @@ impl Progress {
         due
     }
 
-    fn spin_until(&self, position: Position) -> bool {
-        for _ in 0..SPINS {
-            if self.is_complete(position) {
-                return true;
-            }
-            hint::spin_loop();
-        }
-        false
-    }
-
     fn lock(&self) -> MutexGuard<'_, Vec<(Position, Waker)>> {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,4 +141,15 @@ pub(crate) fn wake_all(wakers: Wakers) {
             let _reported_by_the_hook = panic_message(payload);
         }
     }
+}
+
+/// Checks a condition for a short time, before the thread sleeps. Returns whether it became true.
+pub(super) fn spin_until(is_true: impl Fn() -> bool) -> bool {
+    for _ in 0..SPINS {
+        if is_true() {
+            return true;
+        }
+        hint::spin_loop();
+    }
+    false
 }

@@ -11,19 +11,18 @@ use super::device_core::DeviceCore;
 use super::operation::{ControlOperation, Operation, QueuedOperation};
 use super::progress::{Progress, Wakers, wake_all};
 use super::worker::{self, WorkerState};
+use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
 use crate::backend::scope::{self, BodyScope};
-use crate::backend::{BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure};
-
-/// The driver code of a wait for work that can no longer run.
-const CODE_STUCK: i64 = 2;
+use crate::backend::{BackendError, FailureRecord, Position, QueueId, failure};
 
 /// One in-order stream.
 #[derive(Debug)]
 pub(crate) struct StreamCore {
-    number: u32,
-    device: Arc<DeviceCore>,
-    progress: Arc<Progress>,
+    /// Its number on its device, from 0.
+    pub(crate) number: u32,
+    pub(crate) device: Arc<DeviceCore>,
+    pub(crate) progress: Arc<Progress>,
     scheduler: Scheduler,
     /// The last submitted position, readable without the lock.
     submitted: AtomicU64,
@@ -90,21 +89,6 @@ impl StreamCore {
             state: Mutex::default(),
             arrived: Condvar::new(),
         }
-    }
-
-    /// Its number on its device, from 0.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Its device's memory and settings.
-    pub(crate) fn device(&self) -> &DeviceCore {
-        &self.device
-    }
-
-    /// Its completed position.
-    pub(crate) fn progress(&self) -> &Arc<Progress> {
-        &self.progress
     }
 
     /// Whether a simulation runs its operations.
@@ -341,17 +325,8 @@ impl StreamCore {
     }
 }
 
-/// The refusal of a call that would wait on a thread that runs queued work.
-pub(super) fn inside_kernel(call: &'static str) -> BackendError {
-    BackendError { kind: BackendErrorKind::InsideKernel, call, detail: String::new() }
-}
-
 fn stuck(position: Position) -> BackendError {
     let detail =
         format!("position {} cannot complete: the devices that it waits for are gone", position.0);
-    BackendError {
-        kind: BackendErrorKind::Driver { code: CODE_STUCK },
-        call: "synchronize",
-        detail,
-    }
+    driver_error(CODE_STUCK, "synchronize", detail)
 }

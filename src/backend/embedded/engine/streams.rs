@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::device_core::DeviceCore;
-use super::stream_core::{Scheduler, StreamCore, inside_kernel};
+use super::stream_core::{Scheduler, StreamCore};
+use crate::backend::embedded::errors::inside_kernel;
 use crate::backend::embedded::simulation::Simulation;
 use crate::backend::{BackendError, scope};
 
@@ -44,7 +45,7 @@ impl Streams {
     pub(crate) fn wait_for_frees(&self, call: &'static str) -> Result<(), BackendError> {
         let streams: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         for stream in streams {
-            if stream.progress().is_complete(stream.last_free()) {
+            if stream.progress.is_complete(stream.last_free()) {
                 continue;
             }
             if scope::in_body() {

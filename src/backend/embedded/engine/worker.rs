@@ -2,21 +2,15 @@
 //! and no operation is queued.
 
 use std::collections::VecDeque;
-use std::hint;
 use std::sync::Arc;
 use std::thread;
 
 use super::operation::QueuedOperation;
-use super::progress::wake_all;
+use super::progress::{spin_until, wake_all};
 use super::stream_core::{StreamCore, StreamState};
+use crate::backend::BackendError;
+use crate::backend::embedded::errors::{CODE_NO_THREAD, driver_error};
 use crate::backend::scope::BodyScope;
-use crate::backend::{BackendError, BackendErrorKind};
-
-/// Checks before the worker sleeps: a few microseconds, since there may be only one other core.
-const SPINS: u32 = 200;
-
-/// The driver code of a thread that could not be started.
-const CODE_NO_THREAD: i64 = 3;
 
 /// What a stream's worker thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,15 +49,12 @@ pub(super) fn ensure_started(
 
 #[cold]
 fn start(stream: &Arc<StreamCore>) -> Result<(), BackendError> {
-    let name = format!("resident cpu:{}.{}", stream.device().ordinal, stream.number());
+    let name = format!("resident cpu:{}.{}", stream.device.ordinal, stream.number);
     let stream = Arc::clone(stream);
     let spawned = thread::Builder::new().name(name).spawn(move || run_until_closed(&stream));
-    spawned.map(drop).map_err(|error| BackendError {
-        kind: BackendErrorKind::Driver {
-            code: error.raw_os_error().map_or(CODE_NO_THREAD, i64::from),
-        },
-        call: "submit",
-        detail: format!("the stream's thread could not be started: {error}"),
+    spawned.map(drop).map_err(|error| {
+        let code = error.raw_os_error().map_or(CODE_NO_THREAD, i64::from);
+        driver_error(code, "submit", format!("the stream's thread could not be started: {error}"))
     })
 }
 
@@ -82,7 +73,8 @@ fn run_until_closed(stream: &StreamCore) {
 /// Swaps the queued operations with the empty batch, so that both keep their capacity. Sleeps until
 /// an operation arrives. Returns `false` if none will.
 fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> bool {
-    spin(stream);
+    let completed = stream.progress.completed();
+    spin_until(|| stream.tail() != completed);
     let mut state = stream.lock();
     loop {
         if !state.queued.is_empty() {
@@ -95,15 +87,5 @@ fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> boo
         state.worker = WorkerState::Asleep;
         state = stream.sleep(state);
         state.worker = WorkerState::Awake;
-    }
-}
-
-fn spin(stream: &StreamCore) {
-    let completed = stream.progress().completed();
-    for _ in 0..SPINS {
-        if stream.tail() != completed {
-            return;
-        }
-        hint::spin_loop();
     }
 }

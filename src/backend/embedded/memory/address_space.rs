@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{ALIGNMENT_BYTES, Block};
 use super::machine::machine_memory;
+use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 
 /// The pool keeps at most this many bytes, or as many as are in use, whichever is more. Other freed
@@ -17,9 +18,6 @@ const POOLED_BYTES_MAX: u64 = 256 << 20;
 
 /// A free of a poisoned block is cheap up to this length.
 const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
-
-/// The driver code of a call that names memory which does not exist.
-const CODE_UNKNOWN_ADDRESS: i64 = 1;
 
 /// The memory of one device.
 #[derive(Debug)]
@@ -302,11 +300,7 @@ fn unknown_address(address: Address) -> BackendError {
         "no live memory starts at address {:#x}; it was freed before or never allocated here",
         address.0
     );
-    BackendError {
-        kind: BackendErrorKind::Driver { code: CODE_UNKNOWN_ADDRESS },
-        call: "free",
-        detail,
-    }
+    driver_error(CODE_UNKNOWN_ADDRESS, "free", detail)
 }
 
 fn out_of_memory(requested: u64, free: u64, draining_bytes: u64) -> BackendError {

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::hazard::Touch;
@@ -44,7 +46,7 @@ impl AccessKind {
 /// Which memory is accessed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AccessedMemory {
-    /// Host memory, by its address. The address is only compared, never dereferenced.
+    /// Host memory, by its address, which is only compared and never dereferenced.
     Host { base: u64, len_bytes: u64 },
     /// Memory of the device with this number.
     Device { device: usize, address: Address },
@@ -117,6 +119,25 @@ impl MemoryAccess {
 }
 
 impl AccessedMemory {
+    /// Its name in a hazard. Device memory has a label unless it is unknown.
+    pub(super) fn name(self, label: Option<&str>) -> String {
+        match (self, label) {
+            (Self::Host { len_bytes, .. }, _) => format!("host memory of {len_bytes} bytes"),
+            (Self::Device { device, .. }, Some(label)) => format!("{label} on cpu:{device}"),
+            (Self::Device { device, address }, None) => {
+                format!("unknown memory at {:#x} of cpu:{device}", address.0)
+            }
+        }
+    }
+
+    /// Bytes relative to the start of its block.
+    pub(super) fn relative(self, bytes: Range<u64>) -> Range<u64> {
+        match self {
+            Self::Host { base, .. } => bytes.start - base..bytes.end - base,
+            Self::Device { .. } => bytes,
+        }
+    }
+
     fn of(device: usize, memory: &Memory) -> Self {
         match memory {
             Memory::Host(host) => {

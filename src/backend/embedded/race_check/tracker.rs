@@ -28,11 +28,18 @@ pub(crate) struct Tracker(Mutex<Histories>);
 #[derive(Debug, Default)]
 struct Histories {
     clocks: HashMap<QueueId, VectorClock>,
-    /// By device number and start address.
+    memory: MemoryHistories,
+}
+
+#[derive(Debug)]
+struct MemoryHistories {
+    /// Device memory, by device number and start address.
     blocks: BTreeMap<(usize, u64), BlockHistory>,
     /// Keys of freed blocks, oldest first.
     freed: VecDeque<(usize, u64)>,
-    host: Vec<PendingAccess>,
+    /// Host memory is one block from address 0, so that overlapping views of one allocation are
+    /// comparable.
+    host: BlockHistory,
 }
 
 /// The history of one block.
@@ -42,7 +49,8 @@ struct BlockHistory {
     len_bytes: u64,
     freed_by: Option<HazardOperation>,
     pending: Vec<PendingAccess>,
-    written: ByteSet,
+    /// The bytes that were ever written. Host memory is always initialised, so it has no such set.
+    written: Option<ByteSet>,
 }
 
 /// One access by a pending operation.
@@ -79,14 +87,8 @@ impl Tracker {
         len_bytes: u64,
         label: &Arc<str>,
     ) {
-        let block = BlockHistory {
-            label: Arc::clone(label),
-            len_bytes,
-            freed_by: None,
-            pending: Vec::new(),
-            written: ByteSet::default(),
-        };
-        self.lock().blocks.insert((device, address.0), block);
+        let block = BlockHistory::new(label, len_bytes, Some(ByteSet::default()));
+        self.lock().memory.blocks.insert((device, address.0), block);
     }
 
     /// The clock of an event that `queue` recorded at `position`.
@@ -120,7 +122,7 @@ impl Tracker {
             hazards.extend(histories.check(submission, access));
         }
         for access in accesses {
-            histories.add(submission, access, will_run);
+            histories.memory.add(submission, access, will_run);
         }
         hazards
     }
@@ -133,105 +135,140 @@ impl Tracker {
 impl Histories {
     /// The hazards of one access.
     fn check(&mut self, submission: &Submission<'_>, access: &MemoryAccess) -> Vec<Hazard> {
-        match access.memory {
-            AccessedMemory::Host { base, len_bytes } => {
-                self.check_host(submission, access, base, len_bytes)
-            }
-            AccessedMemory::Device { device, address } => {
-                self.check_device(submission, access, device, address)
-            }
-        }
-    }
-
-    fn check_host(
-        &mut self,
-        submission: &Submission<'_>,
-        access: &MemoryAccess,
-        base: u64,
-        len_bytes: u64,
-    ) -> Vec<Hazard> {
-        let Some(footprint) = at_absolute_address(access, base) else { return Vec::new() };
-        let clock = self.clocks.get(&submission.queue.id());
-        let conflicts = conflicts(submission, clock, &mut self.host, access.kind, &footprint);
-        let hazard = |(earlier, bytes): (_, Range<u64>)| {
-            let bytes = bytes.start.saturating_sub(base)..bytes.end.saturating_sub(base);
-            let memory = format!("host memory of {len_bytes} bytes");
-            submission.hazard(access, HazardKind::Unordered, Some(earlier), memory, bytes)
+        let located = self.memory.block_of(access);
+        let label = located.as_ref().map(|(block, _)| Arc::clone(&block.label));
+        let hazard = |kind, earlier, bytes| Hazard {
+            kind,
+            operation: submission.operation_that(access.kind.touch()),
+            earlier,
+            memory: access.memory.name(label.as_deref()),
+            bytes,
         };
-        conflicts.into_iter().map(hazard).collect()
-    }
-
-    fn check_device(
-        &mut self,
-        submission: &Submission<'_>,
-        access: &MemoryAccess,
-        device: usize,
-        address: Address,
-    ) -> Vec<Hazard> {
-        let hazard =
-            |kind, earlier, memory, bytes| submission.hazard(access, kind, earlier, memory, bytes);
-        let Some((start, block)) = block_around(&mut self.blocks, device, address) else {
-            let memory = format!("unknown memory at {:#x} of cpu:{device}", address.0);
-            return vec![hazard(HazardKind::UseAfterFree, None, memory, bounds(&access.footprint))];
+        let Some((block, offset_bytes)) = located else {
+            return vec![hazard(HazardKind::UseAfterFree, None, bounds(&access.footprint))];
         };
-        let memory = format!("{} on cpu:{device}", block.label);
-        let Some(footprint) = in_block(access, address.0 - start, block.len_bytes) else {
-            return vec![hazard(HazardKind::OutOfRange, None, memory, bounds(&access.footprint))];
+        let Some(footprint) = block.footprint_of(access, offset_bytes) else {
+            return vec![hazard(HazardKind::OutOfRange, None, bounds(&access.footprint))];
         };
         let Some(footprint) = overlap::normalised(&footprint) else { return Vec::new() };
-        if let Some(freed_by) = &block.freed_by {
-            let (freed_by, bytes) = (Some(freed_by.clone()), overlap::bounds(&footprint));
-            return vec![hazard(HazardKind::UseAfterFree, freed_by, memory, bytes)];
+        if let Some(freed_by) = block.freed_by.clone() {
+            let bytes = overlap::bounds(&footprint);
+            return vec![hazard(HazardKind::UseAfterFree, Some(freed_by), bytes)];
         }
         let clock = self.clocks.get(&submission.queue.id());
-        let conflicts = conflicts(submission, clock, &mut block.pending, access.kind, &footprint);
+        let conflicts = block.conflicts(submission, clock, access.kind, &footprint);
         let unordered = conflicts.into_iter().map(|(earlier, bytes)| {
-            hazard(HazardKind::Unordered, Some(earlier), memory.clone(), bytes)
+            hazard(HazardKind::Unordered, Some(earlier), access.memory.relative(bytes))
         });
-        let missing = access.kind.reads().then(|| block.written.first_missing(&footprint));
-        let unwritten = missing
-            .flatten()
-            .map(|bytes| hazard(HazardKind::NeverWritten, None, memory.clone(), bytes));
+        let written = block.written.as_ref().filter(|_| access.kind.reads());
+        let missing = written.and_then(|written| written.first_missing(&footprint));
+        let unwritten = missing.map(|bytes| hazard(HazardKind::NeverWritten, None, bytes));
         unordered.chain(unwritten).collect()
+    }
+}
+
+impl MemoryHistories {
+    /// The block that contains the memory of an access, and the offset of that memory in it.
+    fn block_of(&mut self, access: &MemoryAccess) -> Option<(&mut BlockHistory, u64)> {
+        let (device, address) = match access.memory {
+            AccessedMemory::Host { base, .. } => return Some((&mut self.host, base)),
+            AccessedMemory::Device { device, address } => (device, address.0),
+        };
+        let (key, block) = self.blocks.range_mut(..=(device, address)).next_back()?;
+        let offset_bytes = address - key.1;
+        (key.0 == device && offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
     }
 
     /// Adds one access, if it is in range. Of an operation that will not run only the written bytes
     /// are added.
     fn add(&mut self, submission: &Submission<'_>, access: &MemoryAccess, will_run: bool) {
-        let (device, address) = match access.memory {
-            AccessedMemory::Host { base, .. } => {
-                let footprint = at_absolute_address(access, base).filter(|_| will_run);
-                self.host.extend(footprint.map(|it| submission.pending(access, it)));
-                return;
-            }
-            AccessedMemory::Device { device, address } => (device, address),
-        };
-        if access.kind == AccessKind::Free {
-            return self.add_free(submission, device, address);
+        if let (AccessKind::Free, AccessedMemory::Device { device, address }) =
+            (access.kind, access.memory)
+        {
+            return self.add_free(submission, (device, address.0));
         }
-        let Some((start, block)) = block_around(&mut self.blocks, device, address) else { return };
-        let footprint = in_block(access, address.0 - start, block.len_bytes);
+        let Some((block, offset_bytes)) = self.block_of(access) else { return };
+        let footprint = block.footprint_of(access, offset_bytes);
         let Some(footprint) = footprint.as_ref().and_then(overlap::normalised) else { return };
-        match access.kind {
-            AccessKind::Write | AccessKind::ReadWrite => block.written.insert(&footprint),
-            AccessKind::Poison => block.written.remove(&footprint),
-            AccessKind::Read | AccessKind::Free => {}
+        match (&mut block.written, access.kind) {
+            (Some(written), AccessKind::Write | AccessKind::ReadWrite) => {
+                written.insert(&footprint);
+            }
+            (Some(written), AccessKind::Poison) => written.remove(&footprint),
+            _ => {}
         }
         if will_run {
-            block.pending.push(submission.pending(access, footprint));
+            block.pending.push(PendingAccess {
+                queue: Arc::clone(submission.queue),
+                position: submission.position,
+                operation: submission.operation_that(access.kind.touch()),
+                footprint,
+                depends: Dependencies::from_slice(submission.depends),
+            });
         }
     }
 
-    /// Marks a block as freed, and keeps its name for a while.
-    fn add_free(&mut self, submission: &Submission<'_>, device: usize, address: Address) {
-        let Some(block) = self.blocks.get_mut(&(device, address.0)) else { return };
+    /// Marks a block as freed, and keeps its label for a while.
+    fn add_free(&mut self, submission: &Submission<'_>, key: (usize, u64)) {
+        let Some(block) = self.blocks.get_mut(&key) else { return };
+        *block = BlockHistory::new(&block.label, block.len_bytes, None);
         block.freed_by = Some(submission.operation_that(Touch::Frees));
-        block.written = ByteSet::default();
-        block.pending = Vec::new();
-        self.freed.push_back((device, address.0));
+        self.freed.push_back(key);
         if self.freed.len() > FREED_MAX {
             self.freed.pop_front().and_then(|oldest| self.blocks.remove(&oldest));
         }
+    }
+}
+
+impl Default for MemoryHistories {
+    fn default() -> Self {
+        let host = BlockHistory::new(&"host memory".into(), u64::MAX, None);
+        Self { blocks: BTreeMap::new(), freed: VecDeque::new(), host }
+    }
+}
+
+impl BlockHistory {
+    fn new(label: &Arc<str>, len_bytes: u64, written: Option<ByteSet>) -> Self {
+        Self { label: Arc::clone(label), len_bytes, freed_by: None, pending: Vec::new(), written }
+    }
+
+    /// The footprint of an access relative to the start of the block, if it is in range. The memory
+    /// of the access starts at `offset_bytes`.
+    fn footprint_of(&self, access: &MemoryAccess, offset_bytes: u64) -> Option<Footprint> {
+        let offset_bytes = offset_bytes.checked_add(access.footprint.offset_bytes)?;
+        let footprint = Footprint { offset_bytes, ..access.footprint.clone() };
+        (extent::footprint_end_bytes(&footprint)? <= self.len_bytes).then_some(footprint)
+    }
+
+    /// The pending accesses that conflict with an access and do not happen before it, with the
+    /// first bytes that they share. Two reads do not conflict.
+    fn conflicts(
+        &mut self,
+        submission: &Submission<'_>,
+        clock: Option<&VectorClock>,
+        kind: AccessKind,
+        footprint: &Footprint,
+    ) -> Vec<(HazardOperation, Range<u64>)> {
+        self.pending.retain(|earlier| {
+            !earlier.queue.has_run(earlier.position) && !has_failed_dependency(&earlier.depends)
+        });
+        let happens_before = |earlier: &PendingAccess| {
+            let queue = earlier.queue.id();
+            queue == submission.queue.id()
+                || clock.is_some_and(|clock| clock.includes(queue, earlier.position))
+        };
+        let both_read = |earlier: &PendingAccess| {
+            earlier.operation.touch == Touch::Reads && kind.touch() == Touch::Reads
+        };
+        let shared = |earlier: &PendingAccess| {
+            let bytes = overlap::first_overlap(&earlier.footprint, footprint)?;
+            Some((earlier.operation.clone(), bytes))
+        };
+        let earlier = self.pending.iter();
+        earlier
+            .filter(|earlier| !both_read(earlier) && !happens_before(earlier))
+            .filter_map(shared)
+            .collect()
     }
 }
 
@@ -239,86 +276,12 @@ impl Submission<'_> {
     fn operation_that(&self, touch: Touch) -> HazardOperation {
         HazardOperation { touch, ..self.operation.clone() }
     }
-
-    fn hazard(
-        &self,
-        access: &MemoryAccess,
-        kind: HazardKind,
-        earlier: Option<HazardOperation>,
-        memory: String,
-        bytes: Range<u64>,
-    ) -> Hazard {
-        let operation = self.operation_that(access.kind.touch());
-        Hazard { kind, operation, earlier, memory, bytes }
-    }
-
-    fn pending(&self, access: &MemoryAccess, footprint: Footprint) -> PendingAccess {
-        PendingAccess {
-            queue: Arc::clone(self.queue),
-            position: self.position,
-            operation: self.operation_that(access.kind.touch()),
-            footprint,
-            depends: Dependencies::from_slice(self.depends),
-        }
-    }
-}
-
-/// The pending accesses that conflict with a submission and do not happen before it, with the first
-/// bytes that they share. Two reads do not conflict.
-fn conflicts(
-    submission: &Submission<'_>,
-    clock: Option<&VectorClock>,
-    pending: &mut Vec<PendingAccess>,
-    kind: AccessKind,
-    footprint: &Footprint,
-) -> Vec<(HazardOperation, Range<u64>)> {
-    pending.retain(|earlier| {
-        !earlier.queue.has_run(earlier.position) && !has_failed_dependency(&earlier.depends)
-    });
-    let happens_before = |earlier: &PendingAccess| {
-        let queue = earlier.queue.id();
-        queue == submission.queue.id()
-            || clock.is_some_and(|clock| clock.includes(queue, earlier.position))
-    };
-    let both_read = |earlier: &PendingAccess| {
-        earlier.operation.touch == Touch::Reads && kind.touch() == Touch::Reads
-    };
-    let unordered =
-        pending.iter().filter(|earlier| !both_read(earlier) && !happens_before(earlier));
-    let shared = |earlier: &PendingAccess| {
-        let bytes = overlap::first_overlap(&earlier.footprint, footprint)?;
-        Some((earlier.operation.clone(), bytes))
-    };
-    unordered.filter_map(shared).collect()
 }
 
 /// Whether work does not run because work that it depends on failed. Such work conflicts with
 /// nothing: the layers above may have reused its bytes already.
 fn has_failed_dependency(depends: &[(QueueId, Position)]) -> bool {
     depends.iter().any(|(queue, position)| failure::of(*queue, *position).is_some())
-}
-
-/// The block that contains an address, and its start.
-fn block_around(
-    blocks: &mut BTreeMap<(usize, u64), BlockHistory>,
-    device: usize,
-    address: Address,
-) -> Option<(u64, &mut BlockHistory)> {
-    let (key, block) = blocks.range_mut(..=(device, address.0)).next_back()?;
-    (key.0 == device && address.0 - key.1 <= block.len_bytes).then_some((key.1, block))
-}
-
-/// An access of host memory by absolute address, so that overlapping views of one allocation are
-/// comparable.
-fn at_absolute_address(access: &MemoryAccess, base: u64) -> Option<Footprint> {
-    overlap::normalised(&in_block(access, base, u64::MAX)?)
-}
-
-/// The footprint of an access relative to its block's start, if it is in range.
-fn in_block(access: &MemoryAccess, start_bytes: u64, len_bytes: u64) -> Option<Footprint> {
-    let offset_bytes = start_bytes.checked_add(access.footprint.offset_bytes)?;
-    let footprint = Footprint { offset_bytes, ..access.footprint.clone() };
-    (extent::footprint_end_bytes(&footprint)? <= len_bytes).then_some(footprint)
 }
 
 /// From the first to the last byte, as far as 64 bits reach.

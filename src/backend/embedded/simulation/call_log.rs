@@ -279,7 +279,13 @@ impl fmt::Display for Call {
 
 impl fmt::Display for CallKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.write_str(self.name())
+    }
+}
+
+impl CallKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Self::NewStream => "new stream",
             Self::Allocate => "allocate",
             Self::Free => "free",
@@ -296,7 +302,7 @@ impl fmt::Display for CallKind {
             Self::Notify => "notify",
             Self::Trim => "trim",
             Self::PinnedRegistration => "pin host memory",
-        })
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::call_log::{CallDraft, CallKind, CallLog};
+use super::call_log::{CallDraft, CallLog};
 use super::faults::{Fault, Faults};
 use crate::backend::embedded::race_check::{MemoryAccess, Submission, Tracker};
 use crate::backend::{BackendError, BackendErrorKind, Position};
@@ -35,7 +35,8 @@ impl Instruments {
         let outcome = if due.iter().all(|fault| fault.is_late()) {
             call(due.first().map(|_| number))
         } else {
-            Err(injected(kind, number))
+            let detail = format!("call {number}");
+            Err(BackendError { kind: BackendErrorKind::Injected, call: kind.name(), detail })
         };
         self.log.set_outcome(number, outcome.as_ref().ok().map(|(_, position)| *position));
         outcome.map(|(value, _)| value)
@@ -48,24 +49,4 @@ impl Instruments {
             self.log.add_hazards(hazards);
         }
     }
-}
-
-fn injected(kind: CallKind, number: u64) -> BackendError {
-    let call = match kind {
-        CallKind::NewStream => "new_queue",
-        CallKind::Allocate => "allocate",
-        CallKind::Free => "free",
-        CallKind::RecordEvent => "record",
-        CallKind::WaitEvent => "wait",
-        CallKind::Synchronize => "synchronize",
-        CallKind::Notify => "notify",
-        CallKind::Trim => "trim",
-        CallKind::PinnedRegistration => "page_lock",
-        CallKind::Upload | CallKind::Download | CallKind::CopyWithin | CallKind::CopyBetween => {
-            "copy"
-        }
-        CallKind::Fill | CallKind::Poison => "fill",
-        CallKind::Launch => "launch",
-    };
-    BackendError { kind: BackendErrorKind::Injected, call, detail: format!("call {number}") }
 }

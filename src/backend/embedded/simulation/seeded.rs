@@ -78,7 +78,7 @@ impl Simulation {
     /// Runs ready operations until `position` of `stream` has completed. Returns `false` if it
     /// cannot complete.
     pub(crate) fn run_until(&self, stream: &Arc<StreamCore>, position: Position) -> bool {
-        while !stream.progress().is_complete(position) {
+        while !stream.progress.is_complete(position) {
             if self.run_one() {
                 continue;
             }
