@@ -99,15 +99,15 @@ impl EmbeddedQueue {
 
     /// Checks work that has its position and cannot run yet.
     fn check_work(&self, instruments: &Instruments, position: Position, operation: &Operation) {
+        let Some(description) = operation.description() else { return };
         let mut accesses = operation.accesses(self.stream.device.ordinal);
-        if let Operation::CopyBetween { source, .. } = operation {
-            let source_instruments = source.instruments.as_ref();
-            let is_tracked = source_instruments
-                .is_some_and(|other| Arc::ptr_eq(&other.tracker, &instruments.tracker));
-            accesses.retain(|access| is_tracked || !access.is_on_device(source.ordinal));
+        if let Operation::CopyBetween { source, .. } = operation
+            && !instruments.share_tracker(source.instruments.as_ref())
+        {
+            accesses.retain(|access| !access.is_on_device(source.ordinal));
         }
-        let (name, site) = (operation.name().into(), operation.site());
-        let submission = self.submission(position, name, site, operation.depends());
+        let name = description.name().into();
+        let submission = self.submission(position, name, description.site, description.depends);
         instruments.check(&submission, &accesses);
     }
 

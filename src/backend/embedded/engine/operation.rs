@@ -12,7 +12,7 @@ use super::stream_core::StreamPoint;
 use crate::backend::embedded::race_check::MemoryAccess;
 use crate::backend::embedded::simulation::Link;
 use crate::backend::{
-    Address, CopyWork, FailureKind, FailureRecord, Label, Memory, Position, QueueId, Work, failure,
+    Address, CopyWork, FailureKind, FailureRecord, Memory, Position, QueueId, Work, failure,
 };
 use crate::call_site::CallSite;
 
@@ -59,7 +59,8 @@ pub(crate) struct QueuedOperation {
 impl QueuedOperation {
     /// Runs work on `device`. The caller records a failure and drops the operation.
     pub(super) fn run_work(&self, device: &DeviceCore) -> Result<(), FailureRecord> {
-        self.check_runnable()?;
+        let Some(description) = self.operation.description() else { return Ok(()) };
+        description.check_runnable(self.fault)?;
         let outcome = match &self.operation {
             Operation::Work(Work::Launch(work)) => execute::launch(device, work),
             Operation::Work(Work::Copy(work)) => execute::copy(device, device, work),
@@ -67,28 +68,15 @@ impl QueuedOperation {
             Operation::Work(Work::Fill(work)) => execute::fill(device, work),
             Operation::Control(_) => Ok(()),
         };
-        outcome.map_err(|cause| self.operation.failure(cause))
+        outcome.map_err(|cause| description.failure(cause))
     }
 
-    /// Work does not run if work that it depends on failed, or if a test injected its failure.
-    fn check_runnable(&self) -> Result<(), FailureRecord> {
-        if failure::epoch() != 0 {
-            let mut roots = self.operation.depends().iter();
-            if let Some(root) = roots.find_map(|(queue, position)| failure::of(*queue, *position)) {
-                let kind = root.kind.max(self.operation.failure_kind());
-                return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
-            }
-        }
-        let cause = |call| format!("a fault asked for by the emulation, at call {call}");
-        self.fault.map_or(Ok(()), |call| Err(self.operation.failure(cause(call))))
-    }
-}
-
-impl Operation {
     /// Drops an operation that has run. The drop may run user code (a body's captures). A panic
     /// there is a failure of the operation.
     pub(super) fn drop_caught(self) -> Result<(), FailureRecord> {
-        let (kind, site) = (self.failure_kind(), self.site());
+        let description = self.operation.description();
+        let (kind, site) =
+            description.map_or((FailureKind::Copy, None), |it| (it.failure_kind, it.site));
         catch_unwind(AssertUnwindSafe(|| drop(self))).map_err(|payload| FailureRecord {
             kind,
             operation: "work that had run".to_owned(),
@@ -97,7 +85,9 @@ impl Operation {
             inherited: false,
         })
     }
+}
 
+impl Operation {
     /// How long the link takes, if this is a transfer and there is a link. Between two devices the
     /// slower link counts.
     pub(super) fn link_time(&self, link: Option<Link>) -> Option<Duration> {
@@ -135,59 +125,63 @@ impl Operation {
         }
     }
 
-    /// Its name in failures and hazards.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            Self::Work(Work::Launch(launch)) => format!("kernel \"{}\"", launch.code.name()),
-            _ => self.label().map_or("control operation", |label| &*label.text).to_owned(),
-        }
+    /// What failures and hazards report. Control operations have no description: they never fail.
+    pub(crate) fn description(&self) -> Option<Description<'_>> {
+        let (label, site, depends, failure_kind) = match self {
+            Self::Work(Work::Copy(copy)) | Self::CopyBetween { copy, .. } => {
+                (&copy.label.text, copy.label.site, &copy.depends, copy.loss)
+            }
+            Self::Work(Work::Fill(fill)) => {
+                (&fill.label.text, fill.label.site, &fill.depends, fill.loss)
+            }
+            Self::Work(Work::Launch(launch)) => {
+                (launch.code.name(), Some(launch.site), &launch.depends, FailureKind::Body)
+            }
+            Self::Control(_) => return None,
+        };
+        let is_kernel = matches!(self, Self::Work(Work::Launch(_)));
+        Some(Description { label, is_kernel, site, depends, failure_kind })
     }
+}
 
+/// What failures and hazards report of an operation.
+pub(crate) struct Description<'a> {
+    label: &'a str,
+    is_kernel: bool,
     /// The source line that queued it.
-    pub(crate) fn site(&self) -> Option<CallSite> {
-        match self {
-            Self::Work(Work::Launch(launch)) => Some(launch.site),
-            _ => self.label().and_then(|label| label.site),
-        }
-    }
-
+    pub(crate) site: Option<CallSite>,
     /// The work whose failure keeps it from running.
-    pub(crate) fn depends(&self) -> &[(QueueId, Position)] {
-        match self {
-            Self::Work(Work::Copy(copy)) | Self::CopyBetween { copy, .. } => &copy.depends,
-            Self::Work(Work::Fill(fill)) => &fill.depends,
-            Self::Work(Work::Launch(launch)) => &launch.depends,
-            Self::Control(_) => &[],
-        }
-    }
+    pub(crate) depends: &'a [(QueueId, Position)],
+    failure_kind: FailureKind,
+}
 
-    /// The label that came with it. Launches have a body's name instead.
-    fn label(&self) -> Option<&Label> {
-        match self {
-            Self::Work(Work::Copy(copy)) | Self::CopyBetween { copy, .. } => Some(&copy.label),
-            Self::Work(Work::Fill(fill)) => Some(&fill.label),
-            Self::Work(Work::Launch(_)) | Self::Control(_) => None,
-        }
-    }
-
-    /// What its failure means for the bytes that it was to write.
-    fn failure_kind(&self) -> FailureKind {
-        match self {
-            Self::Work(Work::Launch(_)) => FailureKind::Body,
-            Self::Work(Work::Copy(copy)) | Self::CopyBetween { copy, .. } => copy.loss,
-            Self::Work(Work::Fill(fill)) => fill.loss,
-            Self::Control(_) => FailureKind::Copy,
-        }
+impl Description<'_> {
+    /// Its name: `kernel "blur"`, `upload of "photo"`.
+    pub(crate) fn name(&self) -> String {
+        if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_owned() }
     }
 
     fn failure(&self, cause: String) -> FailureRecord {
         FailureRecord {
-            kind: self.failure_kind(),
+            kind: self.failure_kind,
             operation: self.name(),
-            site: self.site(),
+            site: self.site,
             cause,
             inherited: false,
         }
+    }
+
+    /// Work does not run if work that it depends on failed, or if a test injected its failure.
+    fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
+        if failure::epoch() != 0 {
+            let mut roots = self.depends.iter();
+            if let Some(root) = roots.find_map(|(queue, position)| failure::of(*queue, *position)) {
+                let kind = root.kind.max(self.failure_kind);
+                return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
+            }
+        }
+        let cause = |call| format!("a fault asked for by the emulation, at call {call}");
+        fault.map_or(Ok(()), |call| Err(self.failure(cause(call))))
     }
 }
 

@@ -185,7 +185,7 @@ impl StreamCore {
         let position = queued.position;
         let outcome = self.run_timed(&queued);
         self.progress.mark_ran(position);
-        let dropped = queued.operation.drop_caught();
+        let dropped = queued.drop_caught();
         if let Err(record) = outcome.and(dropped) {
             failure::enter(self.progress.id(), position, Arc::new(record));
             if let Some(instruments) = &self.device.instruments {
@@ -307,7 +307,7 @@ impl StreamCore {
         let queued = std::mem::take(&mut self.lock().queued);
         for queued in queued {
             // The panic hook has reported a panic in a drop, and no caller is left to read it.
-            let _reported_by_the_hook = queued.operation.drop_caught();
+            let _reported_by_the_hook = queued.drop_caught();
         }
         wake_all(self.progress.publish(self.tail()));
     }

@@ -42,6 +42,11 @@ impl Instruments {
         outcome.map(|(value, _)| value)
     }
 
+    /// Whether the race check tracks another device's memory together with this one's.
+    pub(crate) fn share_tracker(&self, other: Option<&Self>) -> bool {
+        other.is_some_and(|other| Arc::ptr_eq(&other.tracker, &self.tracker))
+    }
+
     /// Checks the accesses of an operation that has its position and cannot run yet.
     pub(crate) fn check(&self, submission: &Submission<'_>, accesses: &[MemoryAccess]) {
         let hazards = self.tracker.check(submission, accesses);
