@@ -187,12 +187,6 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
     /// Takes memory that could not be unlocked, and drops it once it is; never, if that never
     /// comes.
     fn keep(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
-
-    /// Where in the memory one copy may not go on, ascending: what lies on either side was locked
-    /// apart.
-    fn boundaries_bytes(&self) -> &[u64] {
-        &[]
-    }
 }
 
 /// One in-order queue of a device. Dropping the last handle lets queued work finish; it never

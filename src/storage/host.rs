@@ -108,12 +108,6 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Where a copy that a device of this kind makes by itself may not go on, in bytes from the
-    /// start.
-    pub(crate) fn boundaries_bytes(&self, kind: DeviceKind) -> &[u64] {
-        self.lock_for(kind).map_or(&[], PinnedRegistration::boundaries_bytes)
-    }
-
     /// Unlocks its pages, for all devices; says whether none has them any more.
     fn unlock_pages(&mut self) -> bool {
         let Some(locks) = self.locks.get_mut() else { return true };

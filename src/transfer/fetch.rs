@@ -106,7 +106,10 @@ impl Request<'_> {
         let is_direct = locked.is_some();
         let (source, parts) = match locked {
             Some(host) => {
-                let parts = self.parts_by_device(regions, &host, stream.device_ref());
+                let parts = regions
+                    .iter()
+                    .map(|region| self.storage.memory_order().in_both(region))
+                    .collect();
                 (host as Arc<dyn HostMemory>, parts)
             }
             None => self.stage(stream.device_ref(), regions)?,

@@ -291,7 +291,8 @@ impl Request<'_> {
         }
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
-        let parts = self.parts_by_device(regions, &host, stream.device_ref());
+        let parts =
+            regions.iter().map(|region| self.storage.memory_order().in_both(region)).collect();
         let work = CopyWork {
             may_read_between: between.is_some(),
             loss: FailureKind::Copy,

@@ -20,7 +20,6 @@ mod fetch;
 mod host_side;
 mod lock;
 mod release;
-mod seams;
 mod snapshot;
 mod stale;
 #[cfg(test)]
