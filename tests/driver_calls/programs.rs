@@ -108,8 +108,8 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
             (
                 "cuEventRecord",
                 20,
-                "the reader on the writer's own stream also records an event, because the next writer's \
-                 stream is not known",
+                "the reader on the writer's own stream also records an event, because the next \
+                 writer's stream is not known",
             ),
             (
                 "cuStreamWaitEvent",
@@ -199,7 +199,7 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
     let mut memory = by_hand::zeros(&stream, 1 << 21);
     // SAFETY: written before it is read.
     let mut pinned =
-        unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
+        unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
     pinned.as_mut_slice().expect("idle").fill(1.0);
     let by_hand = move || {
         stream.memcpy_htod(&pinned, &mut memory).expect("a copy");
@@ -212,11 +212,7 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
-            (
-                "cuEventSynchronize",
-                -1,
-                "cudarc also waits for the event of its pinned slice",
-            ),
+            ("cuEventSynchronize", -1, "cudarc also waits for the event of its pinned slice"),
             ("cuStreamWaitEvent", -2, "cudarc orders its pinned slice by events"),
             ("cuCtxGetCurrent", -3, "with those calls"),
         ],
@@ -244,8 +240,8 @@ pub(crate) fn up_and_down_at_once() -> Pair {
     let (mut above, below) = (by_hand::zeros(&up, 1 << 21), by_hand::zeros(&down, 1 << 21));
     let pinned = || {
         // SAFETY: written before it is read.
-        let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }
-            .expect("page-locked memory");
+        let mut pinned =
+            unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
         pinned.as_mut_slice().expect("idle").fill(1.0);
         pinned
     };
@@ -333,7 +329,8 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
             (
                 "cuMemcpyHtoDAsync_v2",
                 1,
-                "the copy goes through pinned memory in chunks of 4 MiB; the twin leaves that to the driver",
+                "the copy goes through pinned memory in chunks of 4 MiB; the twin leaves that to \
+                 the driver",
             ),
             ("cuMemcpyDtoHAsync_v2", 1, "the same"),
             (
@@ -458,19 +455,20 @@ pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
             (
                 "cuMemcpyHtoDAsync_v2",
                 2,
-                "the driver cannot fill with a pattern of 8 bytes, so 4 KiB of ones are uploaded and \
-                 copied on the device",
+                "the driver cannot fill with a pattern of 8 bytes, so 4 KiB of ones are uploaded \
+                 and copied on the device",
             ),
             (
                 "cuMemcpyDtoDAsync_v2",
                 0,
-                "those copies, each when its array is first used; the twin copies from ones that it keeps",
+                "those copies, each when its array is first used; the twin copies from ones that \
+                 it keeps",
             ),
             (
                 "cuMemsetD8Async",
                 -5,
-                "memory that is written before it is read is not zeroed first, unlike in cudarc's safe \
-                 `alloc_zeros`",
+                "memory that is written before it is read is not zeroed first, unlike in cudarc's \
+                 safe `alloc_zeros`",
             ),
             (
                 "cuCtxGetCurrent",
@@ -511,8 +509,8 @@ pub(crate) fn photographs_overlapped() -> Pair {
             (
                 "cuEventRecord",
                 8,
-                "the kernel that reads the photograph, which two streams use by then, also records an \
-                 event, because the next writer's stream is not known",
+                "the kernel that reads the photograph, which two streams use by then, also \
+                 records an event, because the next writer's stream is not known",
             ),
             (
                 "cuMemFreeAsync",
@@ -523,7 +521,8 @@ pub(crate) fn photographs_overlapped() -> Pair {
             (
                 "cuCtxGetCurrent",
                 112,
-                "each free makes its context current first, which cudarc omits; and with the events",
+                "each free makes its context current first, which cudarc omits; and with the \
+                 events",
             ),
         ],
     }
