@@ -353,7 +353,7 @@ fn carry_on_device(
         let source = state.slot(location).device.clone();
         let work = CopyWork {
             may_read_between: false,
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
             source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
             source_device: is_neighbour.then(|| Arc::clone(source.backend())),

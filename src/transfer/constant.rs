@@ -41,7 +41,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         stream,
         acquired.address,
         value.clone(),
-        FailureKind::Copy,
+        FailureKind::Constant,
         device::FILL,
     )?;
     let mut state = storage.lock();
@@ -86,15 +86,7 @@ fn queue_fill(
     let mut parts = SmallVec::new();
     request.selection.for_each(memory_order, |region| parts.push(memory_order.footprint(region)));
     let label = request.storage.label(operation, request.site);
-    let work = FillWork {
-        loss,
-        address,
-        parts,
-        pattern,
-        poison: false,
-        depends: Dependencies::new(),
-        label,
-    };
+    let work = FillWork { loss, address, parts, pattern, depends: Dependencies::new(), label };
     stream
         .queue()
         .submit(Work::Fill(Box::new(work)))
@@ -112,7 +104,7 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     };
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
     let position =
-        queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
+        queue_fill(request, &stream, acquired.address, value, FailureKind::Contents, "set of")?;
     mark(request, &stream, acquired, Access::Overwrite, At::position(position));
     Ok(())
 }
@@ -259,7 +251,7 @@ impl Request<'_> {
     /// The failure of a copy to memory outside the array: by itself, or because what it was to read
     /// is lost.
     pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
-        let Some(record) = crate::backend::failure::of(stream.id(), position) else {
+        let Some(record) = crate::backend::failure::at(stream.id(), position) else {
             return Ok(());
         };
         if record.inherited {

@@ -190,7 +190,7 @@ impl Request<'_> {
 
     /// Memory to pack an upload into: the device's own page-locked one, or ordinary memory.
     fn staging(&self, device: &Device, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
-        if let Some(staging) = device.backend().staging(len_bytes) {
+        if let Some(staging) = device.backend().allocate_staging(len_bytes) {
             return Ok(staging);
         }
         let ordinary = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
@@ -246,11 +246,10 @@ impl Request<'_> {
         let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
         let work = FillWork {
-            loss: FailureKind::Copy,
+            loss: FailureKind::Constant,
             address: state.slot(location).address.unwrap_or(Address(0)),
             parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
             pattern: state.constant_value(value, memory_order.element_bytes()),
-            poison: false,
             depends: Dependencies::new(),
             label: self.storage.label(device::FILL, self.site),
         };

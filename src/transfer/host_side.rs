@@ -79,7 +79,7 @@ pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
 /// the next plan.
 fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     own.iter().find_map(|(stream, position)| {
-        let record = failure::of(stream.id(), *position).filter(|record| !record.inherited)?;
+        let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
         stream.core().tell(*position);
         Some((stream, record))
     })

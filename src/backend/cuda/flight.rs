@@ -57,7 +57,7 @@ impl After {
     fn is_of_matter_elsewhere(&self) -> bool {
         match self {
             Self::Nothing | Self::Free(_) | Self::GiveBack { .. } => false,
-            Self::LetGo { held } => held.iter().any(|host| host.is_wanted()),
+            Self::LetGo { held } => held.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::Behind { .. } => true,
         }
     }
@@ -71,7 +71,7 @@ impl After {
     pub(super) fn give_up(self) {
         match self {
             Self::LetGo { held } => {
-                held.iter().for_each(|host| host.abandon());
+                held.iter().for_each(|host| host.mark_leaked());
                 std::mem::forget(held);
             }
             Self::Unpack(Landing { packed, .. }) => std::mem::forget(packed),
@@ -383,7 +383,7 @@ mod tests {
             position: Position(position),
             depends,
             after: After::Nothing,
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
         }
     }
 

@@ -90,7 +90,7 @@ fn partly_registered() -> BackendError {
 }
 
 impl PinnedRegistration for Registered {
-    fn unlock(&mut self) -> bool {
+    fn unregister(&mut self) -> bool {
         if !is_at_home() {
             return true;
         }
@@ -104,7 +104,7 @@ impl PinnedRegistration for Registered {
         is_free
     }
 
-    fn keep(&mut self, memory: Arc<dyn Any + Send + Sync>) {
+    fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>) {
         if is_at_home()
             && let Some(kept) = registrations().kept(&self.hold)
         {
@@ -119,7 +119,7 @@ impl PinnedRegistration for Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.unlock();
+        self.unregister();
     }
 }
 

@@ -13,8 +13,8 @@ use super::operation::{Operation, Queued, Upkeep};
 use super::transfer::{self, Span};
 use crate::backend::extent;
 use crate::backend::{
-    Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord,
-    FillWork, Footprint, HostMemory, LaunchWork, Memory, Work, failure,
+    Address, Arguments, ArrayArgument, CopyWork, Dependencies, FailureKind, FailureRecord,
+    FillWork, Footprint, HostMemory, KernelCode, LaunchWork, Memory, Work, failure,
 };
 
 /// Runs an operation; what fails is recorded by the caller, who also drops the operation.
@@ -79,7 +79,7 @@ pub(super) fn discard(queued: Queued) -> Result<(), FailureRecord> {
 fn may_run(queued: &Queued, depends: &Dependencies) -> Result<(), FailureRecord> {
     if failure::epoch() != 0 {
         for (queue, position) in depends {
-            if let Some(root) = failure::of(*queue, *position) {
+            if let Some(root) = failure::at(*queue, *position) {
                 let kind = root.kind.max(queued.operation.failure_kind());
                 return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
             }
@@ -182,7 +182,7 @@ type Resolved = (SmallVec<[Option<Located>; 6]>, SmallVec<[*mut u8; 6]>);
 
 /// Runs a body on the memory that its arguments name.
 fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
-    let Code::Host(body) = &work.code else {
+    let KernelCode::Host(body) = &work.code else {
         return Err("device code does not run on the embedded device".to_owned());
     };
     let (blocks, pointers) = resolve(device, &work.arguments)?;
