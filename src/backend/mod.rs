@@ -21,14 +21,12 @@
 //!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: callers
 //!   hold no lock there.
 
-pub(crate) mod bytes;
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
-pub(crate) mod copy_pool;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod embedded;
 pub(crate) mod extent;
 pub(crate) mod failure;
+pub(crate) mod host_copy;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]

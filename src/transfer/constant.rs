@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::audit;
 use crate::backend::{
     Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position,
-    Work, bytes,
+    Work, host_copy,
 };
 use crate::coherence::{Content, Location};
 use crate::device::{self, Stream};
@@ -138,11 +138,7 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
         // waited for whatever was queued on these elements; the caller's exclusive borrow of the
         // part keeps everybody else out.
         unsafe {
-            bytes::fill_footprint(
-                request.storage.host_base(),
-                &memory_order.footprint(region),
-                value,
-            )
+            host_copy::fill(request.storage.host_base(), &memory_order.footprint(region), value)
         };
     });
 }
@@ -182,7 +178,7 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited
         // for its writers, and the caller's borrow keeps others from writing it; `value` has room
         // for one element.
-        unsafe { bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
+        unsafe { host_copy::copy_box(storage.host_base(), value.as_mut_ptr(), &part) };
     });
     Ok(value)
 }

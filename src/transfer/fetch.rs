@@ -11,7 +11,7 @@ use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
     Address, BackendErrorKind, CopyBox, CopyWork, Dependencies, FailureKind, FillWork, HostMemory,
-    Memory, Position, Work, bytes, copy_pool,
+    Memory, Position, Work, host_copy,
 };
 use crate::coherence::{ConstantId, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Device, Stream};
@@ -166,9 +166,9 @@ impl Request<'_> {
         // The embedded device has no link that one thread could not keep up with: it is made of the
         // same memory.
         let copy_part = if staging.is_pinned_for(device.kind()) {
-            copy_pool::copy_part
+            host_copy::copy_box_in_parallel
         } else {
-            bytes::copy_part
+            host_copy::copy_box
         };
         let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
         let mut packed = 0;

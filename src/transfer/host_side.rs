@@ -9,8 +9,8 @@ use super::{Marks, Queued, Request, after_locks};
 use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
-    Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes,
-    failure,
+    Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, failure,
+    host_copy,
 };
 use crate::call_site::CallSite;
 use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
@@ -234,11 +234,7 @@ impl Request<'_> {
             // exists; `bring` has seen that nothing queued touches them, and holds the claim on
             // them.
             unsafe {
-                bytes::fill_footprint(
-                    self.storage.host_base(),
-                    &memory_order.footprint(region),
-                    &pattern,
-                )
+                host_copy::fill(self.storage.host_base(), &memory_order.footprint(region), &pattern)
             };
         }
         let mut state = self.storage.lock();

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::lent::Lent;
 use crate::backend::{
     Address, CopyBox, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position,
-    QueueId, copy_pool, extent,
+    QueueId, extent, host_copy,
 };
 use crate::call_site::CallSite;
 
@@ -99,7 +99,9 @@ impl Landing {
             // through with the packed memory. Nobody else touches these bytes of the destination:
             // they are stale there until this position completes, and the layers above let no one
             // at them before (DESIGN.md, "Why it is sound").
-            unsafe { copy_pool::copy_part(self.packed.base(), self.destination.base(), part) };
+            unsafe {
+                host_copy::copy_box_in_parallel(self.packed.base(), self.destination.base(), part)
+            };
         }
     }
 }
