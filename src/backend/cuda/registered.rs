@@ -69,7 +69,7 @@ impl Registered {
 }
 
 impl PinnedRegistration for Registered {
-    fn unlock(&mut self) -> bool {
+    fn unregister(&mut self) -> bool {
         let Some(start) = self.start.filter(|_| is_registering_process()) else { return true };
         let mut registrations = registrations();
         let is_first = !std::mem::replace(&mut self.is_unlocked, true);
@@ -80,7 +80,7 @@ impl PinnedRegistration for Registered {
         is_free
     }
 
-    fn keep(&mut self, memory: Arc<dyn Any + Send + Sync>) {
+    fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>) {
         if let Some(start) = self.start.filter(|_| is_registering_process())
             && let Some(registration) = registrations().0.get_mut(&start)
         {
@@ -92,7 +92,7 @@ impl PinnedRegistration for Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         if !self.is_unlocked {
-            self.unlock();
+            self.unregister();
         }
     }
 }
