@@ -9,7 +9,7 @@ use super::memory::machine_memory;
 use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
 use crate::backend::{
-    Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, Loaded,
+    Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, LoadedKernel,
     MemoryUsage, PinnedRegistration, Position, Program, Queue,
 };
 
@@ -89,7 +89,7 @@ impl Backend for EmbeddedDevice {
         "embedded device".to_owned()
     }
 
-    fn poison(&self) -> Option<u8> {
+    fn poison_byte(&self) -> Option<u8> {
         self.core.memory.poison()
     }
 
@@ -97,7 +97,7 @@ impl Backend for EmbeddedDevice {
         peer.as_any().is::<Self>()
     }
 
-    fn staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+    fn allocate_staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         None
     }
 
@@ -109,7 +109,7 @@ impl Backend for EmbeddedDevice {
         self.chunk_bytes_max
     }
 
-    fn page_lock(
+    fn pin_host_memory(
         &self,
         _start: *mut u8,
         _len_bytes: usize,
@@ -119,11 +119,11 @@ impl Backend for EmbeddedDevice {
         })
     }
 
-    fn runs(&self) -> BodyKind {
+    fn body_kind(&self) -> BodyKind {
         BodyKind::Host
     }
 
-    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
         Err(LoadError::Program(format!(
             "kernel \"{}\" has device code, which the embedded device does not run",
             program.kernel

@@ -29,7 +29,6 @@ mod memory;
 mod queue;
 mod race_check;
 mod simulation;
-mod transfer;
 
 #[cfg(test)]
 mod tests;

@@ -235,7 +235,7 @@ impl Queue for EmbeddedQueue {
         Ok(self.stream.poll(position.min(self.tail())))
     }
 
-    fn notify(&self, waker: Waker) -> Result<(), BackendError> {
+    fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         self.counted(CallKind::Notify, || Ok((self.register(waker), Position::START)))
     }
 

@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 use super::device_core::DeviceCore;
 use super::panic_message::panic_message;
 use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
-use crate::backend::embedded::transfer::{self, Span};
 use crate::backend::extent;
+use crate::backend::host_copy::{self, BoundedMemory};
 use crate::backend::{
-    Address, Arguments, ArrayArgument, Code, CopyWork, FillWork, Footprint, HostMemory, LaunchWork,
-    Memory,
+    Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, HostMemory, KernelCode,
+    LaunchWork, Memory,
 };
 
 /// Copies all parts, or none if the memory at one end does not exist. A part out of range ends the
@@ -24,15 +24,15 @@ pub(super) fn copy(
     let source = CopyEnd::of(source_device, &work.source)?;
     let destination = CopyEnd::of(device, &work.destination)?;
     for part in &work.parts {
-        // SAFETY: both ends are valid and initialised for their whole span while `source`,
-        // `destination` and `work` hold them (`CopyEnd::span`). The layers above order work so that
+        // SAFETY: both ends are valid and initialised for their whole length while `source`,
+        // `destination` and `work` hold them (`CopyEnd::memory`). The layers above order work so that
         // no other thread writes the source or accesses the destination meanwhile (`backend`,
         // contract).
-        if !unsafe { transfer::copy_part(source.span(), destination.span(), part) } {
+        if !unsafe { host_copy::copy_box_within(source.memory(), destination.memory(), part) } {
             return Err(format!(
                 "a part of it leaves its memory ({} and {} bytes)",
-                source.span().len_bytes,
-                destination.span().len_bytes
+                source.memory().len_bytes,
+                destination.memory().len_bytes
             ));
         }
     }
@@ -44,10 +44,10 @@ pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
     let destination = CopyEnd::Device(locate(device, work.address)?);
     for part in &work.parts {
         // SAFETY: as for a copy's destination, above.
-        if !unsafe { transfer::fill_part(destination.span(), part, &work.pattern) } {
+        if !unsafe { host_copy::fill_within(destination.memory(), part, &work.pattern) } {
             return Err(format!(
                 "a part of it leaves its memory ({} bytes)",
-                destination.span().len_bytes
+                destination.memory().len_bytes
             ));
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
 
 /// Runs a kernel body on the memory that its arguments name.
 pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
-    let Code::Host(body) = &work.code else {
+    let KernelCode::Host(body) = &work.code else {
         return Err("device code does not run on the embedded device".to_owned());
     };
     let (blocks, pointers) = locate_arguments(device, &work.arguments)?;
@@ -87,12 +87,14 @@ impl<'a> CopyEnd<'a> {
 
     /// Valid and initialised while `self` lives: blocks always are (`block`), host memory by the
     /// promise of `HostMemory`.
-    fn span(&self) -> Span {
+    fn memory(&self) -> BoundedMemory {
         match self {
             CopyEnd::Device(located) => {
-                Span { start: located.pointer(), len_bytes: located.len_bytes() }
+                BoundedMemory { start: located.pointer(), len_bytes: located.len_bytes() }
             }
-            CopyEnd::Host(host) => Span { start: host.base(), len_bytes: host.len_bytes() as u64 },
+            CopyEnd::Host(host) => {
+                BoundedMemory { start: host.base(), len_bytes: host.len_bytes() as u64 }
+            }
         }
     }
 }

@@ -135,7 +135,7 @@ impl Operation {
                 (&fill.label.text, fill.label.site, &fill.depends, fill.loss)
             }
             Self::Work(Work::Launch(launch)) => {
-                (launch.code.name(), Some(launch.site), &launch.depends, FailureKind::Body)
+                (launch.code.name(), Some(launch.site), &launch.depends, FailureKind::Contents)
             }
             Self::Control(_) => return None,
         };
@@ -175,7 +175,7 @@ impl Description<'_> {
     fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
         if failure::epoch() != 0 {
             let mut roots = self.depends.iter();
-            if let Some(root) = roots.find_map(|(queue, position)| failure::of(*queue, *position)) {
+            if let Some(root) = roots.find_map(|(queue, position)| failure::at(*queue, *position)) {
                 let kind = root.kind.max(self.failure_kind);
                 return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
             }

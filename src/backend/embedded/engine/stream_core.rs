@@ -187,7 +187,7 @@ impl StreamCore {
         self.progress.mark_ran(position);
         let dropped = queued.drop_caught();
         if let Err(record) = outcome.and(dropped) {
-            failure::enter(self.progress.id(), position, Arc::new(record));
+            failure::record(self.progress.id(), position, Arc::new(record));
             if let Some(instruments) = &self.device.instruments {
                 instruments.log.record_failure(self.number, position);
             }
@@ -258,7 +258,7 @@ impl StreamCore {
         if self.progress.is_complete(position) {
             return Ok(());
         }
-        if scope::in_body() {
+        if scope::is_in_body() {
             return Err(inside_kernel("synchronize"));
         }
         match &self.device.instruments {
@@ -276,7 +276,7 @@ impl StreamCore {
     pub(crate) fn poll(&self, position: Position) -> bool {
         if let Scheduler::Seeded(simulation) = &self.scheduler
             && !self.progress.is_complete(position)
-            && !scope::in_body()
+            && !scope::is_in_body()
         {
             simulation.upgrade().map(|simulation| simulation.run_one());
         }

@@ -48,7 +48,7 @@ impl Streams {
             if stream.progress.is_complete(stream.last_free()) {
                 continue;
             }
-            if scope::in_body() {
+            if scope::is_in_body() {
                 return Err(inside_kernel(call));
             }
             stream.wait_for(stream.last_free())?;

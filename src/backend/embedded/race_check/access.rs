@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use super::hazard::Touch;
 use crate::access::Access;
 use crate::backend::{
-    Address, ArrayArgument, CopyBox, CopyWork, FillWork, Footprint, LaunchWork, Memory, extent,
+    Address, ArrayArgument, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork,
+    Memory, extent,
 };
 
 /// How an operation accesses bytes.
@@ -96,7 +97,8 @@ impl MemoryAccess {
 
     /// The accesses of a fill.
     pub(crate) fn of_fill(device: usize, fill: &FillWork) -> Vec<Self> {
-        let kind = if fill.poison { AccessKind::Poison } else { AccessKind::Write };
+        let is_poison = fill.loss == FailureKind::Poison;
+        let kind = if is_poison { AccessKind::Poison } else { AccessKind::Write };
         let memory = AccessedMemory::Device { device, address: fill.address };
         fill.parts.iter().map(|part| Self { memory, footprint: part.clone(), kind }).collect()
     }

@@ -281,7 +281,7 @@ impl Submission<'_> {
 /// Whether work does not run because work that it depends on failed. Such work conflicts with
 /// nothing: the layers above may have reused its bytes already.
 fn has_failed_dependency(depends: &[(QueueId, Position)]) -> bool {
-    depends.iter().any(|(queue, position)| failure::of(*queue, *position).is_some())
+    depends.iter().any(|(queue, position)| failure::at(*queue, *position).is_some())
 }
 
 /// From the first to the last byte, as far as 64 bits reach.

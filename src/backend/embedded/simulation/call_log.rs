@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::backend::embedded::engine::copied_bytes;
 use crate::backend::embedded::race_check::Hazard;
-use crate::backend::{Memory, Position, Work, extent};
+use crate::backend::{FailureKind, Memory, Position, Work, extent};
 
 /// Calls that the log keeps. Beyond that it forgets the oldest.
 const CALLS_MAX: usize = 1 << 18;
@@ -146,7 +146,8 @@ impl CallDraft {
                 (kind, &copy.label.text, copied_bytes(copy))
             }
             Work::Fill(fill) => {
-                let kind = if fill.poison { CallKind::Poison } else { CallKind::Fill };
+                let is_poison = fill.loss == FailureKind::Poison;
+                let kind = if is_poison { CallKind::Poison } else { CallKind::Fill };
                 let lens_bytes = fill.parts.iter().map(extent::footprint_bytes);
                 (kind, &fill.label.text, saturating_sum(lens_bytes))
             }
