@@ -25,8 +25,8 @@ pub(super) fn copy(
     let destination = CopyEnd::of(device, &work.destination)?;
     for part in &work.parts {
         // SAFETY: both ends are valid and initialised for their whole length while `source`,
-        // `destination` and `work` hold them (`CopyEnd::memory`). The layers above order work so that
-        // no other thread writes the source or accesses the destination meanwhile (`backend`,
+        // `destination` and `work` hold them (`CopyEnd::memory`). The layers above order work so
+        // that no other thread writes the source or accesses the destination meanwhile (`backend`,
         // contract).
         if !unsafe { host_copy::copy_box_within(source.memory(), destination.memory(), part) } {
             return Err(format!(

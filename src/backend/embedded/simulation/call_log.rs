@@ -192,7 +192,8 @@ pub struct Call {
     pub label: Arc<str>,
     /// Bytes allocated, copied or filled; for a launch, the bytes that its arguments cover; else 0.
     pub len_bytes: u64,
-    /// The stream's number on this device, 0 for the default stream; `None` for calls of the device.
+    /// The stream's number on this device, 0 for the default stream. `None` for calls of the
+    /// device.
     pub stream: Option<u32>,
     /// Its position in that stream, from 1; 0 if it queued nothing.
     pub position: u64,
