@@ -82,6 +82,7 @@ mod grid;
 #[cfg(feature = "cuda")]
 mod interop;
 mod launch;
+mod layout;
 mod order;
 mod storage;
 mod sync;

@@ -136,17 +136,18 @@ fn none(found: Vec<String>) {
 const VOCABULARY: [&str; 2] = ["access", "call_site"];
 
 /// What each part may name of the crate beside itself.
-const MAY_IMPORT: [(&str, &[&str]); 15] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("error", &["sync"]),
     ("element", &[]),
     ("grid", &[]),
     ("sync", &[]),
     ("coherence", &[]),
+    ("layout", &["coherence"]),
     ("order", &["coherence", "backend"]),
-    ("backend", &["grid", "sync"]),
+    ("backend", &["grid", "layout", "sync"]),
     ("audit", &["device", "sync"]),
     ("device", &["audit", "backend", "error", "order", "sync"]),
-    ("storage", &["audit", "backend", "coherence", "device", "element", "order", "sync"]),
+    ("storage", &["audit", "backend", "coherence", "device", "element", "layout", "order", "sync"]),
     (
         "transfer",
         &[
@@ -156,6 +157,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
             "device",
             "element",
             "error",
+            "layout",
             "order",
             "storage",
             "sync",
@@ -170,6 +172,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
             "device",
             "element",
             "error",
+            "layout",
             "order",
             "storage",
             "sync",
@@ -188,6 +191,7 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
             "element",
             "error",
             "grid",
+            "layout",
             "order",
             "storage",
             "sync",

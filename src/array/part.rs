@@ -17,8 +17,9 @@ use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
+use crate::layout::{Selection, Strided};
 use crate::order::At;
-use crate::storage::{HostBuffer, Selection, Storage};
+use crate::storage::{HostBuffer, Storage};
 use crate::transfer::{self, End, Request, Target};
 
 /// A part of an array, borrowed for `'a`: shared or exclusively, as the caller's own borrow is.
@@ -278,8 +279,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
                 seen: Text::new(format!("{index:?}")),
             });
         };
-        let lone: [usize; 0] = [];
-        let selection = self.storage.memory_order().select(&lone, &[], offset);
+        let element = Strided { shape: &[], strides: &[], offset };
+        let selection = self.storage.memory_order().select(&element);
         serve(&Request {
             storage: self.storage,
             selection: &selection,

@@ -11,7 +11,7 @@ use std::thread;
 
 use smallvec::SmallVec;
 
-use super::{CopyBox, bytes, extent};
+use super::{CopyBox, bytes};
 
 /// How many threads help whoever copies.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
@@ -170,18 +170,18 @@ fn start(helpers: usize) -> Option<&'static CopyPool> {
 }
 
 fn shares_max(part: &CopyBox) -> u64 {
-    extent::part_bytes(part) / SHARE_BYTES_MIN
+    part.len_bytes() / SHARE_BYTES_MIN
 }
 
 /// The part in up to `count` disjoint ones of about the same length: by its slowest axis, or along
 /// its one run. There is one at least.
 fn shares(part: &CopyBox, count: u64) -> SmallVec<[CopyBox; 4]> {
     let count = count.min(shares_max(part)).max(1);
-    let whole = extent::turns(part);
+    let whole = part.slowest_count();
     let step = whole.div_ceil(count).max(1);
     let mut shares: SmallVec<[CopyBox; 4]> = (0..whole)
         .step_by(usize::try_from(step).unwrap_or(usize::MAX))
-        .map(|start| extent::section(part, start, step.min(whole - start)))
+        .map(|start| part.section(start, step.min(whole - start)))
         .collect();
     if shares.is_empty() {
         shares.push(part.clone());

@@ -32,7 +32,6 @@ pub(crate) mod copy_pool;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod embedded;
-pub(crate) mod extent;
 pub(crate) mod failure;
 #[cfg_attr(
     not(feature = "cuda"),
@@ -57,9 +56,11 @@ pub(crate) use program::{
 };
 pub use program::{CudaSource, KernelAttributes};
 pub(crate) use work::{
-    Arguments, ArrayArgument, Body, Bytes, CopyBox, CopyWork, Dependencies, FillWork, Footprint,
-    HostMemory, Label, LaunchWork, Memory, Work,
+    Arguments, ArrayArgument, Body, Bytes, CopyWork, Dependencies, FillWork, HostMemory, Label,
+    LaunchWork, Memory, Work,
 };
+
+pub(crate) use crate::layout::{CopyBox, Footprint};
 
 /// Which family a device belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -9,21 +9,13 @@ use super::{Address, Code, DeviceKind, FailureKind, Position, QueueId};
 use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::grid::Grid;
+use crate::layout::{CopyBox, Footprint};
 
 /// A value's bytes, as a fill pattern.
 pub(crate) type Bytes = SmallVec<[u8; 16]>;
 
 /// Work whose failure spoils what this work reads.
 pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
-
-/// Which bytes of one allocation: `run_bytes` bytes at `offset_bytes`, repeated along `axes`
-/// (count, stride in bytes), slowest first. No two repetitions overlap. Strides are above zero.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Footprint {
-    pub(crate) offset_bytes: u64,
-    pub(crate) run_bytes: u64,
-    pub(crate) axes: SmallVec<[(u64, u64); 3]>,
-}
 
 /// Ordinary or page-locked host memory that work may touch; the work keeps it alive.
 ///
@@ -59,16 +51,6 @@ pub(crate) enum Memory {
     Device(Address),
 }
 
-/// One box of a copy: equal counts and runs at both ends, strides of their own.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct CopyBox {
-    pub(crate) run_bytes: u64,
-    pub(crate) source_offset_bytes: u64,
-    pub(crate) destination_offset_bytes: u64,
-    /// (count, source stride, destination stride) in bytes, slowest first.
-    pub(crate) axes: SmallVec<[(u64, u64, u64); 3]>,
-}
-
 /// What a piece of work is called in errors, hazards and logs.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
@@ -97,6 +79,22 @@ pub(crate) struct CopyWork {
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,
+}
+
+impl CopyWork {
+    /// How the copy would leave the host memory at one of its ends, in words. Backends check the
+    /// bounds of device memory themselves.
+    pub(crate) fn host_overrun(&self) -> Option<String> {
+        let overrun = |memory: &Memory, end_bytes: fn(&CopyBox) -> Option<u64>| {
+            let Memory::Host(host) = memory else { return None };
+            let len_bytes = host.len_bytes() as u64;
+            let is_outside = |end: &Option<u64>| end.is_none_or(|end| end > len_bytes);
+            let end = self.parts.iter().map(end_bytes).find(is_outside)?;
+            Some(format!("a part ends at byte {end:?} of host memory that has {len_bytes}"))
+        };
+        overrun(&self.source, CopyBox::source_end_bytes)
+            .or_else(|| overrun(&self.destination, CopyBox::destination_end_bytes))
+    }
 }
 
 /// Repeats a pattern over boxes of device memory. `loss` as for a copy.
@@ -143,51 +141,17 @@ impl Arguments {
     pub(crate) fn footprint(&self, array: &ArrayArgument) -> Footprint {
         let element = u64::from(array.element_bytes);
         let words = self.words.get(array.at_word as usize..).unwrap_or_default();
-        let Some((&first, rest)) = words.split_first() else { return Footprint::nothing() };
+        let Some((&first, rest)) = words.split_first() else { return Footprint::empty() };
         if array.is_flat {
-            return Footprint {
-                offset_bytes: array.origin_bytes,
-                run_bytes: first.saturating_mul(element),
-                axes: SmallVec::new(),
-            };
+            return Footprint::run(array.origin_bytes, first.saturating_mul(element));
         }
         let ndim = first as usize;
         match (rest.get(..ndim), rest.get(ndim..2 * ndim)) {
             (Some(shape), Some(strides)) => {
-                Footprint::strided(array.origin_bytes, element, shape, strides)
+                Footprint::of_view(array.origin_bytes, element, shape, strides)
             }
-            _ => Footprint::nothing(),
+            _ => Footprint::empty(),
         }
-    }
-}
-
-impl Footprint {
-    fn nothing() -> Self {
-        Self { offset_bytes: 0, run_bytes: 0, axes: SmallVec::new() }
-    }
-
-    /// The bytes of a view: shape, and strides in elements as ndarray keeps them, an `i64` in a
-    /// `u64`.
-    fn strided(origin_bytes: u64, element_bytes: u64, shape: &[u64], strides: &[u64]) -> Self {
-        if shape.contains(&0) {
-            return Self::nothing();
-        }
-        let mut offset_bytes = origin_bytes;
-        let mut axes: SmallVec<[(u64, u64); 3]> = SmallVec::new();
-        for (count, stride) in shape.iter().zip(strides).filter(|(count, _)| **count > 1) {
-            let stride_bytes = (*stride as i64).unsigned_abs().saturating_mul(element_bytes);
-            if (*stride as i64) < 0 {
-                offset_bytes =
-                    offset_bytes.saturating_sub((count - 1).saturating_mul(stride_bytes));
-            }
-            axes.push((*count, stride_bytes));
-        }
-        axes.sort_by_key(|(_, stride_bytes)| std::cmp::Reverse(*stride_bytes));
-        let mut run_bytes = element_bytes;
-        while axes.last().is_some_and(|(_, stride_bytes)| *stride_bytes == run_bytes) {
-            run_bytes = run_bytes.saturating_mul(axes.pop().map_or(1, |(count, _)| count));
-        }
-        Self { offset_bytes, run_bytes, axes }
     }
 }
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::HostBuffer;
 use super::since::{Parts, StaleOrigin};
-use super::{HostBuffer, MemoryOrder, Selection};
 use crate::access::Access;
 use crate::audit::{Traffic, Validity};
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, failure};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, ConstantId, Content, Location, LocationSet, LossId, Region};
 use crate::device::{Device, Stream};
+use crate::layout::{MemoryOrder, Selection};
 use crate::order::{At, Mark, StreamKey, Uses};
 use crate::sync;
 

@@ -16,8 +16,9 @@ use crate::call_site::CallSite;
 use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
+use crate::layout::Selection;
 use crate::order::{At, Mark};
-use crate::storage::{Selection, State, Storage};
+use crate::storage::{State, Storage};
 use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued

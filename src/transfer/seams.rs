@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::Request;
-use crate::backend::{CopyBox, extent};
+use crate::backend::CopyBox;
 use crate::coherence::Region;
 use crate::device::Device;
 use crate::storage::HostBuffer;
@@ -20,7 +20,9 @@ impl Request<'_> {
         host: &HostBuffer,
         device: &Device,
     ) -> Parts {
-        let parts = regions.iter().map(|region| self.storage.memory_order().in_both(region));
+        let memory_order = self.storage.memory_order();
+        let same = |region| memory_order.footprint(region).copy_to_same_offsets();
+        let parts = regions.iter().map(same);
         let boundaries_bytes = host.boundaries_bytes(device.kind());
         if boundaries_bytes.is_empty() {
             return parts.collect();
@@ -46,7 +48,7 @@ fn cut_at_all(part: CopyBox, boundaries_bytes: &[u64], pieces: &mut Parts) {
 
 /// One past the last byte of a part, which lies within memory.
 fn end_bytes(part: &CopyBox) -> u64 {
-    extent::source_end_bytes(part).unwrap_or(u64::MAX)
+    part.source_end_bytes().unwrap_or(u64::MAX)
 }
 
 fn cut_at(part: CopyBox, seam_bytes: u64, pieces: &mut Parts) {
@@ -56,22 +58,20 @@ fn cut_at(part: CopyBox, seam_bytes: u64, pieces: &mut Parts) {
     }
     let until_seam = seam_bytes - part.source_offset_bytes;
     let Some((&(count, stride, _), inner_axes)) = part.axes.split_first() else {
-        pieces.push(extent::section(&part, 0, until_seam));
-        pieces.push(extent::section(&part, until_seam, part.run_bytes - until_seam));
+        pieces.push(part.section(0, until_seam));
+        pieces.push(part.section(until_seam, part.run_bytes - until_seam));
         return;
     };
     // Along the slowest axis: slices that lie before the seam, those that it cuts (one, unless
     // slices are interlocked), those behind it.
-    let slice = |nth: u64| CopyBox {
-        axes: SmallVec::from_slice(inner_axes),
-        ..extent::section(&part, nth, 1)
-    };
+    let slice =
+        |nth: u64| CopyBox { axes: SmallVec::from_slice(inner_axes), ..part.section(nth, 1) };
     let slice_bytes = end_bytes(&slice(0)) - part.source_offset_bytes;
     let before = until_seam.checked_sub(slice_bytes).map_or(0, |room| room / stride + 1).min(count);
     let behind = until_seam.div_ceil(stride).min(count);
-    pieces.extend((before > 0).then(|| extent::section(&part, 0, before)));
+    pieces.extend((before > 0).then(|| part.section(0, before)));
     (before..behind).for_each(|nth| cut_at(slice(nth), seam_bytes, pieces));
-    pieces.extend((behind < count).then(|| extent::section(&part, behind, count - behind)));
+    pieces.extend((behind < count).then(|| part.section(behind, count - behind)));
 }
 
 #[cfg(test)]

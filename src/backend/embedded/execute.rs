@@ -11,7 +11,6 @@ use super::lane::Lane;
 use super::memory::{Located, Map};
 use super::operation::{Operation, Queued, Upkeep};
 use super::transfer::{self, Span};
-use crate::backend::extent;
 use crate::backend::{
     Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord,
     FillWork, Footprint, HostMemory, LaunchWork, Memory, Work, failure,
@@ -215,7 +214,7 @@ fn resolve_array(
     array: &ArrayArgument,
     footprint: &Footprint,
 ) -> Result<(Option<Located>, *mut u8), String> {
-    let end_bytes = extent::footprint_end_bytes(footprint);
+    let end_bytes = footprint.end_bytes();
     let Some(located) = map.locate(array.address) else {
         let dangling = std::ptr::without_provenance_mut(super::block::ALIGNMENT_BYTES);
         return if end_bytes == Some(0) { Ok((None, dangling)) } else { Err(gone(array.address)) };

@@ -5,7 +5,6 @@
 
 use std::ptr;
 
-use crate::backend::extent;
 use crate::backend::{CopyBox, Footprint};
 
 /// A fill's pattern is doubled up to this length, then repeated.
@@ -28,10 +27,10 @@ pub(super) struct Span {
 /// * Nobody else writes what is read, or touches what is written, meanwhile.
 #[must_use]
 pub(super) unsafe fn copy_part(source: Span, destination: Span, part: &CopyBox) -> bool {
-    let fits = fits(extent::source_end_bytes(part), source)
-        && fits(extent::destination_end_bytes(part), destination);
+    let fits =
+        fits(part.source_end_bytes(), source) && fits(part.destination_end_bytes(), destination);
     if fits {
-        extent::for_each_run(part, &mut |source_offset, destination_offset, run_bytes| {
+        part.for_each_run(&mut |source_offset, destination_offset, run_bytes| {
             let from = source.start.wrapping_add(source_offset as usize);
             let to = destination.start.wrapping_add(destination_offset as usize);
             // SAFETY: the run lies within both spans, whose ends were compared with the part's
@@ -51,9 +50,9 @@ pub(super) unsafe fn copy_part(source: Span, destination: Span, part: &CopyBox) 
 /// As for [`copy_part`], for writes to `destination`.
 #[must_use]
 pub(super) unsafe fn fill_part(destination: Span, footprint: &Footprint, pattern: &[u8]) -> bool {
-    let fits = fits(extent::footprint_end_bytes(footprint), destination);
+    let fits = fits(footprint.end_bytes(), destination);
     if fits && !pattern.is_empty() {
-        extent::for_each_run(&extent::as_part(footprint), &mut |offset, _, run_bytes| {
+        footprint.for_each_run(&mut |offset, run_bytes| {
             let to = destination.start.wrapping_add(offset as usize);
             // SAFETY: the run lies within the span, whose end was compared with the footprint's
             // (`fits`); the rest is the caller's promise.
