@@ -9,7 +9,7 @@ use super::window::announce;
 use super::{Queued, Request, acquire_host, after_locks};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, Bytes, CopyWork, FailureKind, HostMemory, Memory, Work, bytes};
+use crate::backend::{Address, Bytes, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy};
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region, Source};
 use crate::device::Stream;
@@ -149,9 +149,9 @@ impl Snapshot {
             .lock()
             .constant_value(value, request.storage.memory_order().element_bytes());
         for part in parts {
-            // SAFETY: the part lies within the buffer by construction of `copies_to_packed`, and these bytes
-            // of it are written by nobody else: the parts of a snapshot are disjoint.
-            unsafe { bytes::fill_footprint(self.buffer.base(), &part.destination(), &pattern) };
+            // SAFETY: the part lies within the buffer by construction of `copies_to_packed`, and
+            // these bytes of it are written by nobody else: the parts of a snapshot are disjoint.
+            unsafe { host_copy::fill(self.buffer.base(), &part.destination(), &pattern) };
         }
     }
 
@@ -161,7 +161,7 @@ impl Snapshot {
             // SAFETY: the part lies within the host memory and within the buffer by construction of
             // `packed`; it is valid on the host and the caller's borrow keeps writers out; nobody
             // else writes these bytes of the buffer.
-            unsafe { bytes::copy_part(request.storage.host_base(), self.buffer.base(), part) };
+            unsafe { host_copy::copy_box(request.storage.host_base(), self.buffer.base(), part) };
         }
         Ok(())
     }
