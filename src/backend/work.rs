@@ -1,4 +1,4 @@
-//! What can be queued: copies, fills and launches, as plain data in bytes.
+//! The work that a queue takes: copies, fills and launches, as plain data with lengths in bytes.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::call_site::CallSite;
 use crate::grid::Grid;
 use crate::layout::{CopyBox, Footprint};
 
-/// A value's bytes, as a fill pattern.
+/// The bytes of a value, as a fill pattern.
 pub(crate) type Bytes = SmallVec<[u8; 16]>;
 
-/// Work whose failure spoils what this work reads.
+/// The operations whose results an operation reads. If one of them failed, it does not run.
 pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
 
-/// Ordinary or page-locked host memory that work may touch; the work keeps it alive.
+/// Pageable or pinned host memory that queued work accesses. The work holds a reference to it.
 ///
 /// # Safety
 ///
-/// Implementors promise that `base()` points to `len_bytes()` initialised bytes which stay put and
-/// allocated while the value lives. Who may touch which bytes when is kept by the order of work:
-/// see DESIGN.md, "Why it is sound".
+/// `base()` points to `len_bytes()` initialised bytes, which stay allocated at this address while
+/// the value lives. The order of work decides which thread or device accesses which bytes when: see
+/// DESIGN.md, "Why it is sound".
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
-    /// Whether devices of this kind reach it by themselves, without the host's help.
+    /// Whether devices of this kind access it directly.
     fn is_pinned_for(&self, _kind: DeviceKind) -> bool {
         false
     }
@@ -41,16 +41,16 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn mark_leaked(&self) {}
 }
 
-/// One end of a copy.
+/// The source or the destination of a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum Memory {
     Host(Arc<dyn HostMemory>),
-    /// Memory of the device whose queue gets the work, or, as source of a copy between devices, of
-    /// `QueueId`'s device.
+    /// Memory of the device whose queue gets the work. As a source it may belong to
+    /// `CopyWork::source_device`.
     Device(Address),
 }
 
-/// What a piece of work is called in errors, hazards and logs.
+/// The name of an operation in errors, hazards and logs.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     /// `upload of "photo"`, `kernel "blur"`.
@@ -58,22 +58,18 @@ pub(crate) struct Label {
     pub(crate) site: Option<CallSite>,
 }
 
-/// A copy of any number of boxes between two memories. `loss` says what its failure means: `Copy`
-/// where the contents can be had again from their source, `Body` where this copy was to make them,
-/// as an assignment does.
+/// A copy of boxes between two memories. `loss` is the meaning of a failure: `Copy` if the contents
+/// remain at the source, `Contents` if this copy was to create them, as an assignment does.
 #[derive(Debug)]
 pub(crate) struct CopyWork {
     pub(crate) source: Memory,
     pub(crate) destination: Memory,
-    /// Set when `source` is memory of another device, which `Backend::can_access_peer`.
+    /// The device of `source`, if it is another one that `Backend::can_access_peer` allows.
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
     pub(crate) parts: SmallVec<[CopyBox; 1]>,
-    /// What lies between the parts in the source may be read too where that is cheaper, and is
-    /// thrown away: it was written, and nobody writes it meanwhile.
-    #[cfg_attr(
-        not(feature = "cuda"),
-        allow(dead_code, reason = "the embedded device has no calls to spare")
-    )]
+    /// Whether the copy may also read the bytes between the boxes in the source, and discard them,
+    /// where that takes fewer calls: they are written, and no other work writes them meanwhile.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device ignores it"))]
     pub(crate) may_read_between: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
@@ -109,24 +105,24 @@ pub(crate) struct FillWork {
     pub(crate) label: Label,
 }
 
-/// One array of a launch: its memory, and where `Arguments::words` says which bytes of it the body
-/// may touch. Small, since launches are moved.
+/// One array of a launch: its memory, and the words of `Arguments` that describe the bytes which the
+/// body may access. Small, because launches are moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
-    /// Byte offset of the element with index 0, 0, ...; for a flat array of the lowest.
+    /// The byte offset of the element with index 0, 0, ..., for a flat array of the lowest one.
     pub(crate) origin_bytes: u64,
     pub(crate) element_bytes: u32,
-    /// Where its words start.
+    /// The index of its first word.
     pub(crate) at_word: u32,
-    /// Flat: one word, the length in elements, unbroken from the origin on. Sized: the number of
-    /// dimensions, shape, strides in elements.
+    /// Flat: contiguous from the origin on; one word, the length in elements. Sized: the words are
+    /// the number of dimensions, the shape, and the strides in elements.
     pub(crate) is_flat: bool,
     pub(crate) access: Access,
 }
 
-/// Arguments of one launch as the signature packed them: `words` holds scalars, shapes and strides
-/// in parameter order, `arrays` the memory.
+/// The arguments of one launch as the signature packed them: `words` holds scalars, shapes and
+/// strides in parameter order, `arrays` the memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
     pub(crate) words: SmallVec<[u64; 24]>,
@@ -134,8 +130,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The bytes that the body may touch of one of `arrays`. Words that are missing stand for no
-    /// bytes at all.
+    /// The bytes of one of `arrays` that the body may access. Empty if words are missing.
     pub(crate) fn footprint(&self, array: &ArrayArgument) -> Footprint {
         let element = u64::from(array.element_bytes);
         let words = self.words.get(array.at_word as usize..).unwrap_or_default();
@@ -153,20 +148,21 @@ impl Arguments {
     }
 }
 
-/// A kernel's body on the host, with its types erased.
+/// The host body of a kernel, with its types erased.
 ///
 /// # Safety
 ///
-/// `run` gets one pointer per array, in order, to the element with index 0, 0, ... of memory that
-/// is initialised, lives for the call, and which nobody else writes (reads of it) or touches
-/// (writes) during the call. An implementor reads `words` as the same signature packed them and
-/// touches nothing outside the declared footprints.
+/// An implementor reads `words` as its own signature packed them, and accesses no bytes outside
+/// `Arguments::footprint` of its arrays.
 pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
     /// # Safety
     ///
-    /// As the trait says; the caller is a backend that resolved `pointers` from the arguments it
-    /// was submitted with.
+    /// * `words` are those of the arguments that the same signature packed. `pointers` has one
+    ///   pointer per array of them, in order, to the element with index 0, 0, ...
+    /// * The footprint of each array is initialised memory that outlives the call. During the call
+    ///   no other thread writes the bytes that the body reads, or accesses the bytes that it
+    ///   writes.
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
 }
 
@@ -180,9 +176,9 @@ pub(crate) struct LaunchWork {
     pub(crate) site: CallSite,
 }
 
-/// Anything that can be queued.
+/// An operation of a queue.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "a launch is queued without an allocation")]
+#[allow(clippy::large_enum_variant, reason = "queueing a launch must not allocate")]
 pub(crate) enum Work {
     Copy(Box<CopyWork>),
     Fill(Box<FillWork>),
