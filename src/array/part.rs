@@ -141,7 +141,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         }
         let mut holders = std::collections::BTreeSet::new();
         selection.for_each(memory_order, |region| {
-            state.coherence.newest(region, |_, content| {
+            state.coherence.visit_contents(region, |_, content| {
                 holders.extend(newest_in_words(&state, content));
             });
         });

@@ -271,7 +271,7 @@ impl Uses {
         match (access.writes(), &mut *self) {
             // What a write leaves does not depend on what was before.
             (true, Self::Mapped(map)) => {
-                on_part(shape, region, |region| map.update_values(region, |_| Use::written(mark)));
+                on_part(shape, region, |region| map.update(region, |_| Use::written(mark)));
             }
             _ => self.update(shape, region, |usage| usage.after(access, mark)),
         }
@@ -341,7 +341,7 @@ impl Uses {
             *self = Self::Mapped(Box::new(RegionMap::new(shape, std::mem::take(usage))));
         }
         if let Self::Mapped(map) = self {
-            map.update_values(region, |usage| changed(usage, &change));
+            map.update(region, |usage| changed(usage, &change));
         }
     }
 }

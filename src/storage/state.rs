@@ -149,7 +149,7 @@ impl State {
             return;
         };
         let mut used = vec![false; cold.constants.len()];
-        self.coherence.newest(&memory_order.whole(), |_, content| {
+        self.coherence.visit_contents(&memory_order.whole(), |_, content| {
             if let Content::Constant { value: ConstantId(number @ 1..), .. } = content {
                 used[number as usize - 1] = true;
             }
@@ -239,7 +239,7 @@ impl State {
     pub(crate) fn vacate(&mut self, memory_order: &MemoryOrder, location: Location, site: Line) {
         self.note_gone(location, &memory_order.whole(), site);
         // No element is lost by it, so that no record of a loss stands behind this number.
-        self.coherence.withdraw(location, &memory_order.whole(), LossId(u32::MAX));
+        self.coherence.invalidate(location, &memory_order.whole(), LossId(u32::MAX));
         let slot = self.slot_mut(location);
         slot.address = None;
         slot.uses = Uses::default();
@@ -371,7 +371,7 @@ impl State {
         site: Line,
     ) {
         let Self { coherence, host_stale_since, slots, cold, .. } = self;
-        coherence.newest(region, |part, content| {
+        coherence.visit_contents(region, |part, content| {
             for location in locations(content).iter() {
                 let whole = stale_since(host_stale_since, slots, location);
                 parts_of(cold, location, coherence.shape(), *whole).note(part, site);
@@ -412,7 +412,7 @@ impl State {
             .map(|(_, parts)| parts);
         let mut latest: Option<StaleOrigin<Line>> = None;
         for region in regions {
-            self.coherence.newest(region, |part, content| {
+            self.coherence.visit_contents(region, |part, content| {
                 if !content.is_valid(location) {
                     let since = parts
                         .map_or_else(|| StaleOrigin::of_whole(whole), |parts| parts.latest(part));
@@ -580,7 +580,7 @@ impl State {
                     self.note_gone(location, &region, site);
                 }
                 let loss = self.loss_id(record);
-                self.coherence.withdraw(location, &region, loss);
+                self.coherence.invalidate(location, &region, loss);
                 self.uses_mut(location).forget_writer(memory_order.extents(), &region);
             }
         }
@@ -677,7 +677,7 @@ impl State {
             (SmallVec::from_elem(0, self.slots.len() + 1), 0);
         selection.for_each(memory_order, |region| {
             len += region.len();
-            self.coherence.newest(region, |part, content| {
+            self.coherence.visit_contents(region, |part, content| {
                 let elements = part.len();
                 locations()
                     .zip(&mut valid)

@@ -98,7 +98,7 @@ fn newest(
     state.reconcile(memory_order);
     let mut contents = Vec::new();
     selection.for_each(memory_order, |region| {
-        state.coherence.newest(region, |part, content| contents.push((*part, content)))
+        state.coherence.visit_contents(region, |part, content| contents.push((*part, content)))
     });
     let is_refused = |content: &Content| match content {
         Content::Undefined(crate::coherence::Undefined::Never) => all,

@@ -128,7 +128,7 @@ fn home(request: &Request<'_>) -> Option<Stream> {
 pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Location> {
     let mut found = None;
     request.selection.for_each(request.storage.memory_order(), |region| {
-        state.coherence.newest(region, |_, content| {
+        state.coherence.visit_contents(region, |_, content| {
             if let (None, Content::Stored(holders)) = (found, content)
                 && !holders.contains(Location::HOST)
             {

@@ -34,7 +34,7 @@ impl Request<'_> {
             state.devices().filter(|(location, _)| wanted(*location) && is_poisoned(*location))
         {
             self.selection.for_each(self.storage.memory_order(), |region| {
-                state.coherence.newest(region, |part, content| {
+                state.coherence.visit_contents(region, |part, content| {
                     if content.is_valid(location) {
                         spoiled.push((location, *part));
                     }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn piece(region: Region) -> PlannedCopy {
-        PlannedCopy { source: Source::Location(Location::HOST), region, padding: 0 }
+        PlannedCopy { source: Source::Location(Location::HOST), region }
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         while let Some(region) = left.pop() {
             let first = head(&memory_order(), region, 1000);
             seen += first.len();
-            region.difference(&first, &mut left);
+            region.difference(&first, |rest| left.push(*rest));
         }
         assert_eq!(seen, 6000);
     }
