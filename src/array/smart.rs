@@ -333,8 +333,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// [`NoDevice`](crate::Error::NoDevice) if there is no current device;
     /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy;
-    /// [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`), or if others
-    /// registered a part of the memory with CUDA and not all of it;
+    /// [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`), or if a part of
+    /// the memory, or of its first or last page, is registered with CUDA already;
     /// [`DeviceLost`](crate::Error::DeviceLost) if the device died. The array stays as it is then,
     /// and is staged.
     #[track_caller]

@@ -60,15 +60,19 @@ impl fmt::Display for BackendError {
     }
 }
 
-/// What a failure means for the bytes that the work was to write. Work that fails because of other
-/// work keeps its own kind; a dead device is one for all.
+/// What a failure means for the bytes that the operation was to write, the least severe first. An
+/// operation that fails because of another one has the more severe of both kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum FailureKind {
-    /// A copy of what is elsewhere too: its destination has no meaning, its source is untouched.
+    /// A poison fill of a stale copy: nothing is lost and nothing is reported.
+    Poison,
+    /// A copy: its destination is invalid, its source is unchanged.
     Copy,
-    /// A kernel body, an assignment: what it was to write has no meaning, and stands nowhere else.
-    Body,
-    /// The whole device.
+    /// A fill with a constant that the library still knows: its destination is invalid.
+    Constant,
+    /// A kernel or an assignment: the contents that it was to write are lost.
+    Contents,
+    /// The device is lost, with everything that was queued on it.
     Device,
 }
 
@@ -105,7 +109,7 @@ pub(crate) fn epoch() -> u64 {
 }
 
 /// Enters a failure. Called by a backend before it marks the position as completed.
-pub(crate) fn enter(queue: QueueId, position: Position, record: Arc<FailureRecord>) {
+pub(crate) fn record(queue: QueueId, position: Position, record: Arc<FailureRecord>) {
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     table.get_or_insert_default().single.insert((queue, position), record);
     EPOCH.fetch_add(1, Ordering::Release);
@@ -115,7 +119,7 @@ pub(crate) fn enter(queue: QueueId, position: Position, record: Arc<FailureRecor
 /// first of it is what failed, the rest inherits. Entered again it changes nothing: what comes
 /// later is part of the rest.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
-pub(crate) fn enter_rest(queue: QueueId, after: Position, record: FailureRecord) {
+pub(crate) fn record_queue_loss(queue: QueueId, after: Position, record: FailureRecord) {
     let inherited = FailureRecord { inherited: true, ..record.clone() };
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     table
@@ -127,12 +131,12 @@ pub(crate) fn enter_rest(queue: QueueId, after: Position, record: FailureRecord)
 }
 
 /// The failure of the work at `position`, if it failed.
-pub(crate) fn of(queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
+pub(crate) fn at(queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
     if epoch() == 0 {
         return None;
     }
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table.as_ref()?.of(queue, position)
+    table.as_ref()?.at(queue, position)
 }
 
 /// The first failure in `queue` above `after` and up to `upto`.
@@ -157,11 +161,11 @@ pub(crate) fn first_between(
     let rest =
         table.rest.get(&queue).map(|(from, _)| Position(from.max(&after).0 + 1)).filter(in_range);
     let first = single.into_iter().chain(rest).min()?;
-    table.of(queue, first).map(|record| (first, record))
+    table.at(queue, first).map(|record| (first, record))
 }
 
 impl Table {
-    fn of(&self, queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
+    fn at(&self, queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
         if let Some(record) = self.single.get(&(queue, position)) {
             return Some(Arc::clone(record));
         }
@@ -177,10 +181,10 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::{
-        FailureKind, FailureRecord, Position, QueueId, enter, enter_rest, first_between, of,
+        FailureKind, FailureRecord, Position, QueueId, at, first_between, record, record_queue_loss,
     };
 
-    fn record(operation: &str) -> FailureRecord {
+    fn failed(operation: &str) -> FailureRecord {
         FailureRecord {
             kind: FailureKind::Device,
             operation: operation.to_owned(),
@@ -193,18 +197,18 @@ mod tests {
     #[test]
     fn what_a_queue_had_left_fails_behind_the_first_time_that_its_device_was_found_dead() {
         let queue = QueueId::next();
-        enter(queue, Position(2), record("single").into());
-        enter_rest(queue, Position(4), record("rest"));
-        enter_rest(queue, Position(9), record("again"));
+        record(queue, Position(2), failed("single").into());
+        record_queue_loss(queue, Position(4), failed("rest"));
+        record_queue_loss(queue, Position(9), failed("again"));
         let seen = |position| {
-            of(queue, Position(position)).map(|record| (record.operation.clone(), record.inherited))
+            at(queue, Position(position)).map(|record| (record.operation.clone(), record.inherited))
         };
         assert_eq!((seen(2), seen(3), seen(4)), (Some(("single".to_owned(), false)), None, None));
         assert_eq!((seen(5), seen(6), seen(10)), {
             let rest = |inherited| Some(("rest".to_owned(), inherited));
             (rest(false), rest(true), rest(true))
         });
-        assert!(of(QueueId::next(), Position(5)).is_none());
+        assert!(at(QueueId::next(), Position(5)).is_none());
         let first = |after, upto| {
             first_between(queue, Position(after), Position(upto)).map(|(position, _)| position.0)
         };

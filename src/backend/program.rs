@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::{BackendError, Body};
+use super::{BackendError, KernelBody};
 use crate::grid::Grid;
 
 /// Which bodies of a kernel a device runs.
@@ -93,24 +93,24 @@ pub(crate) enum LoadError {
 }
 
 /// A kernel compiled and loaded on one device, ready to be launched there.
-pub(crate) trait Loaded: Debug + Send + Sync + 'static {
+pub(crate) trait LoadedKernel: Debug + Send + Sync + 'static {
     /// The kernel's name.
     fn name(&self) -> &Arc<str>;
     fn attributes(&self) -> KernelAttributes;
-    /// The grid that the device chooses in place of an automatic one, none where it takes the one
-    /// given; or what of it the device cannot do.
-    fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String>;
+    /// The grid that the device chooses for an automatic one, `None` where it launches the given
+    /// one, or which limit of the device the grid exceeds.
+    fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String>;
     fn as_any(&self) -> &dyn Any;
 }
 
 /// What a launch runs.
 #[derive(Clone, Debug)]
-pub(crate) enum Code {
-    Host(Arc<dyn Body>),
-    Loaded(Arc<dyn Loaded>),
+pub(crate) enum KernelCode {
+    Host(Arc<dyn KernelBody>),
+    Loaded(Arc<dyn LoadedKernel>),
 }
 
-impl Code {
+impl KernelCode {
     /// The kernel's name.
     pub(crate) fn name(&self) -> &Arc<str> {
         match self {
@@ -119,12 +119,12 @@ impl Code {
         }
     }
 
-    /// As [`Loaded::fit`]. A host body runs all of any grid at once.
+    /// As [`LoadedKernel::resolve_grid`]. A host body runs all of any grid at once.
     #[inline]
-    pub(crate) fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String> {
+    pub(crate) fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String> {
         match self {
             Self::Host(_) => Ok(None),
-            Self::Loaded(loaded) => loaded.fit(grid),
+            Self::Loaded(loaded) => loaded.resolve_grid(grid),
         }
     }
 

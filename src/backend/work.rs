@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Address, Code, DeviceKind, FailureKind, Position, QueueId};
+use super::{Address, DeviceKind, FailureKind, KernelCode, Position, QueueId};
 use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::grid::Grid;
@@ -39,15 +39,14 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn is_pinned_for(&self, _kind: DeviceKind) -> bool {
         false
     }
-    /// Whether somebody may want the memory for himself once work is over, rather than it being
-    /// spare memory of a backend's own.
+    /// Whether this is staging memory of a backend, which no array owns.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
-    fn is_wanted(&self) -> bool {
-        true
+    fn is_staging(&self) -> bool {
+        false
     }
-    /// The device died in the midst of work with it, and the backend never lets go of it again.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as above"))]
-    fn abandon(&self) {}
+    /// Notes that the backend leaks its reference: the device died during work with this memory.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
+    fn mark_leaked(&self) {}
 }
 
 /// One end of a copy.
@@ -99,15 +98,14 @@ pub(crate) struct CopyWork {
     pub(crate) label: Label,
 }
 
-/// Repeats a pattern over boxes of device memory. `loss` as for a copy.
+/// Repeats a pattern over boxes of device memory. Where `loss` is `Poison`, the pattern is not
+/// contents, and later reads of these bytes are still reads of stale or unwritten memory.
 #[derive(Debug)]
 pub(crate) struct FillWork {
     pub(crate) address: Address,
     /// Each run is a multiple of the pattern's length.
     pub(crate) parts: SmallVec<[Footprint; 1]>,
     pub(crate) pattern: Bytes,
-    /// True for the poison of stale copies: not contents, so nothing fails that reads behind it.
-    pub(crate) poison: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,
@@ -199,7 +197,7 @@ impl Footprint {
 /// is initialised, lives for the call, and which nobody else writes (reads of it) or touches
 /// (writes) during the call. An implementor reads `words` as the same signature packed them and
 /// touches nothing outside the declared footprints.
-pub(crate) unsafe trait Body: Send + Sync + Debug {
+pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
     /// # Safety
     ///
@@ -211,7 +209,7 @@ pub(crate) unsafe trait Body: Send + Sync + Debug {
 /// A kernel launch.
 #[derive(Debug)]
 pub(crate) struct LaunchWork {
-    pub(crate) code: Code,
+    pub(crate) code: KernelCode,
     pub(crate) grid: Grid,
     pub(crate) arguments: Arguments,
     pub(crate) depends: Dependencies,

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::argument::{Bound, BoundArray, value_of};
 use super::signature::Signature;
 use crate::array::Layout;
-use crate::backend::Body;
+use crate::backend::KernelBody;
 use crate::element::Element;
 use crate::grid::Grid;
 
@@ -158,7 +158,7 @@ impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Hos
 // SAFETY: `run` reads the words with the signature that `Kernel` packs them with, and hands the
 // body views of the declared elements alone: shared ones of what is read, exclusive ones of what is
 // written.
-unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Body
+unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> KernelBody
     for HostBody<S, F>
 {
     fn name(&self) -> &Arc<str> {

@@ -8,7 +8,7 @@ use super::judge::Judge;
 use super::queue::{self, Launch};
 use crate::access::Access;
 use crate::audit::{Cause, registry};
-use crate::backend::{Body, Code};
+use crate::backend::{KernelBody, KernelCode};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::error::{Result, Text};
@@ -61,8 +61,8 @@ impl fmt::Display for Difference {
 pub(super) struct Bodies<'a> {
     pub(super) title: &'a str,
     pub(super) name: &'a str,
-    pub(super) host: (&'a Code, &'a dyn Body, Grid),
-    pub(super) device: (&'a Code, Grid),
+    pub(super) host: (&'a KernelCode, &'a dyn KernelBody, Grid),
+    pub(super) device: (&'a KernelCode, Grid),
     pub(super) site: CallSite,
 }
 

@@ -6,7 +6,8 @@ use super::argument::{Bound, BoundArray};
 use crate::access::Access;
 use crate::audit::{self, Cause, Flow};
 use crate::backend::{
-    Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position, Work,
+    Arguments, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchWork,
+    Position, Work,
 };
 use crate::call_site::CallSite;
 use crate::device::{Stream, call_error};
@@ -22,7 +23,7 @@ type Selections = SmallVec<[Selection; 4]>;
 /// What is to be launched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
-    pub(super) code: &'a Code,
+    pub(super) code: &'a KernelCode,
     pub(super) title: &'a str,
     pub(super) grid: Grid,
     pub(super) bound: &'a [Bound<'a>],
@@ -222,7 +223,7 @@ fn origin_bytes(array: &BoundArray<'_>) -> u64 {
 }
 
 /// Runs the body on the host copies.
-pub(super) fn call(launch: &Launch<'_>, body: &dyn Body) -> Result<()> {
+pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }

@@ -611,7 +611,7 @@ impl State {
         let mut failed = Vec::new();
         self.uses(location).all_writers(memory_order.extents(), |region, mark| {
             if let (Some(stream), Some(position)) = (self.stream(mark.stream), mark.work())
-                && let Some(record) = failure::of(stream.id(), position)
+                && let Some(record) = failure::at(stream.id(), position)
             {
                 failed.push((*region, record));
             }
@@ -783,5 +783,5 @@ fn is_over(streams: &[Option<Stream>], mark: Mark) -> bool {
     // complete.
     mark.at != At::OPEN
         && stream.core().is_done(mark.at)
-        && mark.work().is_none_or(|work| failure::of(stream.id(), work).is_none())
+        && mark.work().is_none_or(|work| failure::at(stream.id(), work).is_none())
 }

@@ -10,7 +10,9 @@ use super::{
 };
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, bytes};
+use crate::backend::{
+    Address, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
+};
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region};
 use crate::device::{Device, Stream};
@@ -329,7 +331,7 @@ fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyBox; 
         // borrow; the destination is borrowed exclusively and nothing queued touches it, as
         // `prepare` saw to: what was queued since by this very call copies other parts. Both can be
         // one array only through disjoint parts.
-        unsafe { bytes::copy_part(source.host_base(), to.storage.host_base(), part) };
+        unsafe { host_copy::copy_box(source.host_base(), to.storage.host_base(), part) };
     }
 }
 
@@ -353,7 +355,7 @@ fn carry_on_device(
         let source = state.slot(location).device.clone();
         let work = CopyWork {
             may_read_between: false,
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
             source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
             source_device: is_neighbour.then(|| Arc::clone(source.backend())),

@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::audit;
 use crate::backend::{
     Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position,
-    Work, bytes,
+    Work, host_copy,
 };
 use crate::coherence::{Content, Location};
 use crate::device::{self, Stream};
@@ -41,7 +41,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         stream,
         acquired.address,
         value.clone(),
-        FailureKind::Copy,
+        FailureKind::Constant,
         device::FILL,
     )?;
     let mut state = storage.lock();
@@ -86,15 +86,7 @@ fn queue_fill(
     let mut parts = SmallVec::new();
     request.selection.for_each(memory_order, |region| parts.push(memory_order.footprint(region)));
     let label = request.storage.label(operation, request.site);
-    let work = FillWork {
-        loss,
-        address,
-        parts,
-        pattern,
-        poison: false,
-        depends: Dependencies::new(),
-        label,
-    };
+    let work = FillWork { loss, address, parts, pattern, depends: Dependencies::new(), label };
     stream
         .queue()
         .submit(Work::Fill(Box::new(work)))
@@ -112,7 +104,7 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     };
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
     let position =
-        queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
+        queue_fill(request, &stream, acquired.address, value, FailureKind::Contents, "set of")?;
     mark(request, &stream, acquired, Access::Overwrite, At::position(position));
     Ok(())
 }
@@ -146,11 +138,7 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
         // waited for whatever was queued on these elements; the caller's exclusive borrow of the
         // part keeps everybody else out.
         unsafe {
-            bytes::fill_footprint(
-                request.storage.host_base(),
-                &memory_order.footprint(region),
-                value,
-            )
+            host_copy::fill(request.storage.host_base(), &memory_order.footprint(region), value)
         };
     });
 }
@@ -190,7 +178,7 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited
         // for its writers, and the caller's borrow keeps others from writing it; `value` has room
         // for one element.
-        unsafe { bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
+        unsafe { host_copy::copy_box(storage.host_base(), value.as_mut_ptr(), &part) };
     });
     Ok(value)
 }
@@ -259,7 +247,7 @@ impl Request<'_> {
     /// The failure of a copy to memory outside the array: by itself, or because what it was to read
     /// is lost.
     pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
-        let Some(record) = crate::backend::failure::of(stream.id(), position) else {
+        let Some(record) = crate::backend::failure::at(stream.id(), position) else {
             return Ok(());
         };
         if record.inherited {

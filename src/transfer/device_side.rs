@@ -426,15 +426,7 @@ fn inherited(
 ) -> Result<Position> {
     let label = request.storage.label("access to", request.site);
     let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
-    let work = FillWork {
-        loss: FailureKind::Body,
-        address,
-        parts,
-        pattern,
-        poison: false,
-        depends,
-        label,
-    };
+    let work = FillWork { loss: FailureKind::Contents, address, parts, pattern, depends, label };
     let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
     submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
 }

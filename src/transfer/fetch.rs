@@ -11,7 +11,7 @@ use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
     Address, BackendErrorKind, CopyBox, CopyWork, Dependencies, FailureKind, FillWork, HostMemory,
-    Memory, Position, Work, bytes, copy_pool,
+    Memory, Position, Work, host_copy,
 };
 use crate::coherence::{ConstantId, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Device, Stream};
@@ -106,7 +106,10 @@ impl Request<'_> {
         let is_direct = locked.is_some();
         let (source, parts) = match locked {
             Some(host) => {
-                let parts = self.parts_by_device(regions, &host, stream.device_ref());
+                let parts = regions
+                    .iter()
+                    .map(|region| self.storage.memory_order().in_both(region))
+                    .collect();
                 (host as Arc<dyn HostMemory>, parts)
             }
             None => self.stage(stream.device_ref(), regions)?,
@@ -166,9 +169,9 @@ impl Request<'_> {
         // The embedded device has no link that one thread could not keep up with: it is made of the
         // same memory.
         let copy_part = if staging.is_pinned_for(device.kind()) {
-            copy_pool::copy_part
+            host_copy::copy_box_in_parallel
         } else {
-            bytes::copy_part
+            host_copy::copy_box
         };
         let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
         let mut packed = 0;
@@ -190,7 +193,7 @@ impl Request<'_> {
 
     /// Memory to pack an upload into: the device's own page-locked one, or ordinary memory.
     fn staging(&self, device: &Device, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
-        if let Some(staging) = device.backend().staging(len_bytes) {
+        if let Some(staging) = device.backend().allocate_staging(len_bytes) {
             return Ok(staging);
         }
         let ordinary = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
@@ -246,11 +249,10 @@ impl Request<'_> {
         let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
         let work = FillWork {
-            loss: FailureKind::Copy,
+            loss: FailureKind::Constant,
             address: state.slot(location).address.unwrap_or(Address(0)),
             parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
             pattern: state.constant_value(value, memory_order.element_bytes()),
-            poison: false,
             depends: Dependencies::new(),
             label: self.storage.label(device::FILL, self.site),
         };

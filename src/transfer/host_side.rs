@@ -9,8 +9,8 @@ use super::{Marks, Queued, Request, after_locks};
 use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
-    Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes,
-    failure,
+    Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, failure,
+    host_copy,
 };
 use crate::call_site::CallSite;
 use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
@@ -79,7 +79,7 @@ pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
 /// the next plan.
 fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     own.iter().find_map(|(stream, position)| {
-        let record = failure::of(stream.id(), *position).filter(|record| !record.inherited)?;
+        let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
         stream.core().tell(*position);
         Some((stream, record))
     })
@@ -234,11 +234,7 @@ impl Request<'_> {
             // exists; `bring` has seen that nothing queued touches them, and holds the claim on
             // them.
             unsafe {
-                bytes::fill_footprint(
-                    self.storage.host_base(),
-                    &memory_order.footprint(region),
-                    &pattern,
-                )
+                host_copy::fill(self.storage.host_base(), &memory_order.footprint(region), &pattern)
             };
         }
         let mut state = self.storage.lock();
@@ -291,7 +287,8 @@ impl Request<'_> {
         }
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
-        let parts = self.parts_by_device(regions, &host, stream.device_ref());
+        let parts =
+            regions.iter().map(|region| self.storage.memory_order().in_both(region)).collect();
         let work = CopyWork {
             may_read_between: between.is_some(),
             loss: FailureKind::Copy,

@@ -20,7 +20,6 @@ mod fetch;
 mod host_side;
 mod lock;
 mod release;
-mod seams;
 mod snapshot;
 mod stale;
 #[cfg(test)]
@@ -205,7 +204,7 @@ impl Request<'_> {
     /// Gives the lock back until a claim is, and takes it again. Inside a kernel body nothing is
     /// waited for.
     fn wait_for_claim<'s>(&'s self, state: ShortGuard<'s, State>) -> Result<ShortGuard<'s, State>> {
-        if scope::in_body() {
+        if scope::is_in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));
         }
         let seen = MOVED.count();

@@ -10,7 +10,7 @@ use super::{Queued, Request, acquire_host, after_locks};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{
-    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, bytes, extent,
+    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, extent, host_copy,
 };
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region, Source};
@@ -178,7 +178,7 @@ impl Snapshot {
             };
             // SAFETY: the part lies within the buffer by construction of `packed`, and these bytes
             // of it are written by nobody else: the parts of a snapshot are disjoint.
-            unsafe { bytes::fill_footprint(self.buffer.base(), &footprint, &pattern) };
+            unsafe { host_copy::fill(self.buffer.base(), &footprint, &pattern) };
         }
     }
 
@@ -188,7 +188,7 @@ impl Snapshot {
             // SAFETY: the part lies within the host memory and within the buffer by construction of
             // `packed`; it is valid on the host and the caller's borrow keeps writers out; nobody
             // else writes these bytes of the buffer.
-            unsafe { bytes::copy_part(request.storage.host_base(), self.buffer.base(), part) };
+            unsafe { host_copy::copy_box(request.storage.host_base(), self.buffer.base(), part) };
         }
         Ok(())
     }

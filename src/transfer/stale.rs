@@ -63,11 +63,10 @@ impl Request<'_> {
                 continue;
             }
             let work = FillWork {
-                loss: FailureKind::Copy,
+                loss: FailureKind::Poison,
                 address,
                 parts: SmallVec::from_iter([self.storage.memory_order().footprint(&region)]),
                 pattern: Bytes::from_elem(pattern, 1),
-                poison: true,
                 depends: Dependencies::new(),
                 label: self.storage.label(device::POISON, self.site),
             };

@@ -94,7 +94,7 @@ impl Pipeline {
     /// So much is on its way that the next piece has to wait.
     pub(super) fn is_full(&self) -> bool {
         // A body waits for nothing: what it brings goes at once.
-        self.queued.len() - self.waited >= PIECES_MAX && !scope::in_body()
+        self.queued.len() - self.waited >= PIECES_MAX && !scope::is_in_body()
     }
 
     /// More is to come: an event behind this piece lets a later one wait for it alone.
@@ -112,7 +112,7 @@ impl Pipeline {
 
     /// Some of it failed already.
     pub(super) fn has_failed(&self) -> bool {
-        self.queued.iter().any(|(stream, position)| failure::of(stream.id(), *position).is_some())
+        self.queued.iter().any(|(stream, position)| failure::at(stream.id(), *position).is_some())
     }
 
     /// Bytes moved so far.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::lent::Lent;
 use crate::backend::{
     Address, CopyBox, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position,
-    QueueId, copy_pool, extent,
+    QueueId, extent, host_copy,
 };
 use crate::call_site::CallSite;
 
@@ -57,7 +57,7 @@ impl After {
     fn is_of_matter_elsewhere(&self) -> bool {
         match self {
             Self::Nothing | Self::Free(_) | Self::GiveBack { .. } => false,
-            Self::LetGo { held } => held.iter().any(|host| host.is_wanted()),
+            Self::LetGo { held } => held.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::Behind { .. } => true,
         }
     }
@@ -71,7 +71,7 @@ impl After {
     pub(super) fn give_up(self) {
         match self {
             Self::LetGo { held } => {
-                held.iter().for_each(|host| host.abandon());
+                held.iter().for_each(|host| host.mark_leaked());
                 std::mem::forget(held);
             }
             Self::Unpack(Landing { packed, .. }) => std::mem::forget(packed),
@@ -99,7 +99,9 @@ impl Landing {
             // through with the packed memory. Nobody else touches these bytes of the destination:
             // they are stale there until this position completes, and the layers above let no one
             // at them before (DESIGN.md, "Why it is sound").
-            unsafe { copy_pool::copy_part(self.packed.base(), self.destination.base(), part) };
+            unsafe {
+                host_copy::copy_box_in_parallel(self.packed.base(), self.destination.base(), part)
+            };
         }
     }
 }
@@ -383,7 +385,7 @@ mod tests {
             position: Position(position),
             depends,
             after: After::Nothing,
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
         }
     }
 

@@ -18,7 +18,7 @@ use super::tracker::{Submission, Tracker};
 use super::usage::{self, Place, Usage};
 use crate::backend::extent;
 use crate::backend::{
-    Address, BackendError, BackendErrorKind, Label, Memory, Position, QueueId, Work,
+    Address, BackendError, BackendErrorKind, FailureKind, Label, Memory, Position, QueueId, Work,
 };
 use crate::call_site::CallSite;
 
@@ -179,7 +179,8 @@ pub(super) fn bare_draft(stream: Option<u32>, kind: CallKind) -> Draft {
 pub(super) fn work_draft(lane: &Lane, work: &Work) -> Draft {
     match work {
         Work::Fill(fill) => {
-            let kind = if fill.poison { CallKind::Poison } else { CallKind::Fill };
+            let kind =
+                if fill.loss == FailureKind::Poison { CallKind::Poison } else { CallKind::Fill };
             let bytes = fill
                 .parts
                 .iter()

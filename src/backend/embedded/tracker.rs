@@ -229,7 +229,7 @@ fn conflicts(
 /// Work that will not run, because what it depends on has failed, is nobody's rival: the layers
 /// above may have handed its bytes on by now.
 fn is_doomed(depends: &[(QueueId, Position)]) -> bool {
-    depends.iter().any(|(queue, position)| failure::of(*queue, *position).is_some())
+    depends.iter().any(|(queue, position)| failure::at(*queue, *position).is_some())
 }
 
 /// Enters one use, if it is in range.

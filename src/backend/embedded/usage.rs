@@ -8,7 +8,9 @@ use super::hazard::Touch;
 use super::operation::Operation;
 use crate::access::Access;
 use crate::backend::extent;
-use crate::backend::{Address, ArrayArgument, CopyBox, CopyWork, Footprint, Memory, Work};
+use crate::backend::{
+    Address, ArrayArgument, CopyBox, CopyWork, FailureKind, Footprint, Memory, Work,
+};
 
 /// What an operation does to bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +73,8 @@ pub(super) fn of_operation(device: usize, operation: &Operation) -> Vec<Usage> {
         Operation::Between { copy, source } => copy_usages(source.ordinal, device, copy),
         Operation::Work(Work::Copy(copy)) => copy_usages(device, device, copy),
         Operation::Work(Work::Fill(fill)) => {
-            let effect = if fill.poison { Effect::Poison } else { Effect::Write };
+            let effect =
+                if fill.loss == FailureKind::Poison { Effect::Poison } else { Effect::Write };
             let place = Place::Device { device, address: fill.address };
             fill.parts.iter().map(|part| Usage { place, footprint: part.clone(), effect }).collect()
         }
