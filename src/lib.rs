@@ -77,7 +77,7 @@ mod grid;
 #[cfg(feature = "cuda")]
 mod interop;
 mod launch;
-mod order;
+mod ordering;
 mod storage;
 mod sync;
 mod transfer;

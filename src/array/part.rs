@@ -17,7 +17,7 @@ use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{HostBuffer, Selection, Storage};
 use crate::transfer::{self, End, Request, Target};
 
@@ -229,7 +229,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.expect_newest(location, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
-            let upto = At::position(stream.queue().reserve_position());
+            let upto = UseEnd::at(stream.queue().reserve_position());
             transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
         })
     }

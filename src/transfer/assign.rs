@@ -17,7 +17,7 @@ use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{Ranges, Selection, StaleOrigin, State, Storage, Strided, copies_between};
 use crate::sync::ShortGuard;
 
@@ -367,7 +367,7 @@ fn carry_on_device(
             .queue()
             .submit(Work::Copy(Box::new(work)))
             .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
-        from.mark_use(&mut state, location, Access::Read, stream, At::position(position));
+        from.mark_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_neighbour {
             source.visited_by(stream.core(), position);
         }
@@ -388,7 +388,7 @@ fn carry_on_device(
             StaleOrigin::Unreported,
         );
     }
-    mark(to, stream, target, Access::Overwrite, At::position(position));
+    mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
         stream.record_in_time();
     }

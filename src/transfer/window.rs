@@ -10,7 +10,7 @@ use crate::backend::{Position, failure, scope};
 use crate::coherence::{PlannedCopy, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{Line, MemoryOrder, StaleOrigin};
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
@@ -106,7 +106,7 @@ impl Pipeline {
     pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
         let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
         self.waited += 1;
-        let waited = stream.core().wait_until_done(At::position(*position));
+        let waited = stream.core().wait_until_done(UseEnd::at(*position));
         waited.map_err(|refusal| request.refused(stream.device_ref(), "waiting for", &refusal))
     }
 
