@@ -69,11 +69,6 @@ mod array;
 pub mod audit;
 mod backend;
 mod call_site;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "part of the algebra is there for its tests and for fuzzing"
-)]
 mod coherence;
 mod device;
 mod element;
@@ -83,7 +78,7 @@ mod grid;
 mod interop;
 mod launch;
 mod layout;
-mod order;
+mod ordering;
 mod storage;
 mod sync;
 mod transfer;
