@@ -13,6 +13,7 @@ use crate::array::Layout;
 use crate::backend::KernelBody;
 use crate::element::Element;
 use crate::grid::Grid;
+use crate::layout::Strided;
 
 /// Words of a launch, as `pack` wrote them.
 type Words = SmallVec<[u64; 24]>;
@@ -130,13 +131,8 @@ impl<'a> Unpacker<'a> {
         }
         let strides: SmallVec<[isize; 6]> =
             self.take(ndim).iter().map(|word| *word as isize).collect();
-        let below: usize = dim
-            .slice()
-            .iter()
-            .zip(&strides)
-            .filter(|(len, stride)| **stride < 0 && **len > 1)
-            .map(|(len, stride)| (len - 1) * stride.unsigned_abs())
-            .sum();
+        let view = Strided { shape: dim.slice(), strides: &strides, offset: 0 };
+        let below = view.below_first() as usize;
         let lowest = self.pointer().wrapping_sub(below * size_of::<T>());
         (Layout::new(dim, &strides, below), lowest)
     }

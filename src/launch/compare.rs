@@ -13,7 +13,8 @@ use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::error::{Result, Text};
 use crate::grid::Grid;
-use crate::storage::{Selection, Storage};
+use crate::layout::Selection;
+use crate::storage::Storage;
 use crate::transfer::{self, End, Request};
 
 /// Where a kernel's host body and its device body first gave different results, by
@@ -137,11 +138,7 @@ impl Twin {
     fn readable(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
         let selection = match array.is_whole {
             true => Selection::Whole,
-            false => self.0.memory_order().select(
-                array.view.shape,
-                array.view.strides,
-                array.view.offset,
-            ),
+            false => self.0.memory_order().select(&array.view),
         };
         let request = Request {
             storage: &self.0,

@@ -10,7 +10,8 @@ use super::compare::{self, Bodies, Difference};
 use super::queue::{self, Launch};
 use super::signature::Signature;
 use crate::backend::{
-    BodyKind, CudaSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program, prototype,
+    BodyKind, CudaSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
+    c_declaration,
 };
 use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
@@ -375,7 +376,7 @@ impl<S: Signature> Kernel<S> {
     pub fn prototype(&self) -> String {
         let entry =
             self.inner.cuda.as_ref().and_then(|code| code.program().source.entry.as_deref());
-        prototype::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
+        c_declaration::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
     }
 
     /// Runs the host body and the device's body, each on copies of the arguments, and tells where

@@ -13,7 +13,7 @@ use crate::call_site::CallSite;
 use crate::device::{Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
-use crate::storage::Selection;
+use crate::layout::Selection;
 use crate::transfer::{self, Acquired, Request};
 
 /// What the arguments select of their arrays: nothing is kept for whole arrays, the others' boxes
@@ -42,11 +42,7 @@ impl<'a> Launch<'a> {
     fn selections(&self) -> Selections {
         let mut selections = Selections::new();
         for array in self.arrays().filter(|array| !array.is_whole) {
-            selections.push(array.storage.memory_order().select(
-                array.view.shape,
-                array.view.strides,
-                array.view.offset,
-            ));
+            selections.push(array.storage.memory_order().select(&array.view));
         }
         selections
     }

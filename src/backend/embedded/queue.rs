@@ -15,7 +15,6 @@ use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use crate::backend::{
     Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, Work,
-    extent,
 };
 use crate::call_site::CallSite;
 
@@ -274,7 +273,7 @@ fn prepare(work: Work) -> Result<Operation, BackendError> {
 }
 
 fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
-    if let Some(overrun) = extent::host_overrun(&copy) {
+    if let Some(overrun) = copy.host_overrun() {
         return Err(invalid("copy", overrun));
     }
     let Some(peer) = copy.source_device.take() else {

@@ -13,9 +13,9 @@ use super::module::Module;
 use super::once::OncePerKey;
 use super::source::Source;
 use super::{image, ptx, signature};
+use crate::backend::CudaCode;
+use crate::backend::c_declaration::is_identifier;
 use crate::backend::cuda::context::Context;
-use crate::backend::program::CudaCode;
-use crate::backend::prototype::is_identifier;
 use crate::backend::{BackendError, CudaSource, LoadError, LoadedKernel, Program};
 
 /// Compiled code of this process, for all devices.

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::backend::{CopyWork, extent};
-
 /// Nanoseconds since the first call in this process, counted from 1, so that 0 means "not set".
 pub(super) fn now_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -15,11 +13,6 @@ pub(super) fn now_ns() -> u64 {
 /// Whole nanoseconds, at most what 64 bits hold.
 pub(super) fn whole_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Bytes that a copy moves.
-pub(crate) fn copied_bytes(copy: &CopyWork) -> u64 {
-    copy.parts.iter().fold(0, |bytes, part| bytes.saturating_add(extent::part_bytes(part)))
 }
 
 /// The time of a recorded event in nanoseconds, 0 until it is set.

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 use super::device_core::DeviceCore;
 use super::panic_message::panic_message;
 use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
-use crate::backend::extent;
 use crate::backend::host_copy::{self, BoundedMemory};
 use crate::backend::{
     Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, HostMemory, KernelCode,
@@ -127,7 +126,7 @@ fn locate_array(
     array: &ArrayArgument,
     footprint: &Footprint,
 ) -> Result<(Option<LocatedMemory>, *mut u8), String> {
-    let end_bytes = extent::footprint_end_bytes(footprint);
+    let end_bytes = footprint.end_bytes();
     let Some(located) = addresses.locate(array.address) else {
         let dangling = std::ptr::without_provenance_mut(ALIGNMENT_BYTES);
         return if end_bytes == Some(0) {

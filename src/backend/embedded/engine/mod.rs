@@ -11,7 +11,7 @@ mod stream_core;
 mod streams;
 mod worker;
 
-pub(super) use clock::{Timestamp, copied_bytes};
+pub(super) use clock::Timestamp;
 pub(super) use device_core::DeviceCore;
 pub(super) use operation::{ControlOperation, Operation, QueuedOperation};
 pub(super) use progress::{Progress, wake_all};

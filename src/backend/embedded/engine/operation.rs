@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::clock::{Timestamp, copied_bytes};
+use super::clock::Timestamp;
 use super::device_core::DeviceCore;
 use super::execute;
 use super::panic_message::panic_message;
@@ -93,11 +93,11 @@ impl Operation {
     pub(super) fn link_time(&self, link: Option<Link>) -> Option<Duration> {
         match self {
             Self::Work(Work::Copy(copy)) if crosses_link(copy) => {
-                link.map(|link| link.transfer_time(copied_bytes(copy)))
+                link.map(|link| link.transfer_time(copy.len_bytes()))
             }
             Self::CopyBetween { copy, source } => {
                 let links = link.into_iter().chain(source.link);
-                links.map(|link| link.transfer_time(copied_bytes(copy))).max()
+                links.map(|link| link.transfer_time(copy.len_bytes())).max()
             }
             _ => None,
         }

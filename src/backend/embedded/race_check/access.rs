@@ -4,13 +4,10 @@
 
 use std::ops::Range;
 
-use smallvec::SmallVec;
-
 use super::hazard::Touch;
 use crate::access::Access;
 use crate::backend::{
-    Address, ArrayArgument, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork,
-    Memory, extent,
+    Address, ArrayArgument, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork, Memory,
 };
 
 /// How an operation accesses bytes.
@@ -69,7 +66,7 @@ impl MemoryAccess {
 
     /// The access of a free: all of an allocation.
     pub(crate) fn of_free(device: usize, address: Address, len_bytes: u64) -> Self {
-        let footprint = Footprint { offset_bytes: 0, run_bytes: len_bytes, axes: SmallVec::new() };
+        let footprint = Footprint::run(0, len_bytes);
         let memory = AccessedMemory::Device { device, address };
         Self { memory, footprint, kind: AccessKind::Free }
     }
@@ -80,14 +77,10 @@ impl MemoryAccess {
         let destination = AccessedMemory::of(device, &copy.destination);
         let read_and_write = |part: &CopyBox| {
             [
-                Self {
-                    memory: source,
-                    footprint: extent::source_footprint(part),
-                    kind: AccessKind::Read,
-                },
+                Self { memory: source, footprint: part.source(), kind: AccessKind::Read },
                 Self {
                     memory: destination,
-                    footprint: extent::destination_footprint(part),
+                    footprint: part.destination(),
                     kind: AccessKind::Write,
                 },
             ]
@@ -114,7 +107,7 @@ impl MemoryAccess {
                 Access::Overwrite => AccessKind::Write,
             },
         };
-        let is_empty = |access: &Self| extent::footprint_end_bytes(&access.footprint) == Some(0);
+        let is_empty = |access: &Self| access.footprint.end_bytes() == Some(0);
         let accesses = launch.arguments.arrays.iter().map(access);
         accesses.filter(|access| !is_empty(access)).collect()
     }

@@ -19,19 +19,8 @@ type Axes<'a> = &'a [(u64, u64)];
 /// The same bytes with as few axes and as long runs as possible, or nothing if there is no byte.
 /// The end of the footprint must fit 64 bits.
 pub(crate) fn normalised(footprint: &Footprint) -> Option<Footprint> {
-    let mut normal = Footprint {
-        axes: footprint.axes.iter().copied().filter(|axis| axis.0 != 1).collect(),
-        ..*footprint
-    };
-    while let Some(&(count, stride)) = normal.axes.last() {
-        if stride != normal.run_bytes {
-            break;
-        }
-        normal.run_bytes *= count;
-        normal.axes.pop();
-    }
-    let is_empty = normal.run_bytes == 0 || normal.axes.iter().any(|axis| axis.0 == 0);
-    (!is_empty).then_some(normal)
+    let axes = footprint.axes.iter().copied().filter(|axis| axis.0 != 1).collect();
+    (footprint.len_bytes() > 0).then(|| Footprint { axes, ..*footprint }.merged())
 }
 
 /// The number of runs of a footprint, saturating.

@@ -15,7 +15,7 @@ use super::overlap;
 use super::vector_clock::VectorClock;
 use super::written::ByteSet;
 use crate::backend::embedded::engine::Progress;
-use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, extent, failure};
+use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
 
 /// Freed blocks that are remembered, so that a hazard names the block of a use after its free.
 const FREED_MAX: usize = 1 << 10;
@@ -237,7 +237,7 @@ impl BlockHistory {
     fn footprint_of(&self, access: &MemoryAccess, offset_bytes: u64) -> Option<Footprint> {
         let offset_bytes = offset_bytes.checked_add(access.footprint.offset_bytes)?;
         let footprint = Footprint { offset_bytes, ..access.footprint.clone() };
-        (extent::footprint_end_bytes(&footprint)? <= self.len_bytes).then_some(footprint)
+        (footprint.end_bytes()? <= self.len_bytes).then_some(footprint)
     }
 
     /// The pending accesses that conflict with an access and do not happen before it, with the
@@ -286,5 +286,5 @@ fn has_failed_dependency(depends: &[(QueueId, Position)]) -> bool {
 
 /// From the first to the last byte, as far as 64 bits reach.
 fn bounds(footprint: &Footprint) -> Range<u64> {
-    footprint.offset_bytes..extent::footprint_end_bytes(footprint).unwrap_or(u64::MAX)
+    footprint.offset_bytes..footprint.end_bytes().unwrap_or(u64::MAX)
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::overlap;
-use crate::backend::{Footprint, extent};
+use crate::backend::Footprint;
 
 /// Footprints with more runs are approximated.
 const RUNS_MAX: u64 = 1 << 16;
@@ -82,6 +82,5 @@ impl ByteSet {
 }
 
 fn for_each_run(footprint: &Footprint, mut visit: impl FnMut(Range<u64>)) {
-    let part = extent::as_part(footprint);
-    extent::for_each_run(&part, &mut |start, _, len_bytes| visit(start..start + len_bytes));
+    footprint.for_each_run(&mut |start, len_bytes| visit(start..start + len_bytes));
 }

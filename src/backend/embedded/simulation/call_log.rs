@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::backend::embedded::engine::copied_bytes;
 use crate::backend::embedded::race_check::Hazard;
-use crate::backend::{FailureKind, Memory, Position, Work, extent};
+use crate::backend::{FailureKind, Footprint, Memory, Position, Work};
 
 /// Calls that the log keeps. Beyond that it forgets the oldest.
 const CALLS_MAX: usize = 1 << 18;
@@ -143,18 +142,18 @@ impl CallDraft {
                     _ if copy.source_device.is_some() => CallKind::CopyBetween,
                     _ => CallKind::CopyWithin,
                 };
-                (kind, &copy.label.text, copied_bytes(copy))
+                (kind, &copy.label.text, copy.len_bytes())
             }
             Work::Fill(fill) => {
                 let is_poison = fill.loss == FailureKind::Poison;
                 let kind = if is_poison { CallKind::Poison } else { CallKind::Fill };
-                let lens_bytes = fill.parts.iter().map(extent::footprint_bytes);
+                let lens_bytes = fill.parts.iter().map(Footprint::len_bytes);
                 (kind, &fill.label.text, saturating_sum(lens_bytes))
             }
             Work::Launch(launch) => {
                 let footprint = |array| launch.arguments.footprint(array);
                 let arrays = launch.arguments.arrays.iter().map(footprint);
-                let lens_bytes = arrays.map(|footprint| extent::footprint_bytes(&footprint));
+                let lens_bytes = arrays.map(|footprint| footprint.len_bytes());
                 (CallKind::Launch, launch.code.name(), saturating_sum(lens_bytes))
             }
         };
