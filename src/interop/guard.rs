@@ -71,7 +71,7 @@ impl<D: Dimension> HandedOut<'_, D> {
         }
         let device = self.kept_stream().device_ref();
         audit::waited_for(&self.array_name(), &device.name_shared(), self.kept_stream().number());
-        match own.hold_up(stream).or_else(|_| own.wait_before(stream)) {
+        match own.make_wait(stream).or_else(|_| own.wait_before(stream)) {
             Ok(()) => (self.lowest_address(), SyncOnDrop::sync_stream(stream)),
             Err(_) => refused(stream, CUresult::CUDA_ERROR_NOT_PERMITTED),
         }

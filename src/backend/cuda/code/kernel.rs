@@ -79,8 +79,9 @@ impl CudaKernel {
             ));
         }
         let context = self.module.context();
-        let outcome =
-            context.enter().and_then(|()| context.note(self.function.allow_shared(len_bytes)));
+        let outcome = context
+            .make_current()
+            .and_then(|()| context.record_loss(self.function.allow_shared(len_bytes)));
         outcome.map_err(|refusal| {
             format!("asks for {len_bytes} bytes of dynamic shared memory, which the driver did not allow ({refusal}); ask for less")
         })
@@ -93,7 +94,7 @@ impl CudaKernel {
             return Ok(known as u32);
         }
         let context = self.module.context();
-        context.enter()?;
+        context.make_current()?;
         let (mut blocks, mut threads) = (0, 0);
         // SAFETY: the context is current, and the function's module stays loaded; the driver writes
         // two `int`s; shared memory does not grow with the block, so there is nothing to call back.
@@ -107,7 +108,7 @@ impl CudaKernel {
                 0,
             )
         };
-        context.note(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
+        context.record_loss(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
         let threads = threads.max(1).unsigned_abs().min(self.attributes.block_threads_max.max(1));
         self.chosen.store(u64::from(shared_bytes) << 32 | u64::from(threads), Ordering::Relaxed);
         Ok(threads)

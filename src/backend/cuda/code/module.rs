@@ -170,7 +170,9 @@ fn not_loaded(context: &Context, maker: &str, refused: &[Refused]) -> LoadError 
     match refused.last() {
         Some(last) if !has_code(&last.refusal, is_about_code) => {
             let refusal = last.refusal.clone();
-            LoadError::Refused(context.note::<()>(Err(refusal.clone())).err().unwrap_or(refusal))
+            LoadError::Refused(
+                context.record_loss::<()>(Err(refusal.clone())).err().unwrap_or(refusal),
+            )
         }
         _ => LoadError::Program(told(context, maker, refused)),
     }

@@ -50,7 +50,7 @@ pub(in crate::backend::cuda) fn load(
     programs: &Programs,
     program: &Program,
 ) -> Result<Arc<dyn Loaded>, LoadError> {
-    context.enter()?;
+    context.make_current()?;
     let limits = programs.limits(context)?;
     let Found { module, function, name } = find(context, programs, program)?;
     let told =
