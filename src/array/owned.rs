@@ -4,7 +4,8 @@ use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
 use super::layout::Layout;
 use crate::element::Element;
-use crate::storage::{HostBuffer, MemoryOrder, Origin};
+use crate::layout::MemoryOrder;
+use crate::storage::{HostBuffer, Origin};
 
 /// An adopted array: its memory as it is if it has no gaps, packed once if it has.
 pub(super) fn adopt<T: Element, D: Dimension>(

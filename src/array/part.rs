@@ -17,8 +17,9 @@ use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
-use crate::order::At;
-use crate::storage::{HostBuffer, Selection, Storage};
+use crate::layout::{Selection, Strided};
+use crate::ordering::UseEnd;
+use crate::storage::{HostBuffer, Storage};
 use crate::transfer::{self, End, Request, Target};
 
 /// A part of an array, borrowed for `'a`: shared or exclusively, as the caller's own borrow is.
@@ -141,7 +142,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         }
         let mut holders = std::collections::BTreeSet::new();
         selection.for_each(memory_order, |region| {
-            state.coherence.newest(region, |_, content| {
+            state.coherence.visit_contents(region, |_, content| {
                 holders.extend(newest_in_words(&state, content));
             });
         });
@@ -229,7 +230,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.expect_newest(location, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
-            let upto = At::position(stream.queue().reserve_position());
+            let upto = UseEnd::at(stream.queue().reserve_position());
             transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
         })
     }
@@ -278,8 +279,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
                 seen: Text::new(format!("{index:?}")),
             });
         };
-        let lone: [usize; 0] = [];
-        let selection = self.storage.memory_order().select(&lone, &[], offset);
+        let element = Strided { shape: &[], strides: &[], offset };
+        let selection = self.storage.memory_order().select(&element);
         serve(&Request {
             storage: self.storage,
             selection: &selection,

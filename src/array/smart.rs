@@ -26,7 +26,8 @@ use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::Result;
-use crate::storage::{MemoryOrder, Origin, Selection, Storage};
+use crate::layout::{MemoryOrder, Selection};
+use crate::storage::{Origin, Storage};
 use crate::transfer::{self, Request, Target};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept

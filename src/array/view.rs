@@ -393,7 +393,7 @@ impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Erased<'a> {
     pub(crate) storage: &'a Storage,
-    pub(crate) view: crate::storage::Strided<'a>,
+    pub(crate) view: crate::layout::Strided<'a>,
 }
 
 /// Any array or view of elements `T`, of whatever dimensions: what a flat [`In`](crate::In) takes.

@@ -23,7 +23,7 @@ use crate::error::{Error, Result, Text};
 impl<D: Dimension> HandedOut<'_, D> {
     /// Whether cudarc can take it for a slice: unbroken memory of a GPU.
     fn is_slice(&self) -> bool {
-        self.layout().strided().is_unbroken() && self.kept_stream().cuda_queue().is_some()
+        self.layout().strided().is_contiguous() && self.kept_stream().cuda_queue().is_some()
     }
 
     /// What cudarc takes for its length. Nothing may be done with what is no slice: the gaps belong

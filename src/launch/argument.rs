@@ -7,7 +7,8 @@ use super::signature::{Flat, In, InOut, Intent, Out, Parameter, Signature};
 use crate::access::Access;
 use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut, Erased};
 use crate::element::Element;
-use crate::storage::{Storage, Strided};
+use crate::layout::Strided;
+use crate::storage::Storage;
 
 /// An argument of a launch, its type erased.
 #[derive(Debug)]

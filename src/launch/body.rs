@@ -10,9 +10,10 @@ use smallvec::SmallVec;
 use super::argument::{Bound, BoundArray, value_of};
 use super::signature::Signature;
 use crate::array::Layout;
-use crate::backend::Body;
+use crate::backend::KernelBody;
 use crate::element::Element;
 use crate::grid::Grid;
+use crate::layout::Strided;
 
 /// Words of a launch, as `pack` wrote them.
 type Words = SmallVec<[u64; 24]>;
@@ -130,13 +131,8 @@ impl<'a> Unpacker<'a> {
         }
         let strides: SmallVec<[isize; 6]> =
             self.take(ndim).iter().map(|word| *word as isize).collect();
-        let below: usize = dim
-            .slice()
-            .iter()
-            .zip(&strides)
-            .filter(|(len, stride)| **stride < 0 && **len > 1)
-            .map(|(len, stride)| (len - 1) * stride.unsigned_abs())
-            .sum();
+        let view = Strided { shape: dim.slice(), strides: &strides, offset: 0 };
+        let below = view.below_first() as usize;
         let lowest = self.pointer().wrapping_sub(below * size_of::<T>());
         (Layout::new(dim, &strides, below), lowest)
     }
@@ -158,7 +154,7 @@ impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Hos
 // SAFETY: `run` reads the words with the signature that `Kernel` packs them with, and hands the
 // body views of the declared elements alone: shared ones of what is read, exclusive ones of what is
 // written.
-unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Body
+unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> KernelBody
     for HostBody<S, F>
 {
     fn name(&self) -> &Arc<str> {

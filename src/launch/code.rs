@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::backend::{Code, LoadError, Program};
+use crate::backend::{KernelCode, LoadError, Program};
 use crate::device::Device;
 
 /// Device code with what is loaded of it.
@@ -17,7 +17,7 @@ pub(super) struct DeviceCode {
 #[derive(Debug)]
 struct Entry {
     device: u64,
-    code: Code,
+    code: KernelCode,
     next: OnceLock<Box<Self>>,
 }
 
@@ -32,17 +32,16 @@ impl DeviceCode {
 
     /// What to launch on a device, loaded now if it is not yet.
     #[inline]
-    pub(super) fn on(&self, device: &Device) -> Result<&Code, LoadError> {
+    pub(super) fn on(&self, device: &Device) -> Result<&KernelCode, LoadError> {
         match self.known_on(device.number()) {
             Some(code) => Ok(code),
-            None => {
-                Ok(self.enter(device.number(), Code::Loaded(device.backend().load(&self.program)?)))
-            }
+            None => Ok(self
+                .enter(device.number(), KernelCode::Loaded(device.backend().load(&self.program)?))),
         }
     }
 
     #[inline]
-    fn known_on(&self, device: u64) -> Option<&Code> {
+    fn known_on(&self, device: u64) -> Option<&KernelCode> {
         let mut next = &self.first;
         while let Some(entry) = next.get() {
             if entry.device == device {
@@ -56,7 +55,7 @@ impl DeviceCode {
     /// Enters it at the end. Of two threads that loaded at once one is in time; the other's is the
     /// same code, and is dropped.
     #[cold]
-    fn enter(&self, device: u64, code: Code) -> &Code {
+    fn enter(&self, device: u64, code: KernelCode) -> &KernelCode {
         let mut new = Some(Box::new(Entry { device, code, next: OnceLock::new() }));
         let mut place = &self.first;
         loop {
@@ -76,13 +75,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::DeviceCode;
-    use crate::backend::{Code, KernelAttributes, Loaded, Program};
+    use crate::backend::{KernelAttributes, KernelCode, LoadedKernel, Program};
     use crate::grid::Grid;
 
     #[derive(Debug)]
     struct Named(Arc<str>);
 
-    impl Loaded for Named {
+    impl LoadedKernel for Named {
         fn name(&self) -> &Arc<str> {
             &self.0
         }
@@ -96,7 +95,7 @@ mod tests {
             }
         }
 
-        fn fit(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
+        fn resolve_grid(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
             Ok(None)
         }
 
@@ -105,8 +104,8 @@ mod tests {
         }
     }
 
-    fn code(name: &str) -> Code {
-        Code::Loaded(Arc::new(Named(name.into())))
+    fn code(name: &str) -> KernelCode {
+        KernelCode::Loaded(Arc::new(Named(name.into())))
     }
 
     fn empty() -> DeviceCode {

@@ -8,12 +8,13 @@ use super::judge::Judge;
 use super::queue::{self, Launch};
 use crate::access::Access;
 use crate::audit::{Cause, registry};
-use crate::backend::{Body, Code};
+use crate::backend::{KernelBody, KernelCode};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::error::{Result, Text};
 use crate::grid::Grid;
-use crate::storage::{Selection, Storage};
+use crate::layout::Selection;
+use crate::storage::Storage;
 use crate::transfer::{self, End, Request};
 
 /// Where a kernel's host body and its device body first gave different results, by
@@ -61,8 +62,8 @@ impl fmt::Display for Difference {
 pub(super) struct Bodies<'a> {
     pub(super) title: &'a str,
     pub(super) name: &'a str,
-    pub(super) host: (&'a Code, &'a dyn Body, Grid),
-    pub(super) device: (&'a Code, Grid),
+    pub(super) host: (&'a KernelCode, &'a dyn KernelBody, Grid),
+    pub(super) device: (&'a KernelCode, Grid),
     pub(super) site: CallSite,
 }
 
@@ -137,11 +138,7 @@ impl Twin {
     fn readable(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
         let selection = match array.is_whole {
             true => Selection::Whole,
-            false => self.0.memory_order().select(
-                array.view.shape,
-                array.view.strides,
-                array.view.offset,
-            ),
+            false => self.0.memory_order().select(&array.view),
         };
         let request = Request {
             storage: &self.0,

@@ -10,7 +10,8 @@ use super::compare::{self, Bodies, Difference};
 use super::queue::{self, Launch};
 use super::signature::Signature;
 use crate::backend::{
-    Body, BodyKind, Code, CudaSource, KernelAttributes, LoadError, Program, prototype,
+    BodyKind, CudaSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
+    c_declaration,
 };
 use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
@@ -53,7 +54,7 @@ struct Inner<S: Signature> {
     /// `kernel "name"`, for messages.
     title: Arc<str>,
     requirements: Vec<Requirement<S>>,
-    host: Option<Code>,
+    host: Option<KernelCode>,
     cuda: Option<Arc<DeviceCode>>,
 }
 
@@ -137,8 +138,10 @@ impl<S: Signature> Kernel<S> {
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
         self.with(|inner| {
-            inner.host =
-                Some(Code::Host(Arc::new(HostBody::<S, _>::new(Arc::clone(&inner.name), run))))
+            inner.host = Some(KernelCode::Host(Arc::new(HostBody::<S, _>::new(
+                Arc::clone(&inner.name),
+                run,
+            ))))
         })
     }
 
@@ -357,7 +360,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// As [`prepare`](Self::prepare).
     pub fn attributes(&self, device: &Device) -> Result<KernelAttributes> {
-        self.loaded_on(device).map(Code::attributes)
+        self.loaded_on(device).map(KernelCode::attributes)
     }
 
     /// The declaration of a CUDA C function that fits the signature, to be pasted. Scalars are
@@ -373,7 +376,7 @@ impl<S: Signature> Kernel<S> {
     pub fn prototype(&self) -> String {
         let entry =
             self.inner.cuda.as_ref().and_then(|code| code.program().source.entry.as_deref());
-        prototype::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
+        c_declaration::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
     }
 
     /// Runs the host body and the device's body, each on copies of the arguments, and tells where
@@ -427,8 +430,8 @@ impl<S: Signature> Kernel<S> {
     /// The grid as the device will run it. One that it chose answers to the requirements like one
     /// that was given.
     #[inline]
-    fn fitted(&self, code: &Code, grid: Grid, bound: &[Bound<'_>]) -> Result<Grid> {
-        match code.fit(&grid) {
+    fn fitted(&self, code: &KernelCode, grid: Grid, bound: &[Bound<'_>]) -> Result<Grid> {
+        match code.resolve_grid(&grid) {
             Ok(None) => Ok(grid),
             Ok(Some(chosen)) => self.check(chosen, bound).map(|()| chosen),
             Err(fault) => Err(self.bad_grid(grid, &fault)),
@@ -436,8 +439,8 @@ impl<S: Signature> Kernel<S> {
     }
 
     #[inline]
-    fn loaded_on(&self, device: &Device) -> Result<&Code> {
-        match device.backend().runs() {
+    fn loaded_on(&self, device: &Device) -> Result<&KernelCode> {
+        match device.backend().body_kind() {
             BodyKind::Host => {
                 self.inner.host.as_ref().ok_or_else(|| self.no_body(&device.name(), "`.host(..)`"))
             }
@@ -448,9 +451,9 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    fn host_body(&self) -> Result<(&Code, &dyn Body)> {
+    fn host_body(&self) -> Result<(&KernelCode, &dyn KernelBody)> {
         match &self.inner.host {
-            Some(code @ Code::Host(body)) => Ok((code, &**body)),
+            Some(code @ KernelCode::Host(body)) => Ok((code, &**body)),
             _ => Err(self.no_body("the host", "`.host(..)`")),
         }
     }

@@ -6,13 +6,14 @@ use super::argument::{Bound, BoundArray};
 use crate::access::Access;
 use crate::audit::{self, Cause, Flow};
 use crate::backend::{
-    Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position, Work,
+    Arguments, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchWork,
+    Position, Work,
 };
 use crate::call_site::CallSite;
 use crate::device::{Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
-use crate::storage::Selection;
+use crate::layout::Selection;
 use crate::transfer::{self, Acquired, Request};
 
 /// What the arguments select of their arrays: nothing is kept for whole arrays, the others' boxes
@@ -22,7 +23,7 @@ type Selections = SmallVec<[Selection; 4]>;
 /// What is to be launched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
-    pub(super) code: &'a Code,
+    pub(super) code: &'a KernelCode,
     pub(super) title: &'a str,
     pub(super) grid: Grid,
     pub(super) bound: &'a [Bound<'a>],
@@ -41,11 +42,7 @@ impl<'a> Launch<'a> {
     fn selections(&self) -> Selections {
         let mut selections = Selections::new();
         for array in self.arrays().filter(|array| !array.is_whole) {
-            selections.push(array.storage.memory_order().select(
-                array.view.shape,
-                array.view.strides,
-                array.view.offset,
-            ));
+            selections.push(array.storage.memory_order().select(&array.view));
         }
         selections
     }
@@ -222,7 +219,7 @@ fn origin_bytes(array: &BoundArray<'_>) -> u64 {
 }
 
 /// Runs the body on the host copies.
-pub(super) fn call(launch: &Launch<'_>, body: &dyn Body) -> Result<()> {
+pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }

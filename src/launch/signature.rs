@@ -10,7 +10,7 @@ use super::judge::Judge;
 use crate::access::Access;
 use crate::backend::{ElementLayout, ParameterLayout};
 use crate::element::Element;
-use crate::storage::Strided;
+use crate::layout::Strided;
 
 /// Stands for the dimension of a parameter that has none: unbroken memory, in memory order.
 /// `In<f32>` is `In<f32, Flat>`.

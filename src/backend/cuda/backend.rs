@@ -15,7 +15,7 @@ use super::memory::staging::StagingBlock;
 use super::stream::{self, CudaQueue, StreamCore};
 use crate::backend::{
     Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
-    Loaded, MemoryUsage, PinnedRegistration, Program, Queue, scope,
+    LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, scope,
 };
 
 /// The most bytes that are staged at once: many enough that a driver call costs little beside them,
@@ -70,7 +70,7 @@ impl Backend for CudaDevice {
     }
 
     fn trim(&self) -> Result<(), BackendError> {
-        if scope::in_body() {
+        if scope::is_in_body() {
             return Err(BackendError {
                 kind: BackendErrorKind::InsideKernel,
                 call: "trim",
@@ -94,7 +94,7 @@ impl Backend for CudaDevice {
             .unwrap_or_else(|_| "a GPU whose name the driver does not give".to_owned())
     }
 
-    fn poison(&self) -> Option<u8> {
+    fn poison_byte(&self) -> Option<u8> {
         None
     }
 
@@ -102,7 +102,7 @@ impl Backend for CudaDevice {
         peer.as_any().is::<Self>()
     }
 
-    fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         let staging = self.core().staging();
         if !staging.has_unused(len_bytes) {
             // Completed work gives blocks back, and pinning more takes far longer than reaping.
@@ -123,7 +123,7 @@ impl Backend for CudaDevice {
         CHUNK_BYTES_MAX
     }
 
-    fn page_lock(
+    fn pin_host_memory(
         &self,
         start: *mut u8,
         len_bytes: usize,
@@ -132,11 +132,11 @@ impl Backend for CudaDevice {
         Ok(Box::new(registration))
     }
 
-    fn runs(&self) -> BodyKind {
+    fn body_kind(&self) -> BodyKind {
         BodyKind::Cuda
     }
 
-    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
         code::load(self.core().context(), self.core().programs(), program)
     }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::backend::{CopyBox, extent};
+use crate::backend::{CopyBox, Footprint};
 
 /// Bytes that a link moves in the time of one driver call: about 6 µs at 25 GB/s.
 const CALL_BYTES: u64 = 150_000;
@@ -28,7 +28,7 @@ impl DownloadPlan {
     /// allows that, and unpack only the parts.
     pub(crate) fn new(parts: &[CopyBox], calls: u64, may_read_between: bool) -> Self {
         let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
-        let end = parts.iter().filter_map(extent::source_end_bytes).max().unwrap_or(0);
+        let end = parts.iter().filter_map(CopyBox::source_end_bytes).max().unwrap_or(0);
         let covering_bytes = end.saturating_sub(start);
         let separate_cost =
             calls.saturating_mul(CALL_BYTES).saturating_add(parts.iter().map(cost_bytes).sum());
@@ -41,12 +41,7 @@ impl DownloadPlan {
 
     /// One run of `len_bytes` bytes from `start` that covers all parts.
     fn covering(parts: &[CopyBox], start: u64, len_bytes: u64) -> Self {
-        let run = CopyBox {
-            run_bytes: len_bytes,
-            source_offset_bytes: start,
-            destination_offset_bytes: 0,
-            axes: SmallVec::new(),
-        };
+        let run = Footprint::run(start, len_bytes).copy_from_packed(0).reversed();
         let from_run = |part: &CopyBox| CopyBox {
             source_offset_bytes: part.source_offset_bytes - start,
             ..part.clone()
@@ -60,16 +55,9 @@ impl DownloadPlan {
         let (mut to_staging, mut from_staging) = (Parts::new(), Parts::new());
         let mut len_bytes = 0;
         for part in parts {
-            let (mut to, mut from) = (part.clone(), part.clone());
-            (to.destination_offset_bytes, from.source_offset_bytes) = (len_bytes, len_bytes);
-            let mut packed_bytes = part.run_bytes;
-            for axis in (0..part.axes.len()).rev() {
-                (to.axes[axis].2, from.axes[axis].1) = (packed_bytes, packed_bytes);
-                packed_bytes *= part.axes[axis].0;
-            }
-            to_staging.push(to);
-            from_staging.push(from);
-            len_bytes += packed_bytes;
+            to_staging.push(part.source().copy_from_packed(len_bytes).reversed());
+            from_staging.push(part.destination().copy_from_packed(len_bytes));
+            len_bytes += part.len_bytes();
         }
         Self { to_staging, from_staging, len_bytes }
     }

@@ -10,7 +10,7 @@ use super::memcpy::{self, CopyEnd, StreamTarget};
 use super::shape::{self, Shape};
 use crate::backend::cuda::call::check;
 use crate::backend::cuda::memory::pageable::PageableBlock;
-use crate::backend::{BackendError, CopyBox, Footprint, HostMemory, extent};
+use crate::backend::{BackendError, CopyBox, Footprint, HostMemory};
 
 /// The most bytes of a seed.
 const SEED_BYTES: usize = 4 << 10;
@@ -68,7 +68,7 @@ unsafe fn set(
     value: SettablePattern,
 ) -> Result<(), BackendError> {
     let mut outcome = Ok(());
-    shape::for_each(&extent::as_part(footprint), target.pitch_bytes_max, &mut |shape| {
+    shape::for_each(&footprint.copy_to_same_offsets(), target.pitch_bytes_max, &mut |shape| {
         // The driver has no call for volumes, so they are set plane by plane.
         for plane in 0..shape.depth {
             let pitch = shape.destination_pitch;
@@ -239,19 +239,14 @@ mod tests {
 
     use super::{SettablePattern, doublings, seed_count};
     use crate::backend::{CopyBox, Footprint};
+    use crate::layout::for_each_start;
 
     fn run(memory: &mut [u8], part: &CopyBox) {
-        let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
-        for (count, from, to) in &part.axes {
-            starts = starts
-                .iter()
-                .flat_map(|(a, b)| (0..*count).map(move |index| (a + index * from, b + index * to)))
-                .collect();
-        }
-        for (from, to) in starts {
+        let start = (part.source_offset_bytes, part.destination_offset_bytes);
+        for_each_start(&part.axes, start, &mut |from, to| {
             assert!(from + part.run_bytes <= to, "a copy does not overlap itself");
             memory.copy_within(from as usize..(from + part.run_bytes) as usize, to as usize);
-        }
+        });
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Arithmetic only.
 
 use crate::backend::CopyBox;
+use crate::layout::for_each_start;
 
 /// The copy of one driver call: `depth` planes of `height` lines of `width_bytes` bytes. Offsets
 /// are in bytes.
@@ -85,7 +86,8 @@ pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl Fn
         return;
     }
     let (shape, folded) = largest(part, pitch_bytes_max);
-    for_each_outer(&part.axes[..part.axes.len() - folded], shape, visit);
+    let outer = &part.axes[..part.axes.len() - folded];
+    for_each_start(outer, (0, 0), &mut |source, target| visit(shape.shifted(source, target)));
 }
 
 /// The largest shape that holds the innermost axes, and how many of them.
@@ -100,23 +102,13 @@ fn largest(part: &CopyBox, pitch_bytes_max: u64) -> (Shape, usize) {
     }
 }
 
-fn for_each_outer(axes: &[(u64, u64, u64)], shape: Shape, visit: &mut impl FnMut(Shape)) {
-    match axes {
-        [] => visit(shape),
-        [(count, source, destination), inner @ ..] => {
-            for index in 0..*count {
-                for_each_outer(inner, shape.shifted(index * source, index * destination), visit);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use smallvec::SmallVec;
 
     use super::{Shape, for_each};
     use crate::backend::CopyBox;
+    use crate::layout::for_each_start;
 
     const PITCH_MAX: u64 = 1 << 20;
 
@@ -156,17 +148,10 @@ mod tests {
     }
 
     fn bytes_of_part(part: &CopyBox) -> Vec<(u64, u64)> {
-        let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
-        for (count, from, to) in &part.axes {
-            starts = starts
-                .iter()
-                .flat_map(|(a, b)| (0..*count).map(move |turn| (a + turn * from, b + turn * to)))
-                .collect();
-        }
-        let mut bytes: Vec<(u64, u64)> = starts
-            .iter()
-            .flat_map(|(a, b)| (0..part.run_bytes).map(move |byte| (a + byte, b + byte)))
-            .collect();
+        let mut bytes = Vec::new();
+        part.for_each_run(&mut |from, to, len| {
+            bytes.extend((0..len).map(|byte| (from + byte, to + byte)));
+        });
         bytes.sort_unstable();
         bytes
     }

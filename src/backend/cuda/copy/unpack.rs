@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{CopyBox, HostMemory, copy_pool};
+use crate::backend::{CopyBox, HostMemory, host_copy};
 
 /// A download whose bytes the device has packed into staging memory, or will have once its
 /// operation completes.
@@ -26,7 +26,9 @@ impl PendingUnpack {
             // device has completed its writes to staging memory. No other thread accesses these
             // bytes of the destination: they are stale until this operation completes, and the
             // layers above allow no access before that (DESIGN.md, "Why it is sound").
-            unsafe { copy_pool::copy_part(self.staged.base(), self.destination.base(), part) };
+            unsafe {
+                host_copy::copy_box_in_parallel(self.staged.base(), self.destination.base(), part)
+            };
         }
     }
 }

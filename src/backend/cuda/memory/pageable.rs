@@ -60,8 +60,8 @@ unsafe impl HostMemory for PageableBlock {
         self.layout.size()
     }
 
-    fn is_wanted(&self) -> bool {
-        false
+    fn is_staging(&self) -> bool {
+        true
     }
 }
 

@@ -32,7 +32,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct HostRegistration {
     /// The memory's start; `None` if another library registered it.
     start: Option<usize>,
-    is_unlocked: bool,
+    is_unregistered: bool,
 }
 
 /// Bytes that one driver call registered.
@@ -64,15 +64,15 @@ impl HostRegistration {
         let outcome =
             context.make_current().and_then(|()| registrations.insert(context, start, len_bytes));
         drop(registrations);
-        context.record_loss(outcome).map(|start| Self { start, is_unlocked: false })
+        context.record_loss(outcome).map(|start| Self { start, is_unregistered: false })
     }
 }
 
 impl PinnedRegistration for HostRegistration {
-    fn unlock(&mut self) -> bool {
+    fn unregister(&mut self) -> bool {
         let Some(start) = self.start.filter(|_| is_registering_process()) else { return true };
         let mut registrations = registrations();
-        let is_first = !std::mem::replace(&mut self.is_unlocked, true);
+        let is_first = !std::mem::replace(&mut self.is_unregistered, true);
         let removed = if is_first { registrations.unregister(start) } else { None };
         let is_free = !registrations.0.contains_key(&start);
         drop(registrations);
@@ -80,7 +80,7 @@ impl PinnedRegistration for HostRegistration {
         is_free
     }
 
-    fn keep(&mut self, memory: Arc<dyn Any + Send + Sync>) {
+    fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>) {
         if let Some(start) = self.start.filter(|_| is_registering_process())
             && let Some(registration) = registrations().0.get_mut(&start)
         {
@@ -91,8 +91,8 @@ impl PinnedRegistration for HostRegistration {
 
 impl Drop for HostRegistration {
     fn drop(&mut self) {
-        if !self.is_unlocked {
-            self.unlock();
+        if !self.is_unregistered {
+            self.unregister();
         }
     }
 }
@@ -114,7 +114,7 @@ impl Registrations {
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
         let bytes = start.addr()..start.addr() + len_bytes;
-        // SAFETY: the caller of `page_lock` owns these bytes and keeps them until `unlock`;
+        // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until `unregister`;
         // registering does not change their contents.
         match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
             CUresult::CUDA_SUCCESS => {

@@ -211,8 +211,8 @@ unsafe impl HostMemory for StagingBlock {
         kind == DeviceKind::Cuda
     }
 
-    fn is_wanted(&self) -> bool {
-        false
+    fn is_staging(&self) -> bool {
+        true
     }
 }
 

@@ -37,7 +37,7 @@ impl StreamCore {
         }
         let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
         let record = state.in_flight.device_loss_record(completed, cause);
-        failure::enter_rest(self.id, completed, record);
+        failure::record_queue_loss(self.id, completed, record);
         let abandoned = state.in_flight.retire_upto(tail);
         abandoned.into_iter().for_each(|operation| operation.action.abandon());
         state.events.clear();
@@ -55,7 +55,7 @@ impl StreamCore {
         if self.completed() >= position {
             return Ok(());
         }
-        if scope::in_body() {
+        if scope::is_in_body() {
             return Err(BackendError {
                 kind: BackendErrorKind::InsideKernel,
                 call: "synchronize",
@@ -247,7 +247,7 @@ impl StreamCore {
         for InFlight { position, action, .. } in completing {
             match action {
                 action @ CompletionAction::DropExternal { .. } => external.push(action),
-                action if failure::of(self.id, position).is_none() => self.run_action(action),
+                action if failure::at(self.id, position).is_none() => self.run_action(action),
                 _ => {}
             }
         }
@@ -263,9 +263,9 @@ impl StreamCore {
         let dependents = self.state().in_flight.dependents(upto);
         for (position, depends, loss) in dependents {
             let mut failures =
-                depends.iter().filter_map(|(queue, position)| failure::of(*queue, *position));
+                depends.iter().filter_map(|(queue, position)| failure::at(*queue, *position));
             if let Some(root) = failures.next() {
-                failure::enter(self.id, position, inherited(&root, loss));
+                failure::record(self.id, position, inherited(&root, loss));
             }
         }
     }

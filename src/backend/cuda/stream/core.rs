@@ -173,7 +173,7 @@ impl StreamCore {
     ) -> Result<Dependencies, Arc<FailureRecord>> {
         let mut pending = Dependencies::new();
         for (queue, position) in depends {
-            if let Some(root) = failure::of(queue, position) {
+            if let Some(root) = failure::at(queue, position) {
                 return Err(root);
             }
             // Work of this stream fails only with its device, unless it depends on other streams.

@@ -56,7 +56,7 @@ impl CompletionAction {
     fn matters_to_waiters(&self) -> bool {
         match self {
             Self::Nothing | Self::Free(_) | Self::DropExternal { .. } => false,
-            Self::Release { memory } => memory.iter().any(|host| host.is_wanted()),
+            Self::Release { memory } => memory.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::CompleteFirst { .. } => true,
         }
     }
@@ -69,7 +69,7 @@ impl CompletionAction {
     pub(super) fn abandon(self) {
         match self {
             Self::Release { memory } => {
-                memory.iter().for_each(|host| host.abandon());
+                memory.iter().for_each(|host| host.mark_leaked());
                 std::mem::forget(memory);
             }
             Self::Unpack(PendingUnpack { staged, .. }) => std::mem::forget(staged),
@@ -267,7 +267,7 @@ mod tests {
             position: Position(position),
             depends,
             action: CompletionAction::Nothing,
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
         }
     }
 

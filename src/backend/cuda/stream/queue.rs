@@ -133,7 +133,7 @@ impl Queue for CudaQueue {
         self.0.poll(position)
     }
 
-    fn notify(&self, waker: Waker) -> Result<(), BackendError> {
+    fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         waker::wake_when_complete(&self.0, self.0.tail(), waker)
     }
 

@@ -19,7 +19,7 @@ pub(super) fn allocate(
         // Waiting makes no room below the library's limit: freed bytes do not count there.
         let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
             && !memory.is_beyond_limit(len_bytes);
-        if !is_full || memory.usage().pooled == 0 || scope::in_body() {
+        if !is_full || memory.usage().pooled == 0 || scope::is_in_body() {
             return Err(refusal);
         }
         trim(device)?;

@@ -18,8 +18,8 @@ use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::launch;
 use crate::backend::cuda::memory::pageable::PageableBlock;
 use crate::backend::{
-    Backend, BackendError, Code, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord,
-    FillWork, HostMemory, LaunchWork, Memory, Position, Work, extent, failure,
+    Backend, BackendError, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork,
+    HostMemory, KernelCode, LaunchWork, Memory, Position, Work, failure,
 };
 
 /// Queues work; the context is current. The stream lock is held meanwhile, so that positions follow
@@ -34,7 +34,7 @@ pub(super) fn queue(core: &StreamCore, work: Work) -> Result<Position, BackendEr
 
 fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, BackendError> {
     let LaunchWork { code, grid, mut arguments, depends, site } = work;
-    let Code::Loaded(loaded) = &code else {
+    let KernelCode::Loaded(loaded) = &code else {
         return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
     };
     let Some(kernel) = loaded.as_any().downcast_ref::<CudaKernel>() else {
@@ -45,7 +45,7 @@ fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, Backend
     let mut state = core.state();
     let depends = match core.pending_dependencies(&state, depends) {
         Ok(depends) => depends,
-        Err(root) => return Ok(skip(core, &mut state, &root, FailureKind::Body)),
+        Err(root) => return Ok(skip(core, &mut state, &root, FailureKind::Contents)),
     };
     // SAFETY: `CudaQueue::submit` made the context current, and the driver refuses the kernel
     // handle of another device. The layers above keep arguments alive and order their uses
@@ -53,7 +53,7 @@ fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, Backend
     let outcome = unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) };
     core.record_loss_locked(outcome)?;
     let nothing = CompletionAction::Nothing;
-    let position = core.enter_queued(&mut state, depends, nothing, FailureKind::Body);
+    let position = core.enter_queued(&mut state, depends, nothing, FailureKind::Contents);
     state.in_flight.record_name(position, name);
     Ok(position)
 }
@@ -66,12 +66,12 @@ fn skip(
     loss: FailureKind,
 ) -> Position {
     let position = core.next_position(state);
-    failure::enter(core.id, position, inherited(root, loss));
+    failure::record(core.id, position, inherited(root, loss));
     position
 }
 
 fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendError> {
-    let FillWork { address, parts, pattern, poison: _, loss, depends, label } = work;
+    let FillWork { address, parts, pattern, loss, depends, label } = work;
     if parts.iter().any(|part| pattern.is_empty() || part.run_bytes % pattern.len() as u64 != 0) {
         let detail = format!("a pattern of {} bytes does not fill its runs", pattern.len());
         return Err(invalid("fill", detail));
@@ -99,7 +99,7 @@ fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendErro
 fn queue_copy(core: &StreamCore, work: CopyWork) -> Result<Position, BackendError> {
     let name = OperationName::of_label(&work.label);
     let loss = work.loss;
-    if let Some(overrun) = extent::host_overrun(&work) {
+    if let Some(overrun) = work.host_overrun() {
         return Err(invalid("copy", overrun));
     }
     let mut state = core.state();

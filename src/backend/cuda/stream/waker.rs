@@ -94,7 +94,7 @@ fn no_thread(fault: &std::io::Error) -> BackendError {
     let kind = BackendErrorKind::Driver { code: fault.raw_os_error().map_or(-1, i64::from) };
     BackendError {
         kind,
-        call: "notify",
+        call: "register_waker",
         detail: format!("the thread that wakes tasks could not be started: {fault}"),
     }
 }

@@ -1,0 +1,424 @@
+//! Kernels: host functions under the names of entries, and their launches.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::arguments::In;
+use super::code::{Code, Outcome};
+use super::context::Context;
+use super::handle::{self, Handle};
+use super::module::Function;
+use super::ptx::Slot;
+use super::stream::Stream;
+use super::{call, host, machine, work};
+use crate::access;
+use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
+use crate::grid::Grid;
+use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
+
+/// A host function that stands for a kernel.
+#[derive(Debug)]
+pub(super) struct HostKernel {
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) run: RunLaunch,
+    pub(super) function: *const c_void,
+}
+
+// SAFETY: the client registers functions that are `Send + Sync` and live for ever.
+unsafe impl Send for HostKernel {}
+// SAFETY: as above.
+unsafe impl Sync for HostKernel {}
+
+/// Blocks, threads of a block, and shared memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) shared_bytes: u32,
+}
+
+static KERNELS: Mutex<Option<HashMap<String, Arc<HostKernel>>>> = Mutex::new(None);
+
+/// Lets a host function stand for the kernels of this name.
+pub(super) fn register(name: String, kernel: HostKernel) {
+    kernels().get_or_insert_default().insert(name, Arc::new(kernel));
+}
+
+/// Queues a launch; `values` points to a pointer for each parameter.
+pub(super) fn launch(
+    context: &Context,
+    stream: &Stream,
+    function: &Function,
+    shape: Shape,
+    values: In<*const c_void>,
+) -> Outcome {
+    check_shape(function, shape)?;
+    let name = &function.entry.name;
+    let Some(kernel) = find(name) else {
+        call::note(format!(
+            "kernel \"{name}\" is launched, and no host function is registered under that name"
+        ));
+        return Err(Code::LAUNCH_FAILED);
+    };
+    let slots = &function.entry.parameters;
+    if let Some(reason) = misfit(&kernel.parameters, slots) {
+        call::note(format!("kernel \"{name}\": {reason}"));
+        return Err(Code::LAUNCH_FAILED);
+    }
+    let values: Vec<Vec<u8>> = slots
+        .iter()
+        .enumerate()
+        .map(|(index, slot)| value(values, index, *slot))
+        .collect::<Outcome<_>>()?;
+    let mut packing =
+        Packing { context, values: &values, arguments: Arguments::default(), prepared: Vec::new() };
+    for (index, parameter) in kernel.parameters.iter().enumerate() {
+        packing.add(index, *parameter)?;
+    }
+    let Packing { arguments, prepared, .. } = packing;
+    let body = Arc::new(LaunchBody { name: Arc::from(name.as_str()), kernel, shape, prepared });
+    work::submit_kernel(stream, context, body, arguments).map(drop)
+}
+
+/// The host function under an entry's name, or under the name that a C++ compiler made it of.
+fn find(name: &str) -> Option<Arc<HostKernel>> {
+    let kernels = kernels();
+    let kernels = kernels.as_ref()?;
+    kernels.get(name).or_else(|| kernels.get(source_name(name)?)).cloned()
+}
+
+/// `blur` of `_Z4blurPf`.
+fn source_name(name: &str) -> Option<&str> {
+    let mangled = name.strip_prefix("_Z")?;
+    let digits = mangled.find(|character: char| !character.is_ascii_digit())?;
+    let (length, rest) = mangled.split_at(digits);
+    rest.get(..length.parse().ok()?)
+}
+
+fn check_shape(function: &Function, Shape { grid, block, shared_bytes }: Shape) -> Outcome {
+    let is_within = |extents: [u32; 3], limits: [u32; 3]| {
+        extents.iter().zip(limits).all(|(extent, limit)| (1..=limit).contains(extent))
+    };
+    let threads = block.iter().map(|extent| u64::from(*extent)).product::<u64>();
+    if !is_within(grid, [0x7FFF_FFFF, 0xFFFF, 0xFFFF])
+        || !is_within(block, [1024, 1024, 64])
+        || threads > 1024
+    {
+        return Err(Code::INVALID_VALUE);
+    }
+    if threads > u64::from(function.max_threads()) {
+        return Err(Code::LAUNCH_OUT_OF_RESOURCES);
+    }
+    if i64::from(shared_bytes) > i64::from(function.max_dynamic_shared_bytes()) {
+        Err(Code::INVALID_VALUE)
+    } else {
+        Ok(())
+    }
+}
+
+/// Why a host function cannot stand for a kernel with these parameters.
+fn misfit(parameters: &[Parameter], slots: &[Slot]) -> Option<String> {
+    if parameters.len() != slots.len() {
+        return Some(format!(
+            "it has {} parameters, the host function {}",
+            slots.len(),
+            parameters.len()
+        ));
+    }
+    let expected = |parameter: &Parameter| match *parameter {
+        Parameter::Scalar { len_bytes } => len_bytes as usize,
+        Parameter::Pointer { .. } => 8,
+        Parameter::View { dimensions, .. } => 8 + 16 * dimensions as usize,
+    };
+    let wrong = parameters
+        .iter()
+        .zip(slots)
+        .position(|(parameter, slot)| expected(parameter) != slot.len_bytes)?;
+    Some(format!(
+        "its parameter {wrong} has {} bytes, that of the host function {}",
+        slots[wrong].len_bytes,
+        expected(&parameters[wrong])
+    ))
+}
+
+fn value(values: In<*const c_void>, index: usize, slot: Slot) -> Outcome<Vec<u8>> {
+    let start = In::<u8>::at(values.nth(index)?);
+    (0..slot.len_bytes).map(|offset| start.nth(offset)).collect()
+}
+
+/// A parameter, ready for the host function but for what the engine resolves.
+#[derive(Debug)]
+enum Prepared {
+    Scalar(Vec<u8>),
+    /// Memory of the device: which of the engine's pointers, how many bytes, and the extents of a
+    /// view.
+    Array {
+        pointer: usize,
+        len_bytes: u64,
+        element_bytes: u32,
+        extents: Vec<i64>,
+    },
+    /// Page-locked memory of the host, mapped.
+    Mapped {
+        start: u64,
+        len_bytes: u64,
+        element_bytes: u32,
+        extents: Vec<i64>,
+    },
+}
+
+/// Turns parameters into the engine's arguments.
+struct Packing<'a> {
+    context: &'a Context,
+    values: &'a [Vec<u8>],
+    arguments: Arguments,
+    prepared: Vec<Prepared>,
+}
+
+impl Packing<'_> {
+    fn add(&mut self, index: usize, parameter: Parameter) -> Outcome {
+        let prepared = match parameter {
+            Parameter::Scalar { .. } => Prepared::Scalar(self.values[index].clone()),
+            Parameter::Pointer { access, length } => {
+                let address = self.word(index, 0);
+                let len_bytes = self.length(address, length)?;
+                self.array(address, access, len_bytes, None)
+            }
+            Parameter::View { dimensions, element_bytes, access } => {
+                let extents = (0..2 * dimensions as usize)
+                    .map(|word| self.word(index, word + 1) as i64)
+                    .collect();
+                self.array(self.word(index, 0), access, 0, Some((element_bytes, extents)))
+            }
+        };
+        self.prepared.push(prepared);
+        Ok(())
+    }
+
+    /// Words of eight bytes of a parameter.
+    fn word(&self, index: usize, word: usize) -> u64 {
+        let bytes =
+            self.values[index].get(8 * word..8 * word + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_le_bytes)
+    }
+
+    fn length(&self, address: u64, length: Length) -> Outcome<u64> {
+        match length {
+            Length::Bytes(len_bytes) => Ok(len_bytes),
+            Length::ToEnd => Ok(room(self.context, address)),
+            Length::Counted { by, element_bytes } => {
+                let count = match self.values.get(by as usize).map(Vec::as_slice) {
+                    Some(&[a, b, c, d]) => u64::from(u32::from_le_bytes([a, b, c, d])),
+                    Some(bytes) if bytes.len() == 8 => self.word(by as usize, 0),
+                    _ => {
+                        call::note(format!(
+                            "parameter {by} counts the elements of another and is no integer of 4 or 8 bytes"
+                        ));
+                        return Err(Code::LAUNCH_FAILED);
+                    }
+                };
+                Ok(count.saturating_mul(element_bytes))
+            }
+        }
+    }
+
+    /// An array for the engine: flat, or a view.
+    fn array(
+        &mut self,
+        address: u64,
+        access: Access,
+        len_bytes: u64,
+        view: Option<(u32, Vec<i64>)>,
+    ) -> Prepared {
+        let (element_bytes, extents) = view.clone().unwrap_or((0, Vec::new()));
+        let allocation = self.context.device.ledger().around(address);
+        if allocation.is_none() && host::around(address).is_some() {
+            return Prepared::Mapped { start: address, len_bytes, element_bytes, extents };
+        }
+        // A view may reach below its first element, so that the engine gets the allocation and an
+        // offset. No allocation: the engine finds out.
+        let start = allocation.map_or(address, |allocation| allocation.address);
+        let words = &mut self.arguments.words;
+        let at_word = words.len() as u32;
+        match &view {
+            None => words.push(len_bytes),
+            Some((_, extents)) => {
+                words.push(extents.len() as u64 / 2);
+                words.extend(extents.iter().map(|extent| *extent as u64));
+            }
+        }
+        self.arguments.arrays.push(ArrayArgument {
+            address: Address(start),
+            origin_bytes: address - start,
+            element_bytes: if view.is_some() { element_bytes } else { 1 },
+            at_word,
+            is_flat: view.is_none(),
+            access: access_of(access),
+        });
+        Prepared::Array {
+            pointer: self.arguments.arrays.len() - 1,
+            len_bytes,
+            element_bytes,
+            extents,
+        }
+    }
+}
+
+/// Bytes from an address to the end of its memory; of none, one, so that the engine finds out.
+fn room(context: &Context, address: u64) -> u64 {
+    let device = context
+        .device
+        .ledger()
+        .around(address)
+        .map(|allocation| allocation.address + allocation.len_bytes);
+    let end = device.or_else(|| host::around(address).map(|range| range.start + range.len_bytes));
+    end.map_or(1, |end| end - address)
+}
+
+fn access_of(access: Access) -> access::Access {
+    match access {
+        Access::Read => access::Access::Read,
+        Access::Write => access::Access::Overwrite,
+        Access::ReadWrite => access::Access::ReadWrite,
+    }
+}
+
+/// One launch.
+#[derive(Debug)]
+struct LaunchBody {
+    name: Arc<str>,
+    kernel: Arc<HostKernel>,
+    shape: Shape,
+    prepared: Vec<Prepared>,
+}
+
+// SAFETY: the host function was registered with what it touches, and gets pointers to that alone:
+// those of the engine, which it resolved from the footprints that `Packing` made of the
+// registration, and its own scalars.
+unsafe impl KernelBody for LaunchBody {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    unsafe fn run(&self, _grid: Grid, _words: &[u64], pointers: &[*mut u8]) {
+        let raw = |prepared: &Prepared| match prepared {
+            Prepared::Scalar(bytes) => {
+                argument(bytes.as_ptr().cast_mut(), bytes.len() as u64, 0, &[])
+            }
+            Prepared::Array { pointer, len_bytes, element_bytes, extents } => {
+                argument(pointers[*pointer], *len_bytes, *element_bytes, extents)
+            }
+            Prepared::Mapped { start, len_bytes, element_bytes, extents } => argument(
+                std::ptr::with_exposed_provenance_mut(*start as usize),
+                *len_bytes,
+                *element_bytes,
+                extents,
+            ),
+        };
+        let arguments: SmallVec<[RawArgument; 8]> = self.prepared.iter().map(raw).collect();
+        let Shape { grid, block, shared_bytes } = self.shape;
+        let launch = RawLaunch {
+            grid,
+            block,
+            shared_bytes,
+            argument_count: arguments.len() as u32,
+            arguments: arguments.as_ptr(),
+        };
+        // SAFETY: the function and what runs it were registered together (`HostKernel`); the launch
+        // lives for the call.
+        let code = unsafe { (self.kernel.run)(self.kernel.function, &raw const launch) };
+        if code != 0 {
+            work::fail_with(Code(code));
+        }
+    }
+}
+
+fn argument(start: *mut u8, len_bytes: u64, element_bytes: u32, extents: &[i64]) -> RawArgument {
+    RawArgument {
+        start,
+        len_bytes,
+        extents: extents.as_ptr(),
+        dimensions: extents.len() as u32 / 2,
+        element_bytes,
+    }
+}
+
+/// Queues a function of the host. A stream's callback is called whatever has failed before, and
+/// told; others are not called then.
+pub(super) fn launch_host(context: &Context, stream: &Stream, function: HostFunction) -> Outcome {
+    let body =
+        Arc::new(HostBody { name: Arc::from("host function"), context: context.handle, function });
+    let is_told = matches!(function, HostFunction::Callback { .. });
+    work::submit_host(stream, context, body, is_told).map(drop)
+}
+
+/// A function that is called between other work of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HostFunction {
+    /// `cuLaunchHostFunc`.
+    Plain { function: unsafe extern "C" fn(*mut c_void), data: *mut c_void },
+    /// `cuStreamAddCallback`.
+    Callback {
+        function: unsafe extern "C" fn(u64, u32, *mut c_void),
+        stream: u64,
+        data: *mut c_void,
+    },
+}
+
+// SAFETY: CUDA calls such functions on a thread of its own; whoever hands one over knows (CUDA's
+// manual).
+unsafe impl Send for HostFunction {}
+// SAFETY: as above; it is called once.
+unsafe impl Sync for HostFunction {}
+
+#[derive(Debug)]
+struct HostBody {
+    name: Arc<str>,
+    /// By handle: a body in a queue that held its context would keep both for ever.
+    context: Handle,
+    function: HostFunction,
+}
+
+// SAFETY: it gets no memory.
+unsafe impl KernelBody for HostBody {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    unsafe fn run(&self, _grid: Grid, _words: &[u64], _pointers: &[*mut u8]) {
+        match self.function {
+            // SAFETY: the caller of the driver promises that the function may be called once with
+            // its data, on any thread.
+            HostFunction::Plain { function, data } => unsafe { function(data) },
+            HostFunction::Callback { function, stream, data } => {
+                let status = handle::context(self.context).and_then(|context| context.check());
+                // SAFETY: as above.
+                unsafe { function(stream, status.err().unwrap_or(Code::SUCCESS).0, data) }
+            }
+        }
+    }
+}
+
+fn kernels() -> MutexGuard<'static, Option<HashMap<String, Arc<HostKernel>>>> {
+    KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Blocks of so many threads and so much shared memory that fit one multiprocessor.
+pub(super) fn blocks_per_multiprocessor(threads: u32, shared_bytes: u64) -> u32 {
+    const THREADS: u32 = 2048;
+    const BLOCKS: u32 = 32;
+    let by_threads = THREADS / threads.max(1).next_multiple_of(32);
+    let by_memory = (228_u64 << 10) / (shared_bytes + 1024);
+    BLOCKS.min(by_threads).min(u32::try_from(by_memory).unwrap_or(u32::MAX))
+}
+
+/// Multiprocessors of each device.
+pub(super) const MULTIPROCESSORS: i32 = 132;
+
+/// Whether the machine's driver is at least of a version.
+pub(super) fn driver_has(version: i32) -> Outcome {
+    if machine::settings().driver_version >= version { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
+}
