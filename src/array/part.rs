@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use ndarray::Dimension;
 
-use super::guard::{DeviceMut, DeviceRef, HandedOut};
+use super::device_guard::{DeviceMut, DeviceRef, HandedOut};
 use super::host_guard::{HostMut, HostRef};
 use super::layout::Layout;
 use super::pending::Pending;
@@ -31,16 +31,13 @@ pub(super) struct Part<'a, 'l, D> {
     pub(super) layout: &'l Layout<D>,
 }
 
-/// The line of the user's that is being served.
-pub(super) type Line = CallSite;
-
 impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[inline]
     fn with<R>(
         &self,
         cause: Cause,
         operation: &str,
-        site: Line,
+        site: CallSite,
         serve: impl FnOnce(&Request<'_>) -> R,
     ) -> R {
         self.layout.with_selection(self.storage.memory_order(), |selection| {
@@ -68,7 +65,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     // its own borrow; it is bounded by the array's.
 
     #[inline]
-    pub(super) fn host<'g, T: Element>(&self, site: Line) -> Result<HostRef<'g, T, D>>
+    pub(super) fn host<'g, T: Element>(&self, site: CallSite) -> Result<HostRef<'g, T, D>>
     where
         'a: 'g,
     {
@@ -83,14 +80,14 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     #[cold]
-    fn bring_to_host(&self, access: Access, operation: &str, site: Line) -> Result<()> {
+    fn bring_to_host(&self, access: Access, operation: &str, site: CallSite) -> Result<()> {
         self.with(Cause::Host, operation, site, |request| transfer::acquire_host(request, access))
     }
 
     pub(super) fn host_mut<'g, T: Element>(
         &self,
         access: Access,
-        site: Line,
+        site: CallSite,
     ) -> Result<HostMut<'g, T, D>>
     where
         'a: 'g,
@@ -108,13 +105,13 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     #[cold]
-    fn write_on_host(&self, access: Access, site: Line) -> Result<()> {
+    fn write_on_host(&self, access: Access, site: CallSite) -> Result<()> {
         let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
         self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))
     }
 
     /// The user wrote the host's copy through a pointer.
-    pub(super) fn host_changed(&self, site: Line) -> Result<()> {
+    pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
             self.expect_newest(Some(Location::HOST), "the host")?;
             transfer::write_on_host(request, Access::ReadWrite)
@@ -156,7 +153,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     pub(super) fn gpu_on<'g, T: Element>(
         &self,
         stream: &Stream,
-        site: Line,
+        site: CallSite,
     ) -> Result<DeviceRef<'g, T, D>>
     where
         'a: 'g,
@@ -173,7 +170,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     #[cold]
-    fn bring_to_device(&self, stream: &Stream, site: Line) -> Result<u64> {
+    fn bring_to_device(&self, stream: &Stream, site: CallSite) -> Result<u64> {
         self.with(Cause::Gpu, "gpu", site, |request| {
             transfer::open_guard(request, stream, Access::Read).map(|(_, address)| address.0)
         })
@@ -183,7 +180,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         access: Access,
         stream: &Stream,
-        site: Line,
+        site: CallSite,
     ) -> Result<DeviceMut<'g, T, D>>
     where
         'a: 'g,
@@ -210,7 +207,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         access: Access,
         stream: &Stream,
-        site: Line,
+        site: CallSite,
     ) -> Result<(Location, Address)> {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
         self.with(Cause::Gpu, operation, site, |request| {
@@ -219,7 +216,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     /// The user wrote the device's copy with work queued on `stream`.
-    pub(super) fn gpu_changed_on(&self, stream: &Stream, site: Line) -> Result<()> {
+    pub(super) fn gpu_changed_on(&self, stream: &Stream, site: CallSite) -> Result<()> {
         self.with(Cause::Gpu, "gpu_changed", site, |request| {
             if self.storage.memory_order().is_empty() || request.selection.is_empty() {
                 return Ok(());
@@ -236,24 +233,24 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     // Work where the newest contents are.
 
-    pub(super) fn fill<T: Element>(&self, value: T, site: Line) {
+    pub(super) fn fill<T: Element>(&self, value: T, site: CallSite) {
         self.with(Cause::Explicit, "fill", site, |request| {
             transfer::fill(request, Bytes::from_slice(bytemuck::bytes_of(&value)))
         });
     }
 
-    pub(super) fn fill_on<T: Element>(&self, stream: &Stream, value: T, site: Line) -> Result<()> {
+    pub(super) fn fill_on<T: Element>(&self, stream: &Stream, value: T, site: CallSite) -> Result<()> {
         self.with(Cause::Explicit, "fill_on", site, |request| {
             transfer::fill_on(request, stream, Bytes::from_slice(bytemuck::bytes_of(&value)))
         })
     }
 
-    pub(super) fn get<T: Element>(&self, index: &[usize], site: Line) -> Result<T> {
+    pub(super) fn get<T: Element>(&self, index: &[usize], site: CallSite) -> Result<T> {
         let bytes = self.at(index, transfer::read_element, "get", site)?;
         Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 
-    pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: Line) -> Result<()> {
+    pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: CallSite) -> Result<()> {
         self.at(
             index,
             |request| {
@@ -269,7 +266,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         index: &[usize],
         serve: impl FnOnce(&Request<'_>) -> Result<R>,
         operation: &str,
-        site: Line,
+        site: CallSite,
     ) -> Result<R> {
         let Some(offset) = self.layout.element(index) else {
             return Err(Error::Shape {
@@ -293,7 +290,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         source: Part<'_, '_, E>,
         target: Target<'_>,
-        site: Line,
+        site: CallSite,
     ) -> Result<()> {
         if self.layout.shape() != source.layout.shape() {
             return Err(Error::Shape {
@@ -315,7 +312,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     // Early, asynchronous.
 
-    pub(super) fn prefetch(&self, stream: &Stream, site: Line) -> Result<()> {
+    pub(super) fn prefetch(&self, stream: &Stream, site: CallSite) -> Result<()> {
         self.with(Cause::Prefetch, "prefetch", site, |request| {
             transfer::acquire_on(request, stream, Access::Read, &mut Dependencies::new()).map(drop)
         })
@@ -325,7 +322,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         stream: Option<&Stream>,
         operation: &str,
-        site: Line,
+        site: CallSite,
     ) -> Result<()> {
         self.with(Cause::Prefetch, operation, site, |request| {
             transfer::prefetch_host(request, stream)
@@ -336,7 +333,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         stream: Option<&Stream>,
         operation: &str,
-        site: Line,
+        site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let buffer = HostBuffer::zeroed::<T>(self.layout.len())
             .ok_or_else(|| transfer::host_full(self.storage))?;

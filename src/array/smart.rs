@@ -4,30 +4,28 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use ndarray::{Array, Axis, Dimension, IntoDimension, ShapeBuilder, SliceArg};
+use ndarray::{Array, Dimension, ShapeBuilder};
 use num_traits::One;
 
-use super::guard::{DeviceMut, DeviceRef};
-use super::host_guard::{HostMut, HostRef};
+use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, any_view, sealed};
 use super::layout::{Layout, assert_fits};
-use super::methods::{reading, writing};
-use super::multi_slice::MultiSlice;
 use super::owned;
-use super::part::{Line, Part};
-use super::pending::{Pending, sole_owner};
-use super::questions::asking;
-use super::view::{AsView, SmartView, SmartViewMut};
+use super::part::Part;
+use super::pending::sole_owner;
+use super::view::{SmartView, SmartViewMut};
 use crate::access::Access;
-use crate::audit::{Cause, Residency, Traffic, registry};
+use crate::audit::{Cause, registry};
 use crate::backend::Bytes;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
 use crate::call_site::{CallSite, call_site};
-use crate::device::{Device, Stream};
+#[cfg(feature = "cuda")]
+use crate::device::Stream;
+use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
 use crate::storage::{MemoryOrder, Origin, Selection, Storage};
-use crate::transfer::{self, Request, Target};
+use crate::transfer::{self, End, Request};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.
@@ -190,12 +188,12 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     #[track_caller]
-    fn constant(shape: impl ShapeBuilder<Dim = D>, value: T, site: Line) -> Self {
+    fn constant(shape: impl ShapeBuilder<Dim = D>, value: T, site: CallSite) -> Self {
         Self::make(Layout::of_shape::<T>(shape), Origin::Constant(bytes_of(&value)), site)
     }
 
     #[track_caller]
-    fn make(layout: Layout<D>, origin: Origin, site: Line) -> Self {
+    fn make(layout: Layout<D>, origin: Origin, site: CallSite) -> Self {
         assert_fits::<T>(layout.shape());
         let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
         let (memory_order, _) = MemoryOrder::of(layout.shape(), layout.strides(), element_bytes)
@@ -213,14 +211,14 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// An array whose contents are in memory of `stream`'s device, behind what is queued on the
     /// stream so far.
     #[cfg(feature = "cuda")]
-    pub(crate) fn over_device(dim: D, stream: Stream, address: Address, site: Line) -> Self {
+    pub(crate) fn over_device(dim: D, stream: Stream, address: Address, site: CallSite) -> Self {
         Self::make(Layout::of_shape::<T>(dim), Origin::Device(stream, address), site)
     }
 
     /// Brings the newest contents to `stream`'s device and hands its memory out, to be freed by the
     /// caller behind what is queued on the stream. `None` if the array has no byte.
     #[cfg(feature = "cuda")]
-    pub(crate) fn into_device_memory(self, stream: &Stream, site: Line) -> Result<Option<Address>> {
+    pub(crate) fn into_device_memory(self, stream: &Stream, site: CallSite) -> Result<Option<Address>> {
         drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, stream, site)?);
         Ok(transfer::take_memory(&self.storage, stream.device_ref()))
     }
@@ -242,13 +240,13 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self.storage.named()
     }
 
-    pub(super) fn adopted(array: Array<T, D>, site: Line) -> Self {
+    pub(super) fn adopted(array: Array<T, D>, site: CallSite) -> Self {
         let (layout, memory_order, origin) = owned::adopt(array);
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
     }
 
-    pub(super) fn cloned(source: Part<'_, '_, D>, site: Line) -> Result<Self> {
+    pub(super) fn cloned(source: Part<'_, '_, D>, site: CallSite) -> Result<Self> {
         let clone = Self::make(Self::packed(source.layout), Origin::Uninitialised, site);
         transfer::clone_into(clone.part().end(), source.end(), site)?;
         Ok(clone)
@@ -432,10 +430,6 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub(super) fn part(&self) -> Part<'_, '_, D> {
         Part { storage: &self.storage, layout: &self.layout }
     }
-
-    asking!();
-    reading!('_);
-    writing!();
 }
 
 fn bytes_of<T: Element>(value: &T) -> Bytes {
@@ -455,3 +449,20 @@ impl<T: Element, D: Dimension> fmt::Debug for SmartArray<T, D> {
         write!(f, "SmartArray({}, {:?}, {})", self.storage.named(), self.shape(), self.residency())
     }
 }
+
+impl<T: Element, D: Dimension> sealed::Sealed for SmartArray<T, D> {}
+
+impl<T: Element, D: Dimension> AsView<T, D> for SmartArray<T, D> {
+    fn as_view(&self) -> SmartView<'_, T, D> {
+        self.view()
+    }
+}
+
+impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartArray<T, D> {
+    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
+        self.view_mut()
+    }
+}
+
+any_view!(SmartArray<T, D>);
+impl<T: Element, D: Dimension> AnyViewMut<T> for SmartArray<T, D> {}

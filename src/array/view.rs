@@ -2,29 +2,21 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-use ndarray::{Array, Axis, Dimension, IntoDimension, SliceArg};
+use ndarray::{Axis, Dimension, SliceArg};
 
-use super::guard::{DeviceMut, DeviceRef};
-use super::host_guard::{HostMut, HostRef};
+use super::device_guard::DeviceMut;
+use super::host_guard::HostMut;
 use super::layout::Layout;
-use super::methods::{reading, writing};
-use super::multi_slice::MultiSlice;
 use super::part::Part;
-use super::pending::Pending;
-use super::questions::asking;
-use super::smart::SmartArray;
 use crate::access::Access;
-use crate::audit::{Residency, Traffic};
 use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
 use crate::storage::Storage;
-use crate::transfer::Target;
 
-/// A part of a [`SmartArray`], shared: by [`SmartArray::slice`] and [`SmartArray::view`]. Its
+/// A part of a [`SmartArray`](crate::SmartArray), shared: by [`SmartArray::slice`](crate::SmartArray::slice) and [`SmartArray::view`](crate::SmartArray::view). Its
 /// guards live as long as the borrow of the array that it was made with, so a view may be a
 /// temporary. It is `Copy` where its dimension is (all but `IxDyn`), and holds no state of its own:
 /// validity, uses and totals are the array's.
@@ -46,7 +38,7 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
     element: PhantomData<&'a T>,
 }
 
-/// A part of a [`SmartArray`], exclusive: by [`SmartArray::slice_mut`], [`SmartArray::view_mut`]
+/// A part of a [`SmartArray`](crate::SmartArray), exclusive: by [`SmartArray::slice_mut`](crate::SmartArray::slice_mut), [`SmartArray::view_mut`](crate::SmartArray::view_mut)
 /// and their like. Its methods are those of the array; those that take the view itself
 /// (`into_host_mut`, `slice_move`, `split_at`) hand out what lives as long as the view would have.
 ///
@@ -126,9 +118,6 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         let (first, second) = self.layout.split_at(axis, index);
         (Self::new(self.storage, first), Self::new(self.storage, second))
     }
-
-    asking!();
-    reading!('a);
 }
 
 impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
@@ -251,10 +240,6 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         let (first, second) = self.layout.split_at(axis, index);
         (Self::new(self.storage, first), Self::new(self.storage, second))
     }
-
-    asking!();
-    reading!('_);
-    writing!();
 }
 
 impl<T: Element, D: Dimension> fmt::Debug for SmartView<'_, T, D> {
@@ -280,174 +265,3 @@ impl<T: Element, D: Dimension> fmt::Debug for SmartViewMut<'_, T, D> {
         )
     }
 }
-
-/// Anything that can be looked at as a view: arrays and views of this library, for functions that
-/// take either. Sealed: views carry the borrow that soundness rests on.
-///
-/// ```
-/// use resident::{AsView, Result, SmartArray, ndarray::{Ix2, s}};
-///
-/// fn mean(image: &impl AsView<f32, Ix2>) -> Result<Option<f32>> {
-///     Ok(image.as_view().host()?.mean())
-/// }
-///
-/// let image = SmartArray::<f32, _>::ones((10, 10));
-/// assert_eq!((mean(&image)?, mean(&image.slice(s![..5, ..]))?), (Some(1.0), Some(1.0)));
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array or view of `{T}` with dimension `{D}`",
-    label = "expected a `SmartArray` or a view of one, with that element and that dimension",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
-)]
-pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
-    /// All of it, to be read.
-    fn as_view(&self) -> SmartView<'_, T, D>;
-}
-
-/// Anything that can be looked at as an exclusive view: arrays and exclusive views. Sealed as
-/// [`AsView`].
-///
-/// ```
-/// use resident::{AsViewMut, Result, SmartArray, ndarray::{Ix1, s}};
-///
-/// fn ramp(line: &mut impl AsViewMut<f32, Ix1>) -> Result<()> {
-///     line.as_view_mut().host_overwrite()?.iter_mut().enumerate().for_each(|(index, x)| *x = index as f32);
-///     Ok(())
-/// }
-///
-/// let mut lines = SmartArray::<f32, _>::uninit((2, 4));
-/// ramp(&mut lines.slice_mut(s![0, ..]))?;
-/// ramp(&mut lines.slice_mut(s![1, ..]))?;
-/// assert_eq!(lines.host()?.sum(), 12.0);
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no writable array or view of `{T}` with dimension `{D}`",
-    label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension",
-    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
-)]
-pub trait AsViewMut<T: Element, D: Dimension>: AsView<T, D> {
-    /// All of it, to be written.
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D>;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-impl<T: Element, D: Dimension> sealed::Sealed for SmartArray<T, D> {}
-impl<T: Element, D: Dimension> sealed::Sealed for SmartView<'_, T, D> {}
-impl<T: Element, D: Dimension> sealed::Sealed for SmartViewMut<'_, T, D> {}
-
-impl<T: Element, D: Dimension> AsView<T, D> for SmartArray<T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.view()
-    }
-}
-
-impl<T: Element, D: Dimension> AsView<T, D> for SmartView<'_, T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.clone()
-    }
-}
-
-impl<T: Element, D: Dimension> AsView<T, D> for SmartViewMut<'_, T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.view()
-    }
-}
-
-/// What leads to an array leads to a view of it.
-macro_rules! as_view_through {
-    ($pointer:ty) => {
-        impl<V: sealed::Sealed + ?Sized> sealed::Sealed for $pointer {}
-
-        impl<T: Element, D: Dimension, V: AsView<T, D> + ?Sized> AsView<T, D> for $pointer {
-            fn as_view(&self) -> SmartView<'_, T, D> {
-                (**self).as_view()
-            }
-        }
-    };
-}
-
-as_view_through!(&V);
-as_view_through!(&mut V);
-as_view_through!(Box<V>);
-as_view_through!(std::rc::Rc<V>);
-as_view_through!(Arc<V>);
-
-impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartArray<T, D> {
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        self.view_mut()
-    }
-}
-
-impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        self.reborrow()
-    }
-}
-
-/// An array or view with its type erased: what a launch needs of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Erased<'a> {
-    pub(crate) storage: &'a Storage,
-    pub(crate) view: crate::storage::Strided<'a>,
-}
-
-/// Any array or view of elements `T`, of whatever dimensions: what a flat [`In`](crate::In) takes.
-/// Sealed as [`AsView`].
-///
-/// ```
-/// use resident::{AnyView, Device, Grid, In, Kernel, Out, Result, SmartArray};
-///
-/// fn sum(xs: &impl AnyView<u32>) -> Result<u32> {
-///     let kernel = Kernel::<(In<u32>, Out<u32>)>::new("sum").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
-///     let mut sum = SmartArray::<u32, _>::uninit(1);
-///     kernel.launch(Grid::cover(1), (xs, &mut sum))?;
-///     sum.get(0)
-/// }
-///
-/// let _here = Device::cpu().enter();
-/// assert_eq!((sum(&SmartArray::<u32, _>::ones(10))?, sum(&SmartArray::<u32, _>::ones((3, 4)))?), (10, 12));
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array or view of `{T}`",
-    label = "expected a `SmartArray` or a view of one, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
-)]
-pub trait AnyView<T: Element>: sealed::Sealed {
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn erased(&self) -> Erased<'_>;
-}
-
-/// Any array or view of elements `T` that may be written, of whatever dimensions: what a flat
-/// [`InOut`](crate::InOut) or [`Out`](crate::Out) takes. Sealed as [`AsView`]; see [`AnyView`].
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no writable array or view of `{T}`",
-    label = "expected a `SmartArray` or a `SmartViewMut`, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
-)]
-pub trait AnyViewMut<T: Element>: AnyView<T> {}
-
-macro_rules! any_view {
-    ($type:ty) => {
-        impl<T: Element, D: Dimension> AnyView<T> for $type {
-            #[allow(private_interfaces)]
-            #[inline]
-            fn erased(&self) -> Erased<'_> {
-                let part = self.part();
-                Erased { storage: part.storage, view: part.layout.strided() }
-            }
-        }
-    };
-}
-
-any_view!(SmartArray<T, D>);
-any_view!(SmartView<'_, T, D>);
-any_view!(SmartViewMut<'_, T, D>);
-impl<T: Element, D: Dimension> AnyViewMut<T> for SmartArray<T, D> {}
-impl<T: Element, D: Dimension> AnyViewMut<T> for SmartViewMut<'_, T, D> {}

@@ -5,9 +5,10 @@ use smallvec::SmallVec;
 
 use super::signature::{Flat, In, InOut, Intent, Out, Parameter, Signature};
 use crate::access::Access;
-use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut, Erased};
+use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut};
 use crate::element::Element;
 use crate::storage::{Storage, Strided};
+use crate::transfer::End;
 
 /// An argument of a launch, its type erased.
 #[derive(Debug)]
@@ -33,8 +34,8 @@ pub(crate) struct BoundArray<'a> {
 
 impl<'a> Bound<'a> {
     #[inline]
-    fn array(erased: Erased<'a>, access: Access, is_flat: bool) -> Self {
-        let Erased { storage, view } = erased;
+    fn array(end: End<'a>, access: Access, is_flat: bool) -> Self {
+        let End { storage, view } = end;
         let is_whole = view.len() == storage.memory_order().len();
         Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
     }

@@ -1,7 +1,7 @@
 //! What arrays and their parts tell of themselves, written once. No answer ever moves data.
 
 /// Methods that ask.
-macro_rules! asking {
+macro_rules! query_methods {
     () => {
         /// Elements along each axis.
         #[must_use]
@@ -146,4 +146,4 @@ macro_rules! asking {
     };
 }
 
-pub(super) use asking;
+pub(super) use query_methods;
