@@ -239,7 +239,12 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         });
     }
 
-    pub(super) fn fill_on<T: Element>(&self, stream: &Stream, value: T, site: CallSite) -> Result<()> {
+    pub(super) fn fill_on<T: Element>(
+        &self,
+        stream: &Stream,
+        value: T,
+        site: CallSite,
+    ) -> Result<()> {
         self.with(Cause::Explicit, "fill_on", site, |request| {
             transfer::fill_on(request, stream, Bytes::from_slice(bytemuck::bytes_of(&value)))
         })

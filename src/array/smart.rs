@@ -19,9 +19,9 @@ use crate::backend::Bytes;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
 use crate::call_site::{CallSite, call_site};
+use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
-use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
 use crate::storage::{MemoryOrder, Origin, Selection, Storage};
@@ -218,7 +218,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// Brings the newest contents to `stream`'s device and hands its memory out, to be freed by the
     /// caller behind what is queued on the stream. `None` if the array has no byte.
     #[cfg(feature = "cuda")]
-    pub(crate) fn into_device_memory(self, stream: &Stream, site: CallSite) -> Result<Option<Address>> {
+    pub(crate) fn into_device_memory(
+        self,
+        stream: &Stream,
+        site: CallSite,
+    ) -> Result<Option<Address>> {
         drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, stream, site)?);
         Ok(transfer::take_memory(&self.storage, stream.device_ref()))
     }

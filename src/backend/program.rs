@@ -48,6 +48,15 @@ impl ElementLayout {
 }
 
 impl ParameterLayout {
+    /// The type of its elements.
+    pub(crate) fn element(&self) -> ElementLayout {
+        match *self {
+            Self::Scalar(element) | Self::Flat { element, .. } | Self::Sized { element, .. } => {
+                element
+            }
+        }
+    }
+
     /// How many words it takes, where `first` is the first of them.
     pub(crate) fn words(&self, first: u64) -> usize {
         match self {

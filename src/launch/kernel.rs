@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::argument::{Arguments, Bound};
-use super::body::HostBody;
-use super::code::DeviceCode;
+use super::arguments::Arguments;
+use super::arguments::bound::BoundArgument;
 use super::compare::{self, Bodies, Difference};
+use super::device_code::DeviceCode;
+use super::host_body::HostBody;
 use super::queue::{self, Launch};
 use super::signature::Signature;
 use crate::backend::{
@@ -420,14 +421,14 @@ impl<S: Signature> Kernel<S> {
             let fitted = self.fitted(loaded, grid, bound)?;
             let bodies =
                 Bodies { title, name, host: (code, body, grid), device: (loaded, fitted), site };
-            compare::first_difference(bodies, &device.stream(), bound, &S::judges(), tolerance)
+            compare::first_difference(bodies, &device.stream(), bound, &S::layouts(), tolerance)
         })
     }
 
     /// The grid as the device will run it. One that it chose answers to the requirements like one
     /// that was given.
     #[inline]
-    fn fitted(&self, code: &Code, grid: Grid, bound: &[Bound<'_>]) -> Result<Grid> {
+    fn fitted(&self, code: &Code, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<Grid> {
         match code.fit(&grid) {
             Ok(None) => Ok(grid),
             Ok(Some(chosen)) => self.check(chosen, bound).map(|()| chosen),
@@ -455,7 +456,7 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    fn check(&self, grid: Grid, bound: &[Bound<'_>]) -> Result<()> {
+    fn check(&self, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<()> {
         if let Some(fault) = grid.fault() {
             return Err(self.bad_grid(grid, fault));
         }
@@ -464,7 +465,9 @@ impl<S: Signature> Kernel<S> {
                 return Err(Error::Requirement {
                     kernel: self.quoted(),
                     requirement: Text::new(&**text),
-                    arguments: Text::new(queue::in_words(bound)),
+                    arguments: Text::new(
+                        bound.iter().map(BoundArgument::describe).collect::<Vec<_>>().join(", "),
+                    ),
                 });
             }
         }

@@ -1,12 +1,14 @@
 //! A kernel's signature: a tuple of scalars, `In`, `InOut` and `Out`.
 
+#![allow(private_interfaces, reason = "hidden methods of sealed traits name private types")]
+
 use std::marker::PhantomData;
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
-use super::argument::{Bound, BoundArray, for_each_arity};
-use super::body::Unpacker;
-use super::judge::Judge;
+use super::arguments::bound::{BoundArgument, BoundArray, scalar_from};
+use super::arguments::unpack::Unpacker;
+use super::arity::for_each_arity;
 use crate::access::Access;
 use crate::backend::{ElementLayout, ParameterLayout};
 use crate::element::Element;
@@ -131,23 +133,16 @@ pub trait Parameter: sealed::Sealed + 'static {
     type Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn describe<'a>(bound: &Bound<'a>) -> Self::Described<'a>;
+    fn describe<'a>(bound: &BoundArgument<'a>) -> Self::Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     fn layout() -> ParameterLayout;
-
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn judge() -> Judge;
 
     /// # Safety
     ///
-    /// `unpacker` stands at words that `Bound::pack` wrote for this parameter, and its pointers are
+    /// `unpacker` stands at words that `BoundArgument::pack` wrote for this parameter, and its pointers are
     /// those of the launch, as `Body::run` promises.
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
 }
 
@@ -166,22 +161,15 @@ pub trait Signature: sealed::SealedTuple + 'static {
     type Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a>;
+    fn describe<'a>(bound: &[BoundArgument<'a>]) -> Self::Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     fn layouts() -> Box<[ParameterLayout]>;
-
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn judges() -> Box<[Judge]>;
 
     /// # Safety
     ///
     /// As [`Parameter::unpack`], for all parameters in order.
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
 }
 
@@ -198,25 +186,17 @@ impl<E: Element> Parameter for E {
     type Host<'a> = E;
     type Described<'a> = E;
 
-    #[allow(private_interfaces)]
-    fn describe<'a>(bound: &Bound<'a>) -> E {
+    fn describe<'a>(bound: &BoundArgument<'a>) -> E {
         match bound {
-            Bound::Scalar { words, .. } => super::argument::value_of(words),
-            Bound::Array(_) => E::zeroed(),
+            BoundArgument::Scalar { words, .. } => scalar_from(words),
+            BoundArgument::Array(_) => E::zeroed(),
         }
     }
 
-    #[allow(private_interfaces)]
     fn layout() -> ParameterLayout {
         ParameterLayout::Scalar(ElementLayout::of::<E>())
     }
 
-    #[allow(private_interfaces)]
-    fn judge() -> Judge {
-        Judge::of::<E>()
-    }
-
-    #[allow(private_interfaces)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> E {
         unpacker.scalar()
     }
@@ -224,22 +204,19 @@ impl<E: Element> Parameter for E {
 
 /// What an array parameter sees of its argument. A scalar in its place cannot be: `Argument` is not
 /// implemented for it.
-fn described<'a>(bound: &Bound<'a>) -> Described<'a> {
+fn described<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
     match bound {
-        Bound::Array(BoundArray { view, .. }) => Described { view: *view },
-        Bound::Scalar { .. } => Described { view: Strided { shape: &[], strides: &[], offset: 0 } },
+        BoundArgument::Array(BoundArray { view, .. }) => Described { view: *view },
+        BoundArgument::Scalar { .. } => {
+            Described { view: Strided { shape: &[], strides: &[], offset: 0 } }
+        }
     }
-}
-
-/// How an array parameter uses its argument.
-pub(super) trait Intent {
-    const ACCESS: Access;
 }
 
 macro_rules! array_parameter {
     ($parameter:ident, $access:expr, $flat:ty, $sized:ident, $slice:ident, $view:ident) => {
-        impl<T: Element, D> Intent for $parameter<T, D> {
-            const ACCESS: Access = $access;
+        impl<T, D> $parameter<T, D> {
+            pub(super) const ACCESS: Access = $access;
         }
 
         impl<T: Element, D> sealed::Sealed for $parameter<T, D> {}
@@ -248,12 +225,10 @@ macro_rules! array_parameter {
             type Host<'a> = $flat;
             type Described<'a> = Described<'a>;
 
-            #[allow(private_interfaces)]
-            fn describe<'a>(bound: &Bound<'a>) -> Described<'a> {
+            fn describe<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
                 described(bound)
             }
 
-            #[allow(private_interfaces)]
             fn layout() -> ParameterLayout {
                 ParameterLayout::Flat {
                     element: ElementLayout::of::<T>(),
@@ -261,12 +236,6 @@ macro_rules! array_parameter {
                 }
             }
 
-            #[allow(private_interfaces)]
-            fn judge() -> Judge {
-                Judge::of::<T>()
-            }
-
-            #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $flat {
                 // SAFETY: as the caller promises; the argument was bound as flat, with this access.
                 unsafe { unpacker.$slice::<T>() }
@@ -277,24 +246,16 @@ macro_rules! array_parameter {
             type Host<'a> = $sized<'a, T, D>;
             type Described<'a> = Described<'a>;
 
-            #[allow(private_interfaces)]
-            fn describe<'a>(bound: &Bound<'a>) -> Described<'a> {
+            fn describe<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
                 described(bound)
             }
 
-            #[allow(private_interfaces)]
             fn layout() -> ParameterLayout {
                 let (element, is_read_only) =
                     (ElementLayout::of::<T>(), Self::ACCESS == Access::Read);
                 ParameterLayout::Sized { element, ndim: D::NDIM, is_read_only }
             }
 
-            #[allow(private_interfaces)]
-            fn judge() -> Judge {
-                Judge::of::<T>()
-            }
-
-            #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $sized<'a, T, D> {
                 // SAFETY: as the caller promises; the argument was bound as sized, with this access
                 // and these dimensions.
@@ -316,22 +277,14 @@ macro_rules! signature {
             type Host<'a> = ($($parameter::Host<'a>,)+);
             type Described<'a> = ($($parameter::Described<'a>,)+);
 
-            #[allow(private_interfaces)]
-            fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a> {
+            fn describe<'a>(bound: &[BoundArgument<'a>]) -> Self::Described<'a> {
                 ($($parameter::describe(&bound[$index]),)+)
             }
 
-            #[allow(private_interfaces)]
             fn layouts() -> Box<[ParameterLayout]> {
                 Box::new([$($parameter::layout()),+])
             }
 
-            #[allow(private_interfaces)]
-            fn judges() -> Box<[Judge]> {
-                Box::new([$($parameter::judge()),+])
-            }
-
-            #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a> {
                 ($(
                     // SAFETY: parameters are unpacked in the order in which they were packed, as
