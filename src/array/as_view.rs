@@ -8,8 +8,8 @@ use super::view::{SmartView, SmartViewMut};
 use crate::element::Element;
 use crate::transfer::End;
 
-/// Anything that can be looked at as a view: arrays and views of this library, for functions that
-/// take either. Sealed: views carry the borrow that soundness rests on.
+/// Arrays and views of this library, for functions that take either. Sealed, since soundness depends
+/// on the borrow that a view carries.
 ///
 /// ```
 /// use resident::{AsView, Result, SmartArray, ndarray::{Ix2, s}};
@@ -23,23 +23,24 @@ use crate::transfer::End;
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array or view of `{T}` with dimension `{D}`",
+    message = "`{Self}` is not an array or view of `{T}` with dimension `{D}`",
     label = "expected a `SmartArray` or a view of one, with that element and that dimension",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
+    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
+            `a.host_overwrite()?.assign(&x)`"
 )]
 pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
-    /// All of it, to be read.
+    /// A shared view of all elements.
     fn as_view(&self) -> SmartView<'_, T, D>;
 }
 
-/// Anything that can be looked at as an exclusive view: arrays and exclusive views. Sealed as
-/// [`AsView`].
+/// Arrays and exclusive views, for functions that write either. Sealed as [`AsView`].
 ///
 /// ```
 /// use resident::{AsViewMut, Result, SmartArray, ndarray::{Ix1, s}};
 ///
 /// fn ramp(line: &mut impl AsViewMut<f32, Ix1>) -> Result<()> {
-///     line.as_view_mut().host_overwrite()?.iter_mut().enumerate().for_each(|(index, x)| *x = index as f32);
+///     let mut view = line.as_view_mut();
+///     view.host_overwrite()?.iter_mut().enumerate().for_each(|(index, x)| *x = index as f32);
 ///     Ok(())
 /// }
 ///
@@ -50,12 +51,12 @@ pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no writable array or view of `{T}` with dimension `{D}`",
+    message = "`{Self}` is not a writable array or view of `{T}` with dimension `{D}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension",
     note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
 )]
 pub trait AsViewMut<T: Element, D: Dimension>: AsView<T, D> {
-    /// All of it, to be written.
+    /// An exclusive view of all elements.
     fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D>;
 }
 
@@ -78,7 +79,7 @@ impl<T: Element, D: Dimension> AsView<T, D> for SmartViewMut<'_, T, D> {
     }
 }
 
-/// What leads to an array leads to a view of it.
+/// Implements [`AsView`] for a pointer to an array or view.
 macro_rules! as_view_through {
     ($pointer:ty) => {
         impl<V: sealed::Sealed + ?Sized> sealed::Sealed for $pointer {}
@@ -103,27 +104,30 @@ impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
     }
 }
 
-/// Any array or view of elements `T`, of whatever dimensions: what a flat [`In`](crate::In) takes.
+/// Arrays and views of elements `T` with any dimension, as a flat [`In`](crate::In) takes them.
 /// Sealed as [`AsView`].
 ///
 /// ```
 /// use resident::{AnyView, Device, Grid, In, Kernel, Out, Result, SmartArray};
 ///
 /// fn sum(xs: &impl AnyView<u32>) -> Result<u32> {
-///     let kernel = Kernel::<(In<u32>, Out<u32>)>::new("sum").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+///     let kernel = Kernel::<(In<u32>, Out<u32>)>::new("sum")
+///         .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
 ///     let mut sum = SmartArray::<u32, _>::uninit(1);
 ///     kernel.launch(Grid::cover(1), (xs, &mut sum))?;
 ///     sum.get(0)
 /// }
 ///
 /// let _here = Device::cpu().enter();
-/// assert_eq!((sum(&SmartArray::<u32, _>::ones(10))?, sum(&SmartArray::<u32, _>::ones((3, 4)))?), (10, 12));
+/// assert_eq!(sum(&SmartArray::<u32, _>::ones(10))?, 10);
+/// assert_eq!(sum(&SmartArray::<u32, _>::ones((3, 4)))?, 12);
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array or view of `{T}`",
+    message = "`{Self}` is not an array or view of `{T}`",
     label = "expected a `SmartArray` or a view of one, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
+    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
+            `a.host_overwrite()?.assign(&x)`"
 )]
 pub trait AnyView<T: Element>: sealed::Sealed {
     #[doc(hidden)]
@@ -131,10 +135,10 @@ pub trait AnyView<T: Element>: sealed::Sealed {
     fn erased(&self) -> End<'_>;
 }
 
-/// Any array or view of elements `T` that may be written, of whatever dimensions: what a flat
-/// [`InOut`](crate::InOut) or [`Out`](crate::Out) takes. Sealed as [`AsView`]; see [`AnyView`].
+/// Arrays and exclusive views of elements `T` with any dimension, as a flat
+/// [`InOut`](crate::InOut) or [`Out`](crate::Out) takes them. Sealed as [`AsView`]; see [`AnyView`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no writable array or view of `{T}`",
+    message = "`{Self}` is not a writable array or view of `{T}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element",
     note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
 )]

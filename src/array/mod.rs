@@ -15,7 +15,7 @@ mod view;
 
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut};
 #[cfg(feature = "cuda")]
-pub(crate) use device_guard::HandedOut;
+pub(crate) use device_guard::DevicePart;
 pub use device_guard::{DeviceMut, DeviceRef};
 pub use host_guard::{HostMut, HostRef};
 pub(crate) use layout::Layout;

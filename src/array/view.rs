@@ -1,4 +1,5 @@
-//! Parts of arrays. They hold no state of their own: validity, uses and totals are the array's.
+//! Views of arrays and of their parts. A view holds no state: validity, uses and traffic belong to
+//! the array.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,19 +17,21 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// A part of a [`SmartArray`](crate::SmartArray), shared: by [`SmartArray::slice`](crate::SmartArray::slice) and [`SmartArray::view`](crate::SmartArray::view). Its
-/// guards live as long as the borrow of the array that it was made with, so a view may be a
-/// temporary. It is `Copy` where its dimension is (all but `IxDyn`), and holds no state of its own:
-/// validity, uses and totals are the array's.
+/// A shared view of a part of a [`SmartArray`](crate::SmartArray), as its methods
+/// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view) return it.
+///
+/// Its guards live as long as its borrow of the array, so a view may be a temporary. It is `Copy` if
+/// its dimension is (all but `IxDyn`), and holds no state: validity, uses and traffic belong to the
+/// array.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
 ///
 /// let _here = Device::cpu().enter();
 /// let image = SmartArray::from(Array2::<f32>::ones((100, 100)));
-/// let row = image.slice(s![5, ..]);                                     // nothing happens yet
-/// drop(row.gpu()?);                                                     // 400 bytes go up
-/// let host = row.slice(s![10..20]).host()?;                             // of a part of the part; outlives it
+/// let row = image.slice(s![5, ..]);                     // moves nothing yet
+/// drop(row.gpu()?);                                     // uploads 400 bytes
+/// let host = row.slice(s![10..20]).host()?;             // outlives the part of the part
 /// assert_eq!((host.sum(), image.traffic().to_device.bytes), (10.0, 400));
 /// # Ok::<(), resident::Error>(())
 /// ```
@@ -38,18 +41,22 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
     element: PhantomData<&'a T>,
 }
 
-/// A part of a [`SmartArray`](crate::SmartArray), exclusive: by [`SmartArray::slice_mut`](crate::SmartArray::slice_mut), [`SmartArray::view_mut`](crate::SmartArray::view_mut)
-/// and their like. Its methods are those of the array; those that take the view itself
-/// (`into_host_mut`, `slice_move`, `split_at`) hand out what lives as long as the view would have.
+/// An exclusive view of a part of a [`SmartArray`](crate::SmartArray), as its methods
+/// [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut) and similar
+/// ones return it.
+///
+/// It has the array's methods. Those that consume the view (`into_host_mut`, `slice_move`,
+/// `split_at`) return what lives as long as the view's borrow of the array.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
 ///
-/// let halve = Kernel::<(InOut<f32>,)>::new("halve").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 0.5));
+/// let halve = Kernel::<(InOut<f32>,)>::new("halve")
+///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 0.5));
 /// let _here = Device::cpu().enter();
 /// let mut table = SmartArray::from(Array2::<f32>::ones((4, 100)));
 /// let mut row = table.slice_mut(s![2, ..]);
-/// halve.launch(Grid::cover(row.len()), (&mut row,))?;                   // this row goes up, and is newest there
+/// halve.launch(Grid::cover(row.len()), (&mut row,))?;   // uploads this row; it is newest there
 /// assert_eq!((table.host()?.sum(), table.traffic().to_device.bytes), (350.0, 400));
 /// # Ok::<(), resident::Error>(())
 /// ```
@@ -77,7 +84,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.
+    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
     ///
     /// ```
     /// use resident::{SmartArray, SmartView, ndarray::{Ix1, Ix2, s}};
@@ -92,14 +99,14 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     ///
     /// # Panics
     ///
-    /// As ndarray's `slice_move`, if an index lies outside.
+    /// As ndarray's `slice_move`, if an index is out of bounds.
     #[track_caller]
     #[must_use]
     pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartView<'a, T, I::OutDim> {
         SmartView::new(self.storage, self.layout.slice(&info))
     }
 
-    /// The parts before and from `index` on along an axis, as ndarray's `split_at`.
+    /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::Axis};
@@ -111,7 +118,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     ///
     /// # Panics
     ///
-    /// As ndarray's `split_at`, if there is no such axis or `index` lies beyond its end.
+    /// As ndarray's `split_at`, if there is no such axis or `index` is beyond its end.
     #[track_caller]
     #[must_use]
     pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
@@ -131,18 +138,19 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// The same part with the lifetime of the view's own borrow, to be used up with the view.
+    /// The part with the lifetime of the view's borrow of the array, for methods that consume the
+    /// view.
     fn long_part(&self) -> Part<'a, '_, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// The same part, to be read, while this view is borrowed.
+    /// A shared view of the same part, while this view is borrowed.
     #[must_use]
     pub fn view(&self) -> SmartView<'_, T, D> {
         SmartView::new(self.storage, self.layout.clone())
     }
 
-    /// The same part for a shorter time, to be passed on where the view is needed again.
+    /// An exclusive view of the same part with a shorter lifetime, to pass on while keeping this one.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::Ix1};
@@ -164,8 +172,8 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         SmartViewMut::new(self.storage, self.layout.clone())
     }
 
-    /// The host's copy, to be changed, for as long as this view would have lived: else as
-    /// [`host_mut`](Self::host_mut). The example of [`split_at`](Self::split_at) shows it.
+    /// As [`host_mut`](Self::host_mut), with the lifetime of the view's borrow of the array. The
+    /// example of [`split_at`](Self::split_at) shows it.
     ///
     /// # Errors
     ///
@@ -175,15 +183,14 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().host_mut(Access::ReadWrite, call_site())
     }
 
-    /// The copy of `stream`'s device, to be changed by foreign work, for as long as this view would
-    /// have lived: else as [`gpu_mut_on`](Self::gpu_mut_on).
+    /// As [`gpu_mut_on`](Self::gpu_mut_on), with the lifetime of the view's borrow of the array.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ndarray::s};
     ///
     /// let stream = Device::cpu().stream();
     /// let mut array = SmartArray::<f32, _>::zeros(100);
-    /// let guard = array.slice_mut(s![10..20]).into_gpu_mut_on(&stream)?;    // the view itself is gone
+    /// let guard = array.slice_mut(s![10..20]).into_gpu_mut_on(&stream)?;
     /// assert_eq!(guard.len(), 10);
     /// # Ok::<(), resident::Error>(())
     /// ```
@@ -196,19 +203,19 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().gpu_mut_on(Access::ReadWrite, stream, call_site())
     }
 
-    /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.
+    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
     ///
     /// # Panics
     ///
-    /// As ndarray's `slice_move`, if an index lies outside.
+    /// As ndarray's `slice_move`, if an index is out of bounds.
     #[track_caller]
     #[must_use]
     pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartViewMut<'a, T, I::OutDim> {
         SmartViewMut::new(self.storage, self.layout.slice(&info))
     }
 
-    /// The parts before and from `index` on along an axis, for as long as this one would have
-    /// lived: so a part can be divided again and again.
+    /// The parts before `index` and from `index` along an axis, with the same lifetime, so that a
+    /// part can be divided recursively.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::{Axis, Ix1}};
@@ -233,7 +240,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     ///
     /// # Panics
     ///
-    /// As ndarray's `split_at`, if there is no such axis or `index` lies beyond its end.
+    /// As ndarray's `split_at`, if there is no such axis or `index` is beyond its end.
     #[track_caller]
     #[must_use]
     pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
@@ -244,24 +251,14 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
 
 impl<T: Element, D: Dimension> fmt::Debug for SmartView<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "SmartView(of {}, {:?}, {})",
-            self.storage.named(),
-            self.shape(),
-            self.residency()
-        )
+        let (name, shape, residency) = (self.storage.named(), self.shape(), self.residency());
+        write!(f, "SmartView(of {name}, {shape:?}, {residency})")
     }
 }
 
 impl<T: Element, D: Dimension> fmt::Debug for SmartViewMut<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "SmartViewMut(of {}, {:?}, {})",
-            self.storage.named(),
-            self.shape(),
-            self.residency()
-        )
+        let (name, shape, residency) = (self.storage.named(), self.shape(), self.residency());
+        write!(f, "SmartViewMut(of {name}, {shape:?}, {residency})")
     }
 }

@@ -38,7 +38,7 @@ macro_rules! exclusive_methods {
         /// let _here = Device::cpu().enter();
         /// let mut frame = SmartArray::<f32, _>::uninit(1000);
         /// drop(frame.gpu_overwrite()?);                     // newest on the device
-        /// frame.host_overwrite()?.fill(0.25);               // the device's contents are not needed
+        /// frame.host_overwrite()?.fill(0.25);               // the old contents do not matter
         /// assert_eq!(frame.traffic().to_host.bytes, 0);
         /// # Ok::<(), resident::Error>(())
         /// ```
@@ -82,7 +82,7 @@ macro_rules! exclusive_methods {
         /// {
         ///     let guard = particles.gpu_mut_on(&stream)?;   // uploads 16,000 bytes
         ///     let (address, len) = (guard.address(), guard.len());
-        ///     // ... a library queues work on `stream` that changes `len` elements at `address` ...
+        ///     // ... a library queues work on `stream` that changes `len` elements there ...
         /// #     let _ = (address, len);
         /// }                                                 // the end of that work
         /// assert_eq!(particles.residency().host(), Validity::Stale);
@@ -320,7 +320,7 @@ macro_rules! exclusive_methods {
         /// let stream = Device::cpu().stream();
         /// let template = SmartArray::from(vec![1.0_f32; 100]);
         /// let mut work = SmartArray::<f32, _>::uninit(100);
-        /// work.assign_on(&stream, &template)?;      // uploads `template` once, copies on the device
+        /// work.assign_on(&stream, &template)?;      // uploads `template` once
         /// work.assign_on(&stream, &template)?;
         /// assert_eq!(template.traffic().to_device.count, 1);
         /// assert_eq!(work.traffic().to_device.count, 0);
