@@ -8,8 +8,8 @@ use super::view::{SmartView, SmartViewMut};
 use crate::element::Element;
 use crate::transfer::End;
 
-/// Arrays and views of this library, for functions that take either. Sealed, since soundness depends
-/// on the borrow that a view carries.
+/// Arrays and views of this library, for functions that take either. Sealed, since soundness
+/// depends on the borrow that a view carries.
 ///
 /// ```
 /// use resident::{AsView, Result, SmartArray, ndarray::{Ix2, s}};
@@ -53,7 +53,7 @@ pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a writable array or view of `{T}` with dimension `{D}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension",
-    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
+    note = "adopt an ndarray array with `SmartArray::from(array)`; `into_array` gives it back"
 )]
 pub trait AsViewMut<T: Element, D: Dimension>: AsView<T, D> {
     /// An exclusive view of all elements.
@@ -135,12 +135,12 @@ pub trait AnyView<T: Element>: sealed::Sealed {
     fn erased(&self) -> End<'_>;
 }
 
-/// Arrays and exclusive views of elements `T` with any dimension, as a flat
-/// [`InOut`](crate::InOut) or [`Out`](crate::Out) takes them. Sealed as [`AsView`]; see [`AnyView`].
+/// Arrays and exclusive views of elements `T` with any dimension, as a flat [`InOut`](crate::InOut)
+/// or [`Out`](crate::Out) takes them. Sealed as [`AsView`]; see [`AnyView`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a writable array or view of `{T}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
+    note = "adopt an ndarray array with `SmartArray::from(array)`; `into_array` gives it back"
 )]
 pub trait AnyViewMut<T: Element>: AnyView<T> {}
 

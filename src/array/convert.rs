@@ -9,9 +9,9 @@ use super::smart::SmartArray;
 use crate::call_site::call_site;
 use crate::element::Element;
 
-/// Adopts an array: keeps its allocation, which [`into_array`](SmartArray::into_array) returns. This
-/// holds for every array without gaps, in any order and direction of its axes; an array with gaps
-/// is packed once. The host has the newest contents.
+/// Adopts an array: keeps its allocation, which [`into_array`](SmartArray::into_array) returns.
+/// This holds for every array without gaps, in any order and direction of its axes; an array with
+/// gaps is packed once. The host has the newest contents.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::Array2};

@@ -1,6 +1,6 @@
-//! Guards of accesses to a device's copy. Dropping one waits for nothing, and leaking one is safe and
-//! loses no update: state changes when a guard is created. Dropping a [`DeviceMut`] only tells the
-//! library where the external work ends.
+//! Guards of accesses to a device's copy. Dropping one waits for nothing, and leaking one is safe
+//! and loses no update: state changes when a guard is created. Dropping a [`DeviceMut`] only tells
+//! the library where the external work ends.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -40,8 +40,8 @@ pub struct HostRef<'a, T, D: Dimension> {
 }
 
 impl<'a, T, D: Dimension> HostRef<'a, T, D> {
-    /// The same copy as an ndarray view, with the lifetime of the guard's borrow: for functions that
-    /// return what they looked up. Moves nothing.
+    /// The same copy as an ndarray view, with the lifetime of the guard's borrow: for functions
+    /// that return what they looked up. Moves nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayView1, Ix2, s}};
@@ -70,8 +70,8 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
 
 /// The host's copy of a part, to be written, as
 /// [`SmartArray::host_mut`](crate::SmartArray::host_mut) and
-/// [`host_overwrite`](crate::SmartArray::host_overwrite) return it: an `ndarray::ArrayRef`. The host
-/// has the newest contents from the moment the guard is created.
+/// [`host_overwrite`](crate::SmartArray::host_overwrite) return it: an `ndarray::ArrayRef`. The
+/// host has the newest contents from the moment the guard is created.
 ///
 /// It has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by reference in
 /// `for` loops and `Zip`s. For arithmetic use `host.view()` or `host.view_mut()`, as in

@@ -17,10 +17,10 @@ use crate::error::{Error, Result, Text};
 use crate::storage::HostBuffer;
 use crate::transfer::Snapshot;
 
-/// The result of an asynchronous copy, by [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on):
-/// [`wait`](Self::wait) for it, or `await` it in a task of any executor. It owns the source and the
-/// destination of the copy, so the array may be written, moved or dropped at any time. Dropping it
-/// waits for nothing.
+/// The result of an asynchronous copy, by
+/// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): [`wait`](Self::wait) for it, or
+/// `await` it in a task of any executor. It owns the source and the destination of the copy, so the
+/// array may be written, moved or dropped at any time. Dropping it waits for nothing.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::s};

@@ -20,9 +20,9 @@ use crate::storage::Storage;
 /// A shared view of a part of a [`SmartArray`](crate::SmartArray), as its methods
 /// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view) return it.
 ///
-/// Its guards live as long as its borrow of the array, so a view may be a temporary. It is `Copy` if
-/// its dimension is (all but `IxDyn`), and holds no state: validity, uses and traffic belong to the
-/// array.
+/// Its guards live as long as its borrow of the array, so a view may be a temporary. It is `Copy`
+/// if its dimension is (all but `IxDyn`), and holds no state: validity, uses and traffic belong to
+/// the array.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
@@ -42,8 +42,8 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
 }
 
 /// An exclusive view of a part of a [`SmartArray`](crate::SmartArray), as its methods
-/// [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut) and similar
-/// ones return it.
+/// [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut) and
+/// similar ones return it.
 ///
 /// It has the array's methods. Those that consume the view (`into_host_mut`, `slice_move`,
 /// `split_at`) return what lives as long as the view's borrow of the array.
@@ -150,7 +150,8 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         SmartView::new(self.storage, self.layout.clone())
     }
 
-    /// An exclusive view of the same part with a shorter lifetime, to pass on while keeping this one.
+    /// An exclusive view of the same part with a shorter lifetime, to pass on while keeping this
+    /// one.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::Ix1};

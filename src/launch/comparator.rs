@@ -7,8 +7,8 @@ use crate::backend::ElementLayout;
 /// The numbers that an element consists of: one, or those of a complex number or an array.
 type Numbers = SmallVec<[f64; 2]>;
 
-/// Compares and shows elements of one type by their bytes. It knows the type by its name only, since
-/// the types of `half` and `num_complex` belong to crates that this one does not depend on.
+/// Compares and shows elements of one type by their bytes. It knows the type by its name only,
+/// since the types of `half` and `num_complex` belong to crates that this one does not depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElementComparator {
     type_name: &'static str,
@@ -19,8 +19,9 @@ impl ElementComparator {
         Self { type_name: element.rust_name }
     }
 
-    /// Whether two elements differ by more than `tolerance`: absolutely for values up to 1, relative
-    /// to the larger one above. Elements that do not consist of numbers differ if any bit differs.
+    /// Whether two elements differ by more than `tolerance`: absolutely for values up to 1,
+    /// relative to the larger one above. Elements that do not consist of numbers differ if any bit
+    /// differs.
     pub(super) fn differ(self, one: &[u8], other: &[u8], tolerance: f64) -> bool {
         if one == other {
             return false;
@@ -66,8 +67,8 @@ impl ElementComparator {
                     $(stringify!($number) => Some(numbers!($number)),)+
                     name if consists_of(name, "f32") => Some(numbers!(f32)),
                     name if consists_of(name, "f64") => Some(numbers!(f64)),
-                    name if name.ends_with("::binary16::f16") => Some(sixteen_bits(bytes, from_half)),
-                    name if name.ends_with("::bfloat::bf16") => Some(sixteen_bits(bytes, from_bfloat)),
+                    name if name.ends_with("::binary16::f16") => Some(half(bytes, from_f16)),
+                    name if name.ends_with("::bfloat::bf16") => Some(half(bytes, from_bf16)),
                     _ => None,
                 }
             };
@@ -84,7 +85,7 @@ fn consists_of(type_name: &str, number: &str) -> bool {
     is_array().is_some() || is_complex().is_some()
 }
 
-fn sixteen_bits(bytes: &[u8], to_number: impl Fn(u16) -> f64) -> Numbers {
+fn half(bytes: &[u8], to_number: impl Fn(u16) -> f64) -> Numbers {
     Numbers::from_iter([to_number(bytemuck::pod_read_unaligned(bytes))])
 }
 
@@ -99,7 +100,7 @@ fn are_apart(one: f64, other: f64, tolerance: f64) -> bool {
 }
 
 /// IEEE 754 binary16.
-fn from_half(bits: u16) -> f64 {
+fn from_f16(bits: u16) -> f64 {
     let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1F), f64::from(bits & 0x3FF));
     sign * match exponent {
@@ -111,13 +112,13 @@ fn from_half(bits: u16) -> f64 {
 }
 
 /// bfloat16: the upper half of an `f32`.
-fn from_bfloat(bits: u16) -> f64 {
+fn from_bf16(bits: u16) -> f64 {
     f64::from(f32::from_bits(u32::from(bits) << 16))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ElementComparator, from_half};
+    use super::{ElementComparator, from_f16};
     use crate::backend::ElementLayout;
     use crate::element::Element;
 
@@ -181,9 +182,9 @@ mod tests {
     #[test]
     fn halves_are_read() {
         assert_eq!(
-            [0x3C00, 0xC000, 0x0001, 0x7BFF, 0x0000].map(from_half),
+            [0x3C00, 0xC000, 0x0001, 0x7BFF, 0x0000].map(from_f16),
             [1.0, -2.0, 2.0_f64.powi(-24), 65504.0, 0.0]
         );
-        assert!(from_half(0x7C00).is_infinite() && from_half(0x7E00).is_nan());
+        assert!(from_f16(0x7C00).is_infinite() && from_f16(0x7E00).is_nan());
     }
 }

@@ -1,4 +1,5 @@
-//! Runs a kernel's host body and its device body on copies of the arguments and compares the results.
+//! Runs a kernel's host body and its device body on copies of the arguments and compares the
+//! results.
 
 use std::fmt;
 use std::sync::Arc;

@@ -217,8 +217,8 @@ fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> 
     }
 }
 
-/// Where the body's pointer points, from the start of the array's memory: to the lowest element of a
-/// flat argument, to the element with index 0, 0, ... of a sized one.
+/// Where the body's pointer points, from the start of the array's memory: to the lowest element of
+/// a flat argument, to the element with index 0, 0, ... of a sized one.
 fn origin_bytes(array: &BoundArray<'_>) -> u64 {
     let element = array.storage.memory_order().element_bytes() as u64;
     element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }

@@ -22,8 +22,8 @@ pub(super) mod unpack;
 #[diagnostic::on_unimplemented(
     message = "a kernel's `{P}` cannot be given `{Self}`",
     label = "wrong kind of argument",
-    note = "`In` takes `&` of an array or view, `InOut` and `Out` take `&mut`; elements and dimensions \
-            must be those of the parameter",
+    note = "`In` takes `&` of an array or view, `InOut` and `Out` take `&mut`; elements and \
+            dimensions must be those of the parameter",
     note = "a scalar parameter takes a value of its type, or `&` of one",
     note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
             `a.host_overwrite()?.assign(&x)`"
@@ -97,8 +97,8 @@ array_argument!(Out, &mut A, AnyViewMut, AsViewMut);
 #[diagnostic::on_unimplemented(
     message = "a kernel with the signature `{S}` cannot be launched with `{Self}`",
     label = "not one argument for each parameter",
-    note = "pass a tuple with one argument for each parameter, in their order: `(2.0, &x, &mut y)`; \
-            a tuple of one takes a comma: `(&mut x,)`"
+    note = "pass a tuple with one argument for each parameter, in order: `(2.0, &x, &mut y)`; a \
+            tuple of one takes a comma: `(&mut x,)`"
 )]
 pub trait Arguments<S: Signature> {
     /// Calls `serve` with the bound arguments in order. They stay on this stack frame, since moving
