@@ -78,11 +78,6 @@ mod array;
 pub mod audit;
 mod backend;
 mod call_site;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "part of the algebra is there for its tests and for fuzzing"
-)]
 mod coherence;
 mod device;
 mod element;
@@ -91,7 +86,8 @@ mod grid;
 #[cfg(feature = "cuda")]
 mod interop;
 mod launch;
-mod order;
+mod layout;
+mod ordering;
 mod storage;
 mod sync;
 mod transfer;

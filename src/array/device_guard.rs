@@ -83,7 +83,7 @@ impl<D: Dimension> DevicePart<'_, D> {
 
     /// The address of the lowest element.
     pub(crate) fn lowest_address(&self) -> u64 {
-        let above = self.layout.offset() as u64 - self.layout.strided().lowest();
+        let above = self.layout.strided().below_first();
         self.address - above * self.storage.memory_order().element_bytes() as u64
     }
 

@@ -5,7 +5,8 @@ use ndarray::{Dimension, SliceArg};
 use super::layout::Layout;
 use super::view::SmartViewMut;
 use crate::element::Element;
-use crate::storage::{MemoryOrder, Selection, Storage};
+use crate::layout::{MemoryOrder, Selection};
+use crate::storage::Storage;
 
 /// A tuple of one to six of ndarray's `s![..]`, for
 /// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut). The counterpart of

@@ -4,7 +4,8 @@ use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
 use super::layout::Layout;
 use crate::element::Element;
-use crate::storage::{HostBuffer, MemoryOrder, Origin};
+use crate::layout::MemoryOrder;
+use crate::storage::{HostBuffer, Origin};
 
 /// The memory order of an array with these strides, and the offset of its first element, if it has
 /// no gaps.

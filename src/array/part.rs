@@ -16,8 +16,9 @@ use crate::coherence::{Content, Location, Undefined};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
-use crate::order::At;
-use crate::storage::{HostBuffer, Selection, State, Storage};
+use crate::layout::{Selection, Strided};
+use crate::ordering::UseEnd;
+use crate::storage::{HostBuffer, State, Storage};
 use crate::transfer::{self, End, Request, Target};
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
@@ -137,7 +138,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         }
         let mut holders = std::collections::BTreeSet::new();
         selection.for_each(memory_order, |region| {
-            state.coherence.newest(region, |_, content| {
+            state.coherence.visit_contents(region, |_, content| {
                 holders.extend(describe_newest(&state, content));
             });
         });
@@ -225,7 +226,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.expect_newest(location, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
-            let upto = At::position(stream.queue().reserve_position());
+            let upto = UseEnd::at(stream.queue().reserve_position());
             transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
         })
     }
@@ -272,7 +273,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
                 seen: Text::new(format!("{index:?}")),
             });
         };
-        let selection = self.storage.memory_order().select(&[], &[], offset);
+        let element = Strided { shape: &[], strides: &[], offset };
+        let selection = self.storage.memory_order().select(&element);
         serve(&Request {
             storage: self.storage,
             selection: &selection,

@@ -96,7 +96,7 @@ impl<A> Pending<A> {
             });
         };
         for (stream, position) in queued {
-            if let Some(record) = failure::of(stream.id(), position) {
+            if let Some(record) = failure::at(stream.id(), position) {
                 stream.core().tell(position);
                 return Err(self.failed(&stream, &record));
             }
@@ -105,7 +105,7 @@ impl<A> Pending<A> {
     }
 
     fn failed(&self, stream: &device::Stream, record: &failure::FailureRecord) -> Error {
-        if !record.inherited || record.kind != failure::FailureKind::Body {
+        if !record.inherited || record.kind != failure::FailureKind::Contents {
             return device::late_error(stream.device_ref(), record);
         }
         Error::Lost {
@@ -154,7 +154,7 @@ impl<A> Future for Pending<A> {
             match stream.queue().poll(*position) {
                 Ok(true) => {}
                 Ok(false) => {
-                    return match stream.queue().notify(context.waker().clone()) {
+                    return match stream.queue().register_waker(context.waker().clone()) {
                         Ok(()) => Poll::Pending,
                         Err(refusal) => Poll::Ready(Err(failed(refusal))),
                     };

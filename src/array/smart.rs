@@ -23,7 +23,8 @@ use crate::device::Device;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
-use crate::storage::{Origin, Selection, Storage};
+use crate::layout::Selection;
+use crate::storage::{Origin, Storage};
 use crate::transfer::{self, End, Request};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
@@ -330,8 +331,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// - [`NoDevice`](crate::Error::NoDevice) if there is no current device.
     /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
-    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if
-    ///   a part of the memory is registered with CUDA and the rest is not.
+    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if a
+    ///   part of the memory, or of its first or last page, is registered with CUDA already.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {

@@ -23,7 +23,7 @@ use crate::error::{Error, Result, Text};
 impl<D: Dimension> DevicePart<'_, D> {
     /// Whether cudarc can take it for a slice: unbroken memory of a GPU.
     fn is_slice(&self) -> bool {
-        self.layout().strided().is_unbroken() && self.stream_ref().cuda_queue().is_some()
+        self.layout().strided().is_contiguous() && self.stream_ref().cuda_queue().is_some()
     }
 
     /// What cudarc takes for its length. Nothing may be done with what is no slice: the gaps belong

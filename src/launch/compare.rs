@@ -9,7 +9,7 @@ use super::comparator::ElementComparator;
 use super::queue::{self, Launch};
 use crate::access::Access;
 use crate::audit::{Cause, registry};
-use crate::backend::{Body, Code, ParameterLayout};
+use crate::backend::{KernelBody, KernelCode, ParameterLayout};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::error::{Result, Text};
@@ -62,8 +62,8 @@ impl fmt::Display for Difference {
 pub(super) struct Bodies<'a> {
     pub(super) title: &'a str,
     pub(super) name: &'a str,
-    pub(super) host: (&'a Code, &'a dyn Body, Grid),
-    pub(super) device: (&'a Code, Grid),
+    pub(super) host: (&'a KernelCode, &'a dyn KernelBody, Grid),
+    pub(super) device: (&'a KernelCode, Grid),
     pub(super) site: CallSite,
 }
 
@@ -215,12 +215,7 @@ impl Pair<'_> {
         let mut found: Option<Differing> = None;
         let mut index = vec![0; view.shape.len()];
         for _ in 0..view.len() {
-            let distance: isize = index
-                .iter()
-                .zip(view.strides)
-                .map(|(index, stride)| *index as isize * stride)
-                .sum();
-            let at_bytes = view.offset.wrapping_add_signed(distance) * len_bytes;
+            let at_bytes = view.offset_at(index.iter().copied()) * len_bytes;
             // SAFETY: the element lies in the view. `acquire_on_host` made all of it valid on the
             // host, so it is initialised; no other code has this copy, so nothing writes it.
             let host =

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::backend::{Code, LoadError, Program};
+use crate::backend::{KernelCode, LoadError, Program};
 use crate::device::Device;
 
 /// Device code with a list of the devices on which it is loaded.
@@ -19,7 +19,7 @@ pub(super) struct DeviceCode {
 #[derive(Debug)]
 struct LoadedCode {
     device: u64,
-    code: Code,
+    code: KernelCode,
     next: OnceLock<Box<Self>>,
 }
 
@@ -34,16 +34,18 @@ impl DeviceCode {
 
     /// The code to launch on a device; loads it at the first call.
     #[inline]
-    pub(super) fn on(&self, device: &Device) -> Result<&Code, LoadError> {
+    pub(super) fn on(&self, device: &Device) -> Result<&KernelCode, LoadError> {
         let number = device.number();
         match self.loaded_on(number) {
             Some(code) => Ok(code),
-            None => Ok(self.insert(number, Code::Loaded(device.backend().load(&self.program)?))),
+            None => {
+                Ok(self.insert(number, KernelCode::Loaded(device.backend().load(&self.program)?)))
+            }
         }
     }
 
     #[inline]
-    fn loaded_on(&self, device: u64) -> Option<&Code> {
+    fn loaded_on(&self, device: u64) -> Option<&KernelCode> {
         let mut next = &self.first;
         while let Some(node) = next.get() {
             if node.device == device {
@@ -57,7 +59,7 @@ impl DeviceCode {
     /// Appends a device's code and returns it. If another thread was faster, returns that thread's
     /// code, which is the same, and drops this one.
     #[cold]
-    fn insert(&self, device: u64, code: Code) -> &Code {
+    fn insert(&self, device: u64, code: KernelCode) -> &KernelCode {
         let mut new = Some(Box::new(LoadedCode { device, code, next: OnceLock::new() }));
         let mut next = &self.first;
         loop {
@@ -77,13 +79,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::DeviceCode;
-    use crate::backend::{Code, KernelAttributes, Loaded, Program};
+    use crate::backend::{KernelAttributes, KernelCode, LoadedKernel, Program};
     use crate::grid::Grid;
 
     #[derive(Debug)]
     struct Named(Arc<str>);
 
-    impl Loaded for Named {
+    impl LoadedKernel for Named {
         fn name(&self) -> &Arc<str> {
             &self.0
         }
@@ -97,7 +99,7 @@ mod tests {
             }
         }
 
-        fn fit(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
+        fn resolve_grid(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
             Ok(None)
         }
 
@@ -106,8 +108,8 @@ mod tests {
         }
     }
 
-    fn loaded(name: &str) -> Code {
-        Code::Loaded(Arc::new(Named(name.into())))
+    fn loaded(name: &str) -> KernelCode {
+        KernelCode::Loaded(Arc::new(Named(name.into())))
     }
 
     fn empty() -> DeviceCode {

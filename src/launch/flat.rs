@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
 use crate::error::{Error, Result, Text};
-use crate::storage::Strided;
+use crate::layout::Strided;
 
 /// The axes longer than 1 as they lie in memory, slowest first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;
@@ -22,7 +22,7 @@ pub(super) fn check(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
         if !array.is_flat {
             continue;
         }
-        if !array.view.is_unbroken() {
+        if !array.view.is_contiguous() {
             return Err(not_contiguous(kernel, number, array));
         }
         if let Some(backwards) = line(&array.view) {
@@ -48,20 +48,11 @@ pub(super) fn check(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
 /// look.
 fn is_sized_or_rows_first(bound: &BoundArgument<'_>) -> bool {
     let BoundArgument::Array(BoundArray { view, is_flat: true, .. }) = bound else { return true };
-    let mut expected = 1;
-    view.shape.iter().zip(view.strides).rev().all(|(len, stride)| {
-        let fits = *len == 1 || *stride == expected;
-        expected *= *len as isize;
-        fits
-    })
+    view.is_c_contiguous()
 }
 
 fn order(view: &Strided<'_>) -> AxisOrder {
-    let mut axes: SmallVec<[(usize, isize); 6]> =
-        (0..view.shape.len()).map(|axis| (axis, view.strides[axis])).collect();
-    axes.retain(|(axis, _)| view.shape[*axis] != 1);
-    axes.sort_by_key(|(_, stride)| std::cmp::Reverse(stride.unsigned_abs()));
-    axes.into_iter().map(|(axis, stride)| (axis, stride < 0)).collect()
+    view.axes_by_stride().into_iter().map(|axis| (axis, view.strides[axis] < 0)).collect()
 }
 
 /// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other

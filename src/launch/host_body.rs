@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::arguments::unpack::Unpacker;
 use super::signature::Signature;
-use crate::backend::Body;
+use crate::backend::KernelBody;
 use crate::grid::Grid;
 
 /// A closure as the body of a kernel with signature `S`.
@@ -25,7 +25,7 @@ impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Hos
 // SAFETY: `run` unpacks the words with the signature that `Kernel` packed them with. The closure
 // gets views of the declared elements only: shared ones of what it reads, exclusive ones of what it
 // writes.
-unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Body
+unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> KernelBody
     for HostBody<S, F>
 {
     fn name(&self) -> &Arc<str> {

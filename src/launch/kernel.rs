@@ -11,7 +11,8 @@ use super::host_body::HostBody;
 use super::queue::{self, Launch};
 use super::signature::Signature;
 use crate::backend::{
-    Body, BodyKind, Code, CudaSource, KernelAttributes, LoadError, Program, prototype,
+    BodyKind, CudaSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
+    c_declaration,
 };
 use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
@@ -55,7 +56,7 @@ struct Inner<S: Signature> {
     /// `kernel "name"`, for messages.
     title: Arc<str>,
     requirements: Vec<Requirement<S>>,
-    host: Option<Code>,
+    host: Option<KernelCode>,
     cuda: Option<Arc<DeviceCode>>,
 }
 
@@ -144,8 +145,10 @@ impl<S: Signature> Kernel<S> {
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
         self.with(|inner| {
-            inner.host =
-                Some(Code::Host(Arc::new(HostBody::<S, _>::new(Arc::clone(&inner.name), run))))
+            inner.host = Some(KernelCode::Host(Arc::new(HostBody::<S, _>::new(
+                Arc::clone(&inner.name),
+                run,
+            ))))
         })
     }
 
@@ -379,7 +382,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// As [`prepare`](Self::prepare).
     pub fn attributes(&self, device: &Device) -> Result<KernelAttributes> {
-        self.loaded_on(device).map(Code::attributes)
+        self.loaded_on(device).map(KernelCode::attributes)
     }
 
     /// The declaration of a CUDA C function that fits the signature, to paste into a source. It
@@ -396,7 +399,7 @@ impl<S: Signature> Kernel<S> {
     pub fn prototype(&self) -> String {
         let entry =
             self.inner.cuda.as_ref().and_then(|code| code.program().source.entry.as_deref());
-        prototype::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
+        c_declaration::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
     }
 
     /// Runs the host body and the device's body, each on its own copies of the arguments, waits for
@@ -450,8 +453,8 @@ impl<S: Signature> Kernel<S> {
     /// The grid that the device will run. If the device chooses another than the given one, checks
     /// the requirements again.
     #[inline]
-    fn fitted(&self, code: &Code, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<Grid> {
-        match code.fit(&grid) {
+    fn fitted(&self, code: &KernelCode, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<Grid> {
+        match code.resolve_grid(&grid) {
             Ok(None) => Ok(grid),
             Ok(Some(chosen)) => self.check(chosen, bound).map(|()| chosen),
             Err(fault) => Err(self.bad_grid(grid, &fault)),
@@ -459,8 +462,8 @@ impl<S: Signature> Kernel<S> {
     }
 
     #[inline]
-    fn loaded_on(&self, device: &Device) -> Result<&Code> {
-        match device.backend().runs() {
+    fn loaded_on(&self, device: &Device) -> Result<&KernelCode> {
+        match device.backend().body_kind() {
             BodyKind::Host => {
                 self.inner.host.as_ref().ok_or_else(|| self.no_body(&device.name(), "`.host(..)`"))
             }
@@ -471,9 +474,9 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    fn host_body(&self) -> Result<(&Code, &dyn Body)> {
+    fn host_body(&self) -> Result<(&KernelCode, &dyn KernelBody)> {
         match &self.inner.host {
-            Some(code @ Code::Host(body)) => Ok((code, &**body)),
+            Some(code @ KernelCode::Host(body)) => Ok((code, &**body)),
             _ => Err(self.no_body("the host", "`.host(..)`")),
         }
     }

@@ -15,13 +15,14 @@ use smallvec::SmallVec;
 use super::arguments::bound::{BoundArgument, BoundArray, Words};
 use crate::audit::{self, Cause, Flow};
 use crate::backend::{
-    Arguments, ArrayArgument, BackendError, Body, Code, Dependencies, LaunchWork, Position, Work,
+    Arguments, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchWork,
+    Position, Work,
 };
 use crate::call_site::CallSite;
 use crate::device::{Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
-use crate::storage::Selection;
+use crate::layout::Selection;
 use crate::transfer::{self, Acquired, Request};
 
 /// The selections of the arguments that are parts, in order. Whole arrays need none.
@@ -30,7 +31,7 @@ type PartSelections = SmallVec<[Selection; 4]>;
 /// What to launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
-    pub(super) code: &'a Code,
+    pub(super) code: &'a KernelCode,
     pub(super) title: &'a str,
     pub(super) grid: Grid,
     pub(super) bound: &'a [BoundArgument<'a>],
@@ -225,7 +226,7 @@ fn origin_bytes(array: &BoundArray<'_>) -> u64 {
 }
 
 /// Runs a host body on the host's copies, on this thread.
-pub(super) fn call(launch: &Launch<'_>, body: &dyn Body) -> Result<()> {
+pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use super::arity::for_each_arity;
 use crate::access::Access;
 use crate::backend::{ElementLayout, ParameterLayout};
 use crate::element::Element;
-use crate::storage::Strided;
+use crate::layout::Strided;
 
 /// Marks a parameter without a dimension: contiguous elements in memory order. `In<f32>` is
 /// `In<f32, Flat>`.

@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use crate::access::Access;
 use crate::backend::ElementLayout;
 use crate::element::Element;
-use crate::storage::{Selection, Storage, Strided};
+use crate::layout::{Selection, Strided};
+use crate::storage::Storage;
 use crate::transfer::End;
 
 /// Words of a launch, as [`BoundArgument::pack`] writes them and `Unpacker` reads them.
@@ -75,8 +76,7 @@ impl BoundArray<'_> {
         if self.is_whole {
             return Selection::Whole;
         }
-        let Strided { shape, strides, offset } = self.view;
-        self.storage.memory_order().select(shape, strides, offset)
+        self.storage.memory_order().select(&self.view)
     }
 }
 

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::bound::scalar_from;
 use crate::array::Layout;
 use crate::element::Element;
+use crate::layout::Strided;
 
 /// Reads the arguments in the order in which they were packed.
 #[derive(Debug)]
@@ -100,13 +101,8 @@ impl<'a> Unpacker<'a> {
         }
         let strides: SmallVec<[isize; 6]> =
             self.take(ndim).iter().map(|word| *word as isize).collect();
-        let below: usize = dim
-            .slice()
-            .iter()
-            .zip(&strides)
-            .filter(|(len, stride)| **stride < 0 && **len > 1)
-            .map(|(len, stride)| (len - 1) * stride.unsigned_abs())
-            .sum();
+        let view = Strided { shape: dim.slice(), strides: &strides, offset: 0 };
+        let below = view.below_first() as usize;
         let lowest = self.pointer().wrapping_sub(below * size_of::<T>());
         (Layout::new(dim, &strides, below), lowest)
     }

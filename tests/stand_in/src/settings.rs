@@ -22,7 +22,7 @@ pub struct Settings {
     pub(crate) poisons: bool,
     pub(crate) numa_node: i32,
     pub(crate) max_pitch_bytes: u64,
-    pub(crate) locks_bytes: bool,
+    pub(crate) locks_whole_pages: bool,
 }
 
 impl Settings {
@@ -43,7 +43,7 @@ impl Settings {
             poisons: true,
             numa_node: 0,
             max_pitch_bytes: 0x7FFF_FFFF,
-            locks_bytes: false,
+            locks_whole_pages: false,
         }
     }
 
@@ -110,10 +110,10 @@ impl Settings {
         Self { max_pitch_bytes: len_bytes, ..self }
     }
 
-    /// Registering memory of the host looks at bytes alone, as drivers of today do, and not at
-    /// whole pages: neighbours on one page do not see each other.
-    pub fn locks_bytes(self) -> Self {
-        Self { locks_bytes: true, ..self }
+    /// Registering host memory takes whole pages, so that two ranges on one page conflict.
+    /// By default it takes only the bytes that are asked for, as current drivers do.
+    pub fn locks_whole_pages(self) -> Self {
+        Self { locks_whole_pages: true, ..self }
     }
 }
 

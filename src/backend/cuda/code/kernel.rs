@@ -10,7 +10,7 @@ use super::function::Function;
 use super::limits::Limits;
 use super::module::Module;
 use crate::backend::cuda::call::check;
-use crate::backend::{BackendError, KernelAttributes, Loaded, ParameterLayout};
+use crate::backend::{BackendError, KernelAttributes, LoadedKernel, ParameterLayout};
 use crate::grid::Grid;
 
 /// A loaded kernel.
@@ -123,7 +123,7 @@ impl CudaKernel {
     }
 }
 
-impl Loaded for CudaKernel {
+impl LoadedKernel for CudaKernel {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -133,7 +133,7 @@ impl Loaded for CudaKernel {
     }
 
     #[inline]
-    fn fit(&self, grid: &Grid) -> Result<Option<Grid>, String> {
+    fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String> {
         let shared_bytes = grid.dynamic_shared_bytes();
         if shared_bytes > self.function.shared_bytes_allowed() {
             self.allow_shared(shared_bytes)?;

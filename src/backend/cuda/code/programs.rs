@@ -13,10 +13,10 @@ use super::module::Module;
 use super::once::OncePerKey;
 use super::source::Source;
 use super::{image, ptx, signature};
+use crate::backend::CudaCode;
+use crate::backend::c_declaration::is_identifier;
 use crate::backend::cuda::context::Context;
-use crate::backend::program::CudaCode;
-use crate::backend::prototype::is_identifier;
-use crate::backend::{BackendError, CudaSource, LoadError, Loaded, Program};
+use crate::backend::{BackendError, CudaSource, LoadError, LoadedKernel, Program};
 
 /// Compiled code of this process, for all devices.
 static COMPILED: OncePerKey<Vec<u8>, Made> = OncePerKey::new();
@@ -49,7 +49,7 @@ pub(in crate::backend::cuda) fn load(
     context: &Arc<Context>,
     programs: &Programs,
     program: &Program,
-) -> Result<Arc<dyn Loaded>, LoadError> {
+) -> Result<Arc<dyn LoadedKernel>, LoadError> {
     context.enter()?;
     let limits = programs.limits(context)?;
     let Found { module, function, name } = find(context, programs, program)?;

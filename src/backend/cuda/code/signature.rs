@@ -2,9 +2,9 @@
 
 use cudarc::driver::sys::{CUfunction, CUresult};
 
+use crate::backend::c_declaration::{declaration, parameter_bytes, view_bytes};
 use crate::backend::cuda::call::refusal;
 use crate::backend::cuda::library::DRIVER;
-use crate::backend::prototype::{declaration, parameter_bytes, view_bytes};
 use crate::backend::{BackendError, ParameterLayout};
 
 /// Drivers from 12.4 on have it.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::compile::Unit;
 use super::{options, prelude};
 use crate::backend::Program;
-use crate::backend::prototype::identifier;
+use crate::backend::c_declaration::identifier;
 
 /// CUDA C with all that decides what comes of it.
 pub(super) struct Source<'a> {

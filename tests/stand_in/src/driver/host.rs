@@ -14,7 +14,7 @@ use crate::backend::HostMemory;
 /// What is locked at once, and what memory of the driver's own is aligned to.
 const PAGE_BYTES: usize = 4096;
 
-/// A range of page-locked memory: the bytes that were asked for. Unless the settings say otherwise
+/// A range of page-locked memory: the bytes that were asked for. With `Settings::locks_whole_pages`
 /// their pages belong to it whole, and to no other range.
 #[derive(Clone, Debug)]
 pub(super) struct Locked {
@@ -45,7 +45,7 @@ pub(super) fn free(start: u64) -> Outcome {
     take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
 }
 
-/// Page-locks memory of the caller, unless somebody has one of its pages.
+/// Page-locks memory of the caller, unless another range holds some of it.
 pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outcome {
     let end = start
         .checked_add(len_bytes)
@@ -111,7 +111,7 @@ impl Locked {
     /// What is taken for page-locked.
     fn reach(&self) -> Range<u64> {
         let end = self.start + self.len_bytes;
-        let is_whole_pages = self.block.is_some() || !machine::settings().locks_bytes;
+        let is_whole_pages = self.block.is_some() || machine::settings().locks_whole_pages;
         if is_whole_pages {
             page_of(self.start)..end.next_multiple_of(PAGE_BYTES as u64)
         } else {

@@ -15,7 +15,7 @@ use super::ptx::Slot;
 use super::stream::Stream;
 use super::{call, host, machine, work};
 use crate::access;
-use crate::backend::{Address, Arguments, ArrayArgument, Body};
+use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
 use crate::grid::Grid;
 use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
 
@@ -298,7 +298,7 @@ struct LaunchBody {
 // SAFETY: the host function was registered with what it touches, and gets pointers to that alone:
 // those of the engine, which it resolved from the footprints that `Packing` made of the
 // registration, and its own scalars.
-unsafe impl Body for LaunchBody {
+unsafe impl KernelBody for LaunchBody {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -383,7 +383,7 @@ struct HostBody {
 }
 
 // SAFETY: it gets no memory.
-unsafe impl Body for HostBody {
+unsafe impl KernelBody for HostBody {
     fn name(&self) -> &Arc<str> {
         &self.name
     }

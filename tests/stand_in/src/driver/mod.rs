@@ -21,10 +21,9 @@
 //!   work of blocking streams, and theirs behind its.
 //! * Host memory that is not page-locked: a copy to the device is staged at once and runs later; a
 //!   copy to the host returns when it is done.
-//! * Memory is page-locked by whole pages: who registers a page that another registration has is
-//!   refused, and pointers beside what was registered are taken for locked; with
-//!   `Settings::locks_bytes` nobody looks at what lies beside. What was registered stays so until
-//!   it is unregistered. A copy over two registrations, or half in one, is refused (INVALID_VALUE).
+//! * Registered memory is exactly the bytes that were asked for; with `Settings::locks_whole_pages`
+//!   it is whole pages, and a second registration on one page is refused. Memory stays registered
+//!   until it is unregistered. A copy over two registrations, or half in one, is refused (INVALID_VALUE).
 //! * An address that is no memory, or too little of it, makes the work fail when it runs:
 //!   ILLEGAL_ADDRESS, and the context is lost: all its calls return that from then on. Work behind
 //!   the failed work of the same stream does not run, nor that of streams that waited for it.

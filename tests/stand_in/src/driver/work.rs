@@ -8,8 +8,8 @@ use super::code::{Code, Outcome};
 use super::context::Context;
 use super::stream::Stream;
 use crate::backend::{
-    Arguments, BackendError, BackendErrorKind, Body, Dependencies, FailureKind, FailureRecord,
-    Label, LaunchWork, Position, QueueId, Work, failure,
+    Arguments, BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord,
+    KernelBody, Label, LaunchWork, Position, QueueId, Work, failure,
 };
 use crate::grid::Grid;
 
@@ -61,13 +61,13 @@ fn late_failure() -> Option<(QueueId, Position)> {
     let (queue, position) = (QueueId::next(), Position(1));
     let cause = format!("{CODE_PREFIX}{}", code.0);
     let record = FailureRecord {
-        kind: FailureKind::Body,
+        kind: FailureKind::Contents,
         operation: "a fault that a test asked for".into(),
         site: None,
         cause,
         inherited: false,
     };
-    failure::enter(queue, position, Arc::new(record));
+    failure::record(queue, position, Arc::new(record));
     Some((queue, position))
 }
 
@@ -75,7 +75,7 @@ fn late_failure() -> Option<(QueueId, Position)> {
 pub(super) fn submit_kernel(
     stream: &Stream,
     context: &Context,
-    body: Arc<dyn Body>,
+    body: Arc<dyn KernelBody>,
     arguments: Arguments,
 ) -> Outcome<Position> {
     stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
@@ -86,7 +86,7 @@ pub(super) fn submit_kernel(
 pub(super) fn submit_host(
     stream: &Stream,
     context: &Context,
-    body: Arc<dyn Body>,
+    body: Arc<dyn KernelBody>,
     is_told: bool,
 ) -> Outcome<Position> {
     if is_told {
@@ -98,10 +98,10 @@ pub(super) fn submit_host(
 }
 
 /// The one place that says how a launch is made for the engine.
-fn launch(body: Arc<dyn Body>, arguments: Arguments, depends: Dependencies) -> Work {
+fn launch(body: Arc<dyn KernelBody>, arguments: Arguments, depends: Dependencies) -> Work {
     // The body knows the grid that it was launched with; the engine does not look at it.
     Work::Launch(LaunchWork {
-        code: crate::backend::Code::Host(body),
+        code: crate::backend::KernelCode::Host(body),
         grid: Grid::new(1, 1),
         arguments,
         depends,

@@ -1,39 +1,49 @@
-//! A total function from an index space to values.
+//! A map that has a value for every element of an index space.
 //!
-//! A background value, and disjoint boxes that differ from it. One value everywhere is the
-//! background alone and takes no heap. The form is not unique, nor need it be small: exactness is
-//! kept always, compactness where it is cheap. What is kept always:
+//! It stores a background value, and disjoint boxes ([`BoxStore`]) with other values. A uniform map
+//! has no boxes and takes no heap. The map is always exact; it is kept compact where that is cheap,
+//! so equal maps may have different boxes. Invariants:
 //!
-//! - no box has the background's value, so the map is uniform if and only if there is no box;
+//! - no box has the value of the background, so the map is uniform if and only if it has no boxes;
 //! - boxes are disjoint, not empty, and inside the space;
-//! - the boxes leave some of the space to the background (where the number of elements fits 64
-//!   bits).
+//! - boxes do not fill the space (if its number of elements fits 64 bits).
+//!
+//! Reading is in this file, changing in `update`. `box_store` stores the boxes and finds them,
+//! through an R-tree (`rtree`, `bounds`) once there are more than a few. `subtract` cuts boxes;
+//! `merge` joins them.
+
+mod bounds;
+mod box_store;
+mod merge;
+mod rtree;
+mod subtract;
+mod update;
 
 use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
-use super::boxes::Boxes;
-use super::carve::Slots;
 use super::region::{AXES_MAX, Region};
 use super::span::Span;
+use box_store::BoxStore;
+use subtract::Slots;
 
-/// A total function from an index space to values. See the module's documentation.
+/// A value for every element of an index space. See the module's documentation.
 ///
-/// Regions given to its methods are cut to the space. They have as many axes as the space, which
-/// debug builds check; a release build finds nothing in any other.
+/// Methods clip the regions they are given to the space. Regions have as many axes as the space,
+/// which debug builds check; in release builds, others contain no element.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionMap<V> {
     /// The extents of the space.
     shape: SmallVec<[u64; 3]>,
-    /// The value wherever no box is.
-    pub(super) background: V,
-    /// Kept when the last box goes, if it is small: a change to and fro then allocates nothing.
-    pub(super) exceptions: Option<Box<Boxes<V>>>,
+    /// The value outside all boxes.
+    background: V,
+    /// Kept, if small, when the last box is removed, so that repeated changes allocate nothing.
+    exceptions: Option<Box<BoxStore<V>>>,
 }
 
 impl<V: Clone + PartialEq> RegionMap<V> {
-    /// One value everywhere, in a space of at most six axes (as in [`Region::whole`]). Up to three
+    /// A uniform map over a space of at most six axes (as in [`Region::whole`]). Up to three axes
     /// take no heap.
     #[must_use]
     pub(crate) fn new(shape: &[u64], value: V) -> Self {
@@ -61,14 +71,14 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.shape.iter().fold(1, |product, extent| product.saturating_mul(*extent))
     }
 
-    /// The value, if there is one value everywhere.
+    /// The value, if the map is uniform.
     #[must_use]
     #[inline]
     pub(crate) fn uniform(&self) -> Option<&V> {
         self.boxes().is_none().then_some(&self.background)
     }
 
-    /// The value, to be changed, if there is one value everywhere.
+    /// The value, for a change, if the map is uniform.
     #[must_use]
     #[inline]
     pub(crate) fn uniform_mut(&mut self) -> Option<&mut V> {
@@ -78,20 +88,20 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         Some(&mut self.background)
     }
 
-    /// Makes it one value everywhere and frees the boxes.
+    /// Makes the map uniform and frees the boxes.
     pub(crate) fn set_all(&mut self, value: V) {
         self.background = value;
         self.exceptions = None;
     }
 
-    /// True if `region` holds the whole space.
+    /// Whether `region` contains the whole space.
     #[must_use]
     #[inline]
     pub(crate) fn is_whole(&self, region: &Region) -> bool {
-        let covers = |(span, extent): (&Span, &u64)| {
+        let is_full = |(span, extent): (&Span, &u64)| {
             *extent == 0 || span.start() == 0 && span.step() == 1 && span.end() >= *extent
         };
-        region.axes() == self.shape.len() && region.spans().iter().zip(&self.shape).all(covers)
+        region.axes() == self.shape.len() && region.spans().iter().zip(&self.shape).all(is_full)
     }
 
     /// Calls `f` with disjoint parts that exactly cover the region, and their values.
@@ -102,8 +112,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         });
     }
 
-    /// True if `f` is true of any of the disjoint parts that exactly cover the region; the rest is
-    /// not asked then.
+    /// Whether `f` is true of any of the disjoint parts that exactly cover the region. Stops at the
+    /// first such part.
     #[must_use]
     pub(crate) fn any(&self, region: &Region, mut f: impl FnMut(&Region, &V) -> bool) -> bool {
         let mut room = None;
@@ -117,14 +127,14 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             if f(part, value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let mut found = flow.is_break();
-        if !found && !is_covered(clip, covered) {
+        if !found && !covers(covered, clip) {
             boxes.remainder(clip, &slots, |part| found = found || f(part, &self.background));
         }
         found
     }
 
-    /// True if `f` is true of any value in the region. Cheaper than [`any`](Self::any): of the
-    /// background only the presence matters, not the extent.
+    /// Whether `f` is true of any value in the region. Cheaper than [`any`](Self::any), since the
+    /// parts of the background need not be found.
     #[must_use]
     pub(crate) fn any_value(&self, region: &Region, mut f: impl FnMut(&V) -> bool) -> bool {
         let mut room = None;
@@ -135,7 +145,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             covered = covered.saturating_add(part.len());
             if f(value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        flow.is_break() || !is_covered(clip, covered) && f(&self.background)
+        flow.is_break() || !covers(covered, clip) && f(&self.background)
     }
 
     /// Calls `f` with disjoint parts that exactly cover the whole space, and their values.
@@ -143,27 +153,15 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.visit(&Region::whole(&self.shape), f);
     }
 
-    /// The number of values that are kept: the background and one for each box.
+    /// The number of stored values: the background's and one for each box.
     #[must_use]
-    pub(crate) fn pieces(&self) -> usize {
-        1 + self.boxes().map_or(0, Boxes::count)
+    pub(crate) fn value_count(&self) -> usize {
+        1 + self.boxes().map_or(0, BoxStore::count)
     }
 
-    /// The heap that the map takes.
-    #[must_use]
-    pub(crate) fn heap_bytes(&self) -> usize {
-        let shape = if self.shape.spilled() { self.shape.capacity() * size_of::<u64>() } else { 0 };
-        shape
-            + self.exceptions.as_ref().map_or(0, |boxes| size_of::<Boxes<V>>() + boxes.heap_bytes())
-    }
-
-    /// The part of the region inside the space, unless it is empty. `room` takes it if it is not
-    /// the region itself.
-    pub(super) fn clip<'a>(
-        &self,
-        region: &'a Region,
-        room: &'a mut Option<Region>,
-    ) -> Option<&'a Region> {
+    /// The part of the region inside the space, unless it is empty. If it is not the region itself,
+    /// it is stored in `room`.
+    fn clip<'a>(&self, region: &'a Region, room: &'a mut Option<Region>) -> Option<&'a Region> {
         debug_assert!(
             region.axes() == self.shape.len(),
             "{region:?} is looked up in the shape {:?}",
@@ -182,21 +180,21 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// The boxes, if there are any.
-    pub(super) fn boxes(&self) -> Option<&Boxes<V>> {
+    fn boxes(&self) -> Option<&BoxStore<V>> {
         self.exceptions.as_deref().filter(|boxes| boxes.count() > 0)
     }
 }
 
-/// True if this number of elements is all of the region. A number that is cut to 64 bits proves
-/// nothing.
-pub(super) fn is_covered(region: &Region, elements: u64) -> bool {
+/// Whether disjoint parts of `region` with this number of elements cover it. A number that
+/// saturated proves nothing.
+fn covers(elements: u64, region: &Region) -> bool {
     elements == region.len() && elements != u64::MAX
 }
 
 #[cfg(test)]
 impl<V: Clone + PartialEq + std::fmt::Debug> RegionMap<V> {
-    /// Checks all that the module's documentation promises.
-    pub(super) fn assert_sound(&self) {
+    /// Checks the invariants in the module's documentation.
+    pub(in crate::coherence) fn assert_sound(&self) {
         let Some(boxes) = self.boxes() else { return };
         boxes.assert_sound();
         assert!(boxes.elements() < self.elements());
@@ -206,18 +204,25 @@ impl<V: Clone + PartialEq + std::fmt::Debug> RegionMap<V> {
         }
     }
 
-    /// The background and the boxes in the order of their slots: two maps that agree in this behave
+    /// The heap bytes that the map takes.
+    pub(in crate::coherence) fn heap_bytes(&self) -> usize {
+        let shape = if self.shape.spilled() { self.shape.capacity() * size_of::<u64>() } else { 0 };
+        let boxes = |boxes: &BoxStore<V>| size_of::<BoxStore<V>>() + boxes.heap_bytes();
+        shape + self.exceptions.as_deref().map_or(0, boxes)
+    }
+
+    /// The background and the boxes in the order of their slots. Two maps that agree in this behave
     /// the same.
-    pub(super) fn form(&self) -> (V, Vec<(u32, Region, V)>) {
-        let boxes = self.boxes().into_iter().flat_map(Boxes::iter);
+    pub(in crate::coherence) fn form(&self) -> (V, Vec<(u32, Region, V)>) {
+        let boxes = self.boxes().into_iter().flat_map(BoxStore::iter);
         (
             self.background.clone(),
             boxes.map(|(slot, region, value)| (slot, region, value.clone())).collect(),
         )
     }
 
-    /// True if an index is in use.
-    pub(super) fn is_indexed(&self) -> bool {
-        self.boxes().is_some_and(Boxes::is_indexed)
+    /// Whether an R-tree is in use.
+    pub(in crate::coherence) fn is_indexed(&self) -> bool {
+        self.boxes().is_some_and(BoxStore::is_indexed)
     }
 }

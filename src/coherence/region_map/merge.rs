@@ -1,17 +1,17 @@
-//! Joining boxes: neighbours of equal value become one box.
+//! Merging: boxes of equal value whose union is a box become one.
 
 use smallvec::SmallVec;
 
-use super::boxes::Boxes;
-use super::region::{AXES_MAX, Region, merged_spans};
-use super::span::Span;
+use super::box_store::BoxStore;
+use crate::coherence::region::{AXES_MAX, Region, merged_spans};
+use crate::coherence::span::Span;
 
-/// A point of the index space.
+/// One index per axis.
 type Point = SmallVec<[u64; AXES_MAX]>;
 
-impl<V: Clone + PartialEq> Boxes<V> {
-    /// Joins the boxes in these slots with their neighbours, as long as any joins. Slots may be
-    /// freed; a slot in the list that is free by then is passed over.
+impl<V: Clone + PartialEq> BoxStore<V> {
+    /// Merges the boxes in these slots with their neighbours, for as long as any merge. This can
+    /// free slots; free slots in the list are ignored.
     pub(super) fn merge_all(&mut self, slots: &[u32]) {
         if self.count() > 1 {
             for slot in slots {
@@ -20,7 +20,7 @@ impl<V: Clone + PartialEq> Boxes<V> {
         }
     }
 
-    /// Joins the box in `slot` with its neighbours until none joins.
+    /// Merges the box in `slot` with its neighbours until none can be merged.
     fn merge(&mut self, slot: u32) {
         while let Some((neighbour, union)) = self.mergeable_neighbour(slot) {
             let _ = self.remove(neighbour);
@@ -28,14 +28,15 @@ impl<V: Clone + PartialEq> Boxes<V> {
         }
     }
 
-    /// A box of the same value that makes one box with that in `slot`, and that box.
+    /// A box of equal value whose union with the box in `slot` is a box, and that union.
     fn mergeable_neighbour(&self, slot: u32) -> Option<(u32, Region)> {
         let value = self.value(slot)?;
         let union = |other: u32| {
             if other == slot || self.value(other) != Some(value) {
                 return None;
             }
-            let (axis, span) = merged_spans(self.spans(slot), self.spans(other), Span::merged)?;
+            let (axis, span) =
+                merged_spans(self.spans(slot), self.spans(other), Span::union_without_gap)?;
             Some((other, axis, span))
         };
         let (other, axis, span) = if self.is_indexed() {
@@ -46,13 +47,12 @@ impl<V: Clone + PartialEq> Boxes<V> {
         Some((other, self.region(slot).with_span(axis, span)))
     }
 
-    /// Boxes among which are all those that join the one in `slot`, single indices with a step
-    /// between aside.
+    /// Candidates for a merge with the box in `slot`. All mergeable boxes are among them.
     ///
-    /// A box that joins has equal spans on all axes but one. So it contains the first corner of
-    /// this one, moved along that axis by one step either way (an adjacent box) or half a step (a
-    /// complementary phase). As boxes are disjoint, each such point leads to one box at most,
-    /// however many there are around.
+    /// A mergeable box has equal spans on all axes but one. So it contains the first corner of this
+    /// box after a move along that axis, by one step in either direction (an adjacent box) or by
+    /// half a step (the other phase of a strided one). Boxes are disjoint, so each such point leads
+    /// to at most one box.
     fn adjacent(&self, slot: u32) -> impl Iterator<Item = u32> {
         let spans = self.spans(slot);
         let corner: Point = spans.iter().map(Span::start).collect();
@@ -67,8 +67,8 @@ impl<V: Clone + PartialEq> Boxes<V> {
     }
 }
 
-/// Indices in a span that could join this one: one step before the first, one step behind the last,
-/// and half a step before and behind the first.
+/// Indices that a span could contain which merges with this one: one step before the first and
+/// after the last, and half a step before and after the first.
 fn adjacent_indices(span: &Span) -> [Option<u64>; 4] {
     let half = (span.step() > 1 && span.step().is_multiple_of(2)).then_some(span.step() / 2);
     [

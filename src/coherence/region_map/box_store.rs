@@ -1,43 +1,42 @@
-//! Disjoint boxes with values: the store below [`RegionMap`](super::RegionMap) and
-//! [`RegionSet`](super::RegionSet).
+//! Disjoint boxes with values: the storage of a [`RegionMap`](super::RegionMap).
 //!
-//! A box has a slot, a number that stays until the box is removed. The spans of all slots lie in
-//! one vector, packed by the actual number of axes, so that one box of a 3-D array takes 72 bytes
-//! and not 144. Up to [`SCAN_MAX`] boxes are scanned; above that an [`Index`] finds them.
+//! Each box has a slot: a number that is its own until it is removed. The spans of all slots lie in
+//! one vector, with as many per slot as there are axes, so that a box of a 3-D array takes 72 bytes
+//! instead of 144. Up to [`SCAN_MAX`] boxes are scanned; more are found through an [`RTree`].
 
 use std::ops::ControlFlow;
 
 use super::bounds::Scale;
-use super::index::Index;
-use super::region::{self, AXES_MAX, Region};
-use super::span::Span;
+use super::rtree::RTree;
+use crate::coherence::region::{self, AXES_MAX, Region};
+use crate::coherence::span::Span;
 
-/// Up to so many boxes a scan is faster than an index.
+/// Up to this number of boxes, a scan is faster than an R-tree.
 const SCAN_MAX: usize = 8;
 
-/// With so few boxes left an index is given up. Less than [`SCAN_MAX`], so that a change to and fro
-/// costs nothing.
+/// The R-tree is dropped at this number of boxes. It is less than [`SCAN_MAX`], so that repeated
+/// insertions and removals do not rebuild the tree.
 const INDEXED_MIN: usize = 4;
 
 /// Disjoint, non-empty boxes, each with a value. See the module's documentation.
 #[derive(Clone, Debug)]
-pub(super) struct Boxes<V> {
-    /// The number of spans for each slot.
+pub(super) struct BoxStore<V> {
+    /// The number of spans per slot.
     axes: usize,
-    /// `axes` spans for each slot; empty spans where a slot is free.
+    /// `axes` spans per slot; the spans of a free slot are empty.
     spans: Vec<Span>,
-    /// The value of each slot; `None` where a slot is free.
+    /// The value of each slot; `None` if the slot is free.
     values: Vec<Option<V>>,
-    /// Slots without a box, to be used again.
+    /// Slots to reuse.
     free: Vec<u32>,
-    /// The number of elements in all boxes, or `u64::MAX`.
+    /// The number of elements in all boxes, or `u64::MAX` if it is larger.
     elements: u64,
-    /// Finds boxes, once there are more than a scan is good for.
-    index: Option<Box<Index>>,
+    /// Finds boxes, once there are too many to scan.
+    tree: Option<Box<RTree>>,
 }
 
-impl<V: Clone + PartialEq> Boxes<V> {
-    /// No box, in a space of at least one axis and at most six.
+impl<V: Clone + PartialEq> BoxStore<V> {
+    /// An empty store, for a space of at least one and at most six axes.
     #[must_use]
     pub(super) fn new(axes: usize) -> Self {
         let axes = axes.clamp(1, AXES_MAX);
@@ -47,14 +46,8 @@ impl<V: Clone + PartialEq> Boxes<V> {
             values: Vec::new(),
             free: Vec::new(),
             elements: 0,
-            index: None,
+            tree: None,
         }
-    }
-
-    /// The number of axes.
-    #[must_use]
-    pub(super) const fn axes(&self) -> usize {
-        self.axes
     }
 
     /// The number of boxes.
@@ -69,13 +62,13 @@ impl<V: Clone + PartialEq> Boxes<V> {
         self.elements
     }
 
-    /// True if there is an index; there are but a few boxes if not.
+    /// Whether boxes are found through an R-tree; if not, there are only a few.
     #[must_use]
     pub(super) const fn is_indexed(&self) -> bool {
-        self.index.is_some()
+        self.tree.is_some()
     }
 
-    /// The slots, of which some may be free.
+    /// All slots, including free ones.
     pub(super) fn slots(&self) -> impl Iterator<Item = u32> + use<V> {
         0..self.values.len() as u32
     }
@@ -116,8 +109,8 @@ impl<V: Clone + PartialEq> Boxes<V> {
         if query.len() != self.axes {
             return ControlFlow::Continue(());
         }
-        if let Some(index) = &self.index {
-            return index.search(query, found);
+        if let Some(tree) = &self.tree {
+            return tree.search(query, found);
         }
         for (slot, spans) in self.spans.chunks_exact(self.axes).enumerate() {
             if spans.iter().zip(query).all(|(span, others)| span.overlaps(others)) {
@@ -127,8 +120,8 @@ impl<V: Clone + PartialEq> Boxes<V> {
         ControlFlow::Continue(())
     }
 
-    /// Calls `found` with slot, common part and value of each box that meets `region`, until it
-    /// breaks.
+    /// Calls `found` with each box that meets `region`, until it breaks: its slot, the part of it
+    /// that lies in `region`, and its value.
     pub(super) fn overlapping(
         &self,
         region: &Region,
@@ -137,9 +130,9 @@ impl<V: Clone + PartialEq> Boxes<V> {
         let mut flow = ControlFlow::Continue(());
         let _ = self.search(region.spans(), &mut |slot| {
             let Some(value) = self.value(slot) else { return flow };
-            // Most often one box holds all of the region: no part need be made, and no other box be
-            // looked for.
-            if self.holds(slot, region) {
+            // Usually one box contains all of the region: then no part must be computed, and no
+            // other box meets it.
+            if self.contains(slot, region) {
                 flow = found(slot, region, value);
                 return ControlFlow::Break(());
             }
@@ -151,8 +144,8 @@ impl<V: Clone + PartialEq> Boxes<V> {
         flow
     }
 
-    /// True if the box in `slot` holds all of `region`, which is not empty.
-    fn holds(&self, slot: u32, region: &Region) -> bool {
+    /// Whether the box in `slot` contains all of `region`, which is not empty.
+    fn contains(&self, slot: u32, region: &Region) -> bool {
         self.spans(slot).iter().zip(region.spans()).all(|(own, other)| own.contains_span(other))
     }
 
@@ -174,23 +167,24 @@ impl<V: Clone + PartialEq> Boxes<V> {
         at
     }
 
-    /// Adds a box that is not empty, has the right number of axes and meets no other box. Returns
-    /// its slot.
+    /// Adds a box and returns its slot. The box is not empty, has `axes` axes and meets no other
+    /// box.
     pub(super) fn insert(&mut self, region: &Region, value: V) -> u32 {
         debug_assert!(
             region.axes() == self.axes && !region.is_empty(),
-            "{region:?} is no box here"
+            "{region:?} is empty or has not {} axes",
+            self.axes
         );
         let slot = self.new_slot();
         self.values[slot as usize] = Some(value);
-        self.location(slot, region);
-        if self.index.is_none() && self.count() > SCAN_MAX {
-            self.build_index();
+        self.set_spans(slot, region);
+        if self.tree.is_none() && self.count() > SCAN_MAX {
+            self.build_tree();
         }
         slot
     }
 
-    /// A free slot, or a new one with empty spans. The first takes memory for itself alone.
+    /// A free slot, or a new one with empty spans. The first slot reserves memory for only one.
     fn new_slot(&mut self) -> u32 {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -204,39 +198,37 @@ impl<V: Clone + PartialEq> Boxes<V> {
         self.values.len() as u32 - 1
     }
 
-    /// Writes the spans of a slot that has none.
-    fn location(&mut self, slot: u32, region: &Region) {
+    /// Sets the spans of a slot whose spans are empty.
+    fn set_spans(&mut self, slot: u32, region: &Region) {
         let from = slot as usize * self.axes;
         for (span, new) in self.spans[from..from + self.axes].iter_mut().zip(region.spans()) {
             *span = *new;
         }
         self.elements = self.elements.saturating_add(region.len());
-        match &mut self.index {
-            Some(index) if index.can_access_peer(region.spans()) => {
-                index.insert(slot, region.spans())
-            }
-            Some(_) => self.build_index(),
+        match &mut self.tree {
+            Some(tree) if tree.can_represent(region.spans()) => tree.insert(slot, region.spans()),
+            Some(_) => self.build_tree(),
             None => {}
         }
     }
 
-    /// Takes the spans of a slot away.
-    fn displace(&mut self, slot: u32) {
+    /// Empties the spans of a slot.
+    fn clear_spans(&mut self, slot: u32) {
         self.elements = self.elements.saturating_sub(region::elements(self.spans(slot)));
         let from = slot as usize * self.axes;
         self.spans[from..from + self.axes].fill(Span::EMPTY);
-        if let Some(index) = &mut self.index {
-            index.remove(slot);
+        if let Some(tree) = &mut self.tree {
+            tree.remove(slot);
         }
     }
 
-    /// Gives a box another extent, which meets no other box.
+    /// Replaces a box by `region`, which meets no other box.
     pub(super) fn reshape(&mut self, slot: u32, region: &Region) {
-        self.displace(slot);
-        self.location(slot, region);
+        self.clear_spans(slot);
+        self.set_spans(slot, region);
     }
 
-    /// Gives a box another value.
+    /// Changes the value of a box.
     pub(super) fn set_value(&mut self, slot: u32, value: V) {
         if let Some(old @ Some(_)) = self.values.get_mut(slot as usize) {
             *old = Some(value);
@@ -246,12 +238,12 @@ impl<V: Clone + PartialEq> Boxes<V> {
     /// Removes a box and returns its value; `None` if the slot is free.
     pub(super) fn remove(&mut self, slot: u32) -> Option<V> {
         let value = self.values.get_mut(slot as usize)?.take()?;
-        self.displace(slot);
+        self.clear_spans(slot);
         self.free.push(slot);
         Some(value)
     }
 
-    /// Removes every box with this value. CopyCosts a look at each.
+    /// Removes every box with this value, in time proportional to the number of slots.
     pub(super) fn remove_equal(&mut self, value: &V) {
         for slot in self.slots() {
             if self.value(slot) == Some(value) {
@@ -260,7 +252,7 @@ impl<V: Clone + PartialEq> Boxes<V> {
         }
     }
 
-    /// Removes all boxes; keeps a little memory for the next, so that a change to and fro allocates
+    /// Removes all boxes. Keeps the memory of a small store, so that repeated changes allocate
     /// nothing.
     pub(super) fn clear(&mut self) {
         if self.values.capacity() > SCAN_MAX {
@@ -271,26 +263,26 @@ impl<V: Clone + PartialEq> Boxes<V> {
         self.values.clear();
         self.free.clear();
         self.elements = 0;
-        self.index = None;
+        self.tree = None;
     }
 
-    /// Gives memory back and renews the index where that pays for itself. Slots change their
-    /// numbers.
-    pub(super) fn tidy(&mut self) {
+    /// Frees unused memory and rebuilds the R-tree where that is worth its cost. This can renumber
+    /// slots.
+    pub(super) fn shrink(&mut self) {
         let count = self.count();
         if count == 0 && !self.values.is_empty() {
             self.clear();
-        } else if self.index.is_some() && count <= INDEXED_MIN
+        } else if self.tree.is_some() && count <= INDEXED_MIN
             || self.values.len() > 4 * (count + SCAN_MAX)
         {
-            self.compact();
-        } else if self.index.as_ref().is_some_and(|index| index.is_sparse()) {
-            self.build_index();
+            self.renumber();
+        } else if self.tree.as_ref().is_some_and(|tree| tree.is_sparse()) {
+            self.build_tree();
         }
     }
 
-    /// Renumbers the boxes so that no slot is free, and takes no more memory than they need.
-    fn compact(&mut self) {
+    /// Renumbers the boxes so that no slot is free, in memory of exactly their size.
+    fn renumber(&mut self) {
         let mut compact = Self::new(self.axes);
         compact.spans.reserve_exact(self.count() * self.axes);
         compact.values.reserve_exact(self.count());
@@ -300,34 +292,33 @@ impl<V: Clone + PartialEq> Boxes<V> {
         *self = compact;
     }
 
-    /// Makes a new index of all boxes.
-    fn build_index(&mut self) {
+    /// Builds a new R-tree of all boxes.
+    fn build_tree(&mut self) {
         let mut ends = [0; AXES_MAX];
         for spans in self.spans.chunks_exact(self.axes) {
             ends.iter_mut().zip(spans).for_each(|(end, span)| *end = span.end().max(*end));
         }
-        let mut index = Index::new(self.axes, Scale::reaching(&ends));
+        let mut tree = RTree::new(self.axes, Scale::for_ends(&ends));
         for slot in self.slots() {
             if self.value(slot).is_some() {
-                index.insert(slot, self.spans(slot));
+                tree.insert(slot, self.spans(slot));
             }
         }
-        self.index = Some(Box::new(index));
-    }
-
-    /// The heap that the boxes take.
-    #[must_use]
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.spans.capacity() * size_of::<Span>()
-            + self.values.capacity() * size_of::<Option<V>>()
-            + self.free.capacity() * size_of::<u32>()
-            + self.index.as_ref().map_or(0, |index| size_of::<Index>() + index.heap_bytes())
+        self.tree = Some(Box::new(tree));
     }
 }
 
 #[cfg(test)]
-impl<V: Clone + PartialEq + std::fmt::Debug> Boxes<V> {
-    /// Checks all that the module's documentation promises.
+impl<V: Clone + PartialEq + std::fmt::Debug> BoxStore<V> {
+    /// The heap bytes that the store takes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>()
+            + self.values.capacity() * size_of::<Option<V>>()
+            + self.free.capacity() * size_of::<u32>()
+            + self.tree.as_ref().map_or(0, |tree| size_of::<RTree>() + tree.heap_bytes())
+    }
+
+    /// Checks that boxes are disjoint and not empty, and that the R-tree finds them.
     pub(super) fn assert_sound(&self) {
         let boxes: Vec<_> = self.iter().collect();
         assert_eq!(boxes.len(), self.count());
@@ -342,8 +333,8 @@ impl<V: Clone + PartialEq + std::fmt::Debug> Boxes<V> {
         for slot in &self.free {
             assert!(self.value(*slot).is_none() && self.spans(*slot).iter().all(Span::is_empty));
         }
-        if let Some(index) = &self.index {
-            index.assert_sound(self.count(), |slot| self.spans(slot));
+        if let Some(tree) = &self.tree {
+            tree.assert_sound(self.count(), |slot| self.spans(slot));
         }
     }
 }

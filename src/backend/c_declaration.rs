@@ -1,12 +1,13 @@
-//! A signature as C declares it.
+//! The C declaration of a kernel with a given signature, as `Kernel::prototype` and error messages show
+//! it.
 
 use super::{ElementLayout, ParameterLayout};
 
 /// Bytes of a pointer, a length, a stride.
 pub(crate) const WORD_BYTES: usize = 8;
 
-/// The C declaration of a kernel with these parameters. Scalars are called a, b, c, ..., arrays x,
-/// y, z, x3, ...
+/// The C declaration of a kernel with these parameters. Scalars are named a, b, c, ..., arrays x, y,
+/// z, x3, ...
 pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String {
     let (mut scalars, mut arrays) = (0, 0);
     let one = |parameter: &ParameterLayout| match parameter {
@@ -28,8 +29,7 @@ pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String
     format!("extern \"C\" __global__ void {}({})", identifier(entry), list.join(", "))
 }
 
-/// How many bytes the parameter takes in the kernel's parameter list; none where that is known at a
-/// launch only.
+/// The size of a parameter in the kernel's parameter list. `None` where only the launch knows it.
 pub(crate) fn parameter_bytes(parameter: &ParameterLayout) -> Option<usize> {
     match parameter {
         ParameterLayout::Scalar(element) => Some(element.len_bytes),
@@ -38,7 +38,7 @@ pub(crate) fn parameter_bytes(parameter: &ParameterLayout) -> Option<usize> {
     }
 }
 
-/// A view by value: pointer, shape, strides.
+/// The size of a view: pointer, shape, strides.
 pub(crate) fn view_bytes(ndim: usize) -> usize {
     WORD_BYTES * (1 + 2 * ndim)
 }
@@ -58,7 +58,8 @@ fn array_name(index: usize) -> String {
     ["x", "y", "z"].get(index).map_or_else(|| format!("x{index}"), |name| (*name).to_owned())
 }
 
-/// The C type of the same bytes; for what C has no word for, a name to be declared, with its size.
+/// The C type of an element. For a type that C lacks, a name that the user has to declare, with its
+/// size.
 fn c_type(element: &ElementLayout) -> String {
     let known = match element.rust_name {
         "f32" => "float",
@@ -80,7 +81,7 @@ fn c_type(element: &ElementLayout) -> String {
     known.to_owned()
 }
 
-/// `my_crate::Particle` as `Particle`, `[f32; 3]` as `f32_3`.
+/// `Particle` for `my_crate::Particle`, `f32_3` for `[f32; 3]`.
 fn type_name(rust_name: &str) -> String {
     let words = rust_name
         .split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':'));
@@ -89,7 +90,7 @@ fn type_name(rust_name: &str) -> String {
     identifier(&last.collect::<Vec<_>>().join("_"))
 }
 
-/// Whether C takes it as a name.
+/// Whether it is a C identifier.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     !name.is_empty()
@@ -97,7 +98,7 @@ pub(crate) fn is_identifier(name: &str) -> bool {
         && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The nearest thing that C takes as a name.
+/// The nearest C identifier.
 pub(crate) fn identifier(name: &str) -> String {
     let clean: String = name
         .chars()
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_reads_as_c() {
+    fn a_signature_becomes_a_c_declaration() {
         let float = element("f32", 4);
         let parameters = [
             ParameterLayout::Scalar(float),
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_without_a_c_name_are_to_be_declared() {
+    fn elements_without_a_c_type_get_a_name_and_their_size() {
         let parameters = [
             ParameterLayout::Flat {
                 element: element("my_crate::cloud::Particle", 16),
@@ -154,11 +155,14 @@ mod tests {
             },
             ParameterLayout::Sized { element: element("u64", 8), ndim: None, is_read_only: true },
         ];
-        let expected = "extern \"C\" __global__ void two_words(const Particle /* my_crate::cloud::Particle, 16 bytes */ *x, \
-                        f32_3 /* [f32; 3], 12 bytes */ a, Complex_f64 /* num_complex::Complex<f64>, 16 bytes */ *y, __half *z, \
-                        __nv_bfloat16 *x3, resident::View<const unsigned long long, /* dimensions */ 2> x4)";
+        let expected = "extern \"C\" __global__ void two_words(\
+            const Particle /* my_crate::cloud::Particle, 16 bytes */ *x, \
+            f32_3 /* [f32; 3], 12 bytes */ a, \
+            Complex_f64 /* num_complex::Complex<f64>, 16 bytes */ *y, \
+            __half *z, __nv_bfloat16 *x3, \
+            resident::View<const unsigned long long, /* dimensions */ 2> x4)";
         assert_eq!(declaration("two words", &parameters), expected);
-        assert_eq!(parameter_bytes(&parameters[5]), None, "known at a launch only");
+        assert_eq!(parameter_bytes(&parameters[5]), None, "only the launch knows it");
     }
 
     #[test]
