@@ -61,8 +61,8 @@ impl Limits {
         }
         if let Some((axis, seen, max)) = exceeded(threads, self.block) {
             return format!(
-                "has {seen} threads in a block along {axis}, where {max} is the most; use blocks of \
-                 another shape"
+                "has {seen} threads in a block along {axis}, where {max} is the most; use blocks \
+                 of another shape"
             );
         }
         match exceeded(blocks, self.grid) {

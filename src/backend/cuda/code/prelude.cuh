@@ -1,5 +1,5 @@
-// The views that sized parameters are in device code. `resident` passes them by value. For NVRTC and
-// nvcc, from C++11 on.
+// The views that sized parameters are in device code. `resident` passes them by value. For NVRTC
+// and nvcc, from C++11 on.
 //
 //     extern "C" __global__ void transpose(resident::View2<const float> a,
 //                                          resident::View2<float> b) {
