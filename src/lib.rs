@@ -64,16 +64,13 @@
 //! itself and one test tries thousands of legal orders; a fault fails any chosen call; and work
 //! that touches the same bytes unordered is reported.
 
+#![deny(missing_docs)]
+
 mod access;
 mod array;
 pub mod audit;
 mod backend;
 mod call_site;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "part of the algebra is there for its tests and for fuzzing"
-)]
 mod coherence;
 mod device;
 mod element;
@@ -83,7 +80,7 @@ mod grid;
 mod interop;
 mod launch;
 mod layout;
-mod order;
+mod ordering;
 mod storage;
 mod sync;
 mod transfer;

@@ -18,7 +18,7 @@ use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
 use crate::layout::{Selection, Strided};
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{HostBuffer, Storage};
 use crate::transfer::{self, End, Request, Target};
 
@@ -142,7 +142,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         }
         let mut holders = std::collections::BTreeSet::new();
         selection.for_each(memory_order, |region| {
-            state.coherence.newest(region, |_, content| {
+            state.coherence.visit_contents(region, |_, content| {
                 holders.extend(newest_in_words(&state, content));
             });
         });
@@ -230,7 +230,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.expect_newest(location, &device)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
-            let upto = At::position(stream.queue().reserve_position());
+            let upto = UseEnd::at(stream.queue().reserve_position());
             transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
         })
     }

@@ -16,7 +16,7 @@ use crate::coherence::{ConstantId, Content, Holders, Location, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::{CopyBox, Selection, Strided, ViewBox};
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{StaleOrigin, State, Storage};
 use crate::sync::ShortGuard;
 
@@ -99,7 +99,7 @@ fn newest(
     state.reconcile(memory_order);
     let mut contents = Vec::new();
     selection.for_each(memory_order, |region| {
-        state.coherence.newest(region, |part, content| contents.push((*part, content)))
+        state.coherence.visit_contents(region, |part, content| contents.push((*part, content)))
     });
     let is_refused = |content: &Content| match content {
         Content::Undefined(crate::coherence::Undefined::Never) => all,
@@ -358,7 +358,7 @@ fn carry_on_device(
             .queue()
             .submit(Work::Copy(Box::new(work)))
             .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
-        from.mark_use(&mut state, location, Access::Read, stream, At::position(position));
+        from.mark_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_neighbour {
             source.visited_by(stream.core(), position);
         }
@@ -379,7 +379,7 @@ fn carry_on_device(
             StaleOrigin::Unreported,
         );
     }
-    mark(to, stream, target, Access::Overwrite, At::position(position));
+    mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
         stream.record_in_time();
     }

@@ -12,7 +12,7 @@ use crate::backend::{
 use crate::coherence::{Content, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{HostBuffer, State};
 
 /// Makes the selection a constant: each location fills its own copy when it first needs it.
@@ -55,7 +55,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         acquired.location,
         Access::Overwrite,
         stream,
-        At::position(position),
+        UseEnd::at(position),
     );
     request.poison(&mut state, spoiled);
     storage.publish(&state);
@@ -105,7 +105,7 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
     let position =
         queue_fill(request, &stream, acquired.address, value, FailureKind::Contents, "set of")?;
-    mark(request, &stream, acquired, Access::Overwrite, At::position(position));
+    mark(request, &stream, acquired, Access::Overwrite, UseEnd::at(position));
     Ok(())
 }
 
@@ -120,7 +120,7 @@ fn home(request: &Request<'_>) -> Option<Stream> {
 pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Location> {
     let mut found = None;
     request.selection.for_each(request.storage.memory_order(), |region| {
-        state.coherence.newest(region, |_, content| {
+        state.coherence.visit_contents(region, |_, content| {
             if let (None, Content::Stored(holders)) = (found, content)
                 && !holders.contains(Location::HOST)
             {

@@ -16,7 +16,7 @@ use crate::backend::{
 use crate::coherence::{ConstantId, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark};
+use crate::ordering::{Mark, UseEnd};
 use crate::storage::{HostBuffer, State};
 
 /// Memory that an upload is read from, and its parts.
@@ -80,10 +80,10 @@ impl Request<'_> {
         }
         state.slot_mut(location).address = Some(address);
         // Other streams may use the memory only behind its allocation.
-        let at = At::position(stream.queue().tail());
-        let mark = Mark::harmless(state.key_of(stream), at);
+        let at = UseEnd::at(stream.queue().tail());
+        let mark = Mark::lossless(state.key_of(stream), at);
         let memory_order = self.storage.memory_order();
-        state.slot_mut(location).uses.mark(memory_order.extents(), None, Access::Overwrite, mark);
+        state.slot_mut(location).uses.record(memory_order.extents(), None, Access::Overwrite, mark);
         Ok(())
     }
 
@@ -153,9 +153,9 @@ impl Request<'_> {
         regions: &Regions,
         position: Position,
     ) {
-        let mark = Mark::harmless(state.key_of(stream), At::position(position));
+        let mark = Mark::lossless(state.key_of(stream), UseEnd::at(position));
         for region in regions {
-            state.uses_mut(from).mark(
+            state.uses_mut(from).record(
                 self.storage.memory_order().extents(),
                 Some(region),
                 Access::Read,
@@ -319,8 +319,9 @@ impl Request<'_> {
         let mut depends = Dependencies::new();
         for region in regions {
             collect(state, from, region, Access::Read, stream, &mut marks);
-            state.uses(from).writers(Some(region), |mark| {
-                if let (Some(writer), Some(position)) = (state.stream(mark.stream), mark.work())
+            state.uses(from).visit_writers(Some(region), |mark| {
+                if let (Some(writer), Some(position)) =
+                    (state.stream(mark.stream), mark.written_by())
                     && !state.is_over(mark)
                     && !depends.contains(&(writer.id(), position))
                 {
@@ -358,9 +359,9 @@ impl Request<'_> {
         position: Position,
     ) {
         let memory_order = self.storage.memory_order();
-        let mark = Mark::written(state.key_of(stream), position);
+        let mark = Mark::write(state.key_of(stream), position);
         for region in regions {
-            state.uses_mut(location).mark(
+            state.uses_mut(location).record(
                 memory_order.extents(),
                 Some(region),
                 Access::Overwrite,
@@ -389,7 +390,7 @@ fn collect(
     stream: &Stream,
     marks: &mut Marks,
 ) {
-    state.uses(location).before(Some(region), access, |mark| {
+    state.uses(location).visit_conflicts(Some(region), access, |mark| {
         let own = state.stream(mark.stream) == Some(stream);
         if !own && !marks.contains(&mark) && !state.is_over(mark) {
             marks.push(mark);

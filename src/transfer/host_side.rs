@@ -17,7 +17,7 @@ use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
-use crate::order::{At, Mark};
+use crate::ordering::{Mark, UseEnd};
 use crate::storage::{State, Storage};
 use smallvec::SmallVec;
 
@@ -200,7 +200,7 @@ impl Request<'_> {
     /// What devices of other kinds than `device` still do with a region of the host's copy.
     fn users_of_other_kinds(&self, state: &State, device: &Device, region: &Region) -> Queued {
         let mut marks = Marks::new();
-        state.uses(Location::HOST).before(Some(region), Access::Overwrite, |mark| {
+        state.uses(Location::HOST).visit_conflicts(Some(region), Access::Overwrite, |mark| {
             let is_strange = state
                 .stream(mark.stream)
                 .is_some_and(|stream| stream.device_ref().kind() != device.kind());
@@ -352,10 +352,10 @@ impl Request<'_> {
         let memory_order = self.storage.memory_order();
         let key = state.key_of(stream);
         let (read, written) =
-            (Mark::harmless(key, At::position(position)), Mark::written(key, position));
+            (Mark::lossless(key, UseEnd::at(position)), Mark::write(key, position));
         for region in regions {
-            state.uses_mut(from).mark(memory_order.extents(), Some(region), Access::Read, read);
-            state.uses_mut(Location::HOST).mark(
+            state.uses_mut(from).record(memory_order.extents(), Some(region), Access::Read, read);
+            state.uses_mut(Location::HOST).record(
                 memory_order.extents(),
                 Some(region),
                 Access::Overwrite,
@@ -385,7 +385,7 @@ impl Request<'_> {
         }
         let mut writer = None;
         for region in regions {
-            state.uses(from).writers(Some(region), |mark| {
+            state.uses(from).visit_writers(Some(region), |mark| {
                 if !state.is_over(mark) {
                     writer = state
                         .stream(mark.stream)
@@ -402,7 +402,7 @@ impl Request<'_> {
         for (stream, position) in queued {
             stream
                 .core()
-                .wait_until_done(At::position(position))
+                .wait_until_done(UseEnd::at(position))
                 .map_err(|refusal| self.refused(stream.device_ref(), "waiting for", &refusal))?;
         }
         Ok(())

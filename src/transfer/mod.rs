@@ -36,7 +36,7 @@ use crate::coherence::{CopyCosts, Location, PlannedCopy, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
-use crate::order::{At, Mark};
+use crate::ordering::{Mark, UseEnd};
 use crate::storage::{Line, StaleOrigin, State, Storage};
 use crate::sync::{self, EventCount, ShortGuard};
 
@@ -192,7 +192,7 @@ impl Request<'_> {
     ) -> Marks {
         let mut marks = Marks::new();
         self.selection.each(|region| {
-            state.uses(location).before(region, access, |mark| {
+            state.uses(location).visit_conflicts(region, access, |mark| {
                 let own = stream.is_some_and(|stream| state.stream(mark.stream) == Some(stream));
                 if !own && !marks.contains(&mark) && !state.is_over(mark) {
                     marks.push(mark);
@@ -222,12 +222,12 @@ impl Request<'_> {
         location: Location,
         access: Access,
         stream: &Stream,
-        at: At,
+        at: UseEnd,
     ) {
         let key = state.key_of(stream);
-        let mark = match (access.writes(), at.queued()) {
-            (true, Some(position)) => Mark::written(key, position),
-            _ => Mark::harmless(key, at),
+        let mark = match (access.writes(), at.position()) {
+            (true, Some(position)) => Mark::write(key, position),
+            _ => Mark::lossless(key, at),
         };
         self.enter_mark(state, location, access, mark);
     }
@@ -236,15 +236,16 @@ impl Request<'_> {
     fn enter_mark(&self, state: &mut State, location: Location, access: Access, mark: Mark) {
         let memory_order = self.storage.memory_order();
         self.selection.each(|region| {
-            state.uses_mut(location).mark(memory_order.extents(), region, access, mark)
+            state.uses_mut(location).record(memory_order.extents(), region, access, mark)
         });
     }
 
     /// Work that wrote what will be read at `location`, and is not known to be over.
     fn dependencies(&self, state: &State, location: Location, depends: &mut Dependencies) {
         self.selection.each(|region| {
-            state.uses(location).writers(region, |mark| {
-                if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.work())
+            state.uses(location).visit_writers(region, |mark| {
+                if let (Some(stream), Some(position)) =
+                    (state.stream(mark.stream), mark.written_by())
                     && !state.is_over(mark)
                     && !depends.contains(&(stream.id(), position))
                 {

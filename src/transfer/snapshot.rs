@@ -101,7 +101,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     let mut sources = Vec::new();
     if host_is_still {
         request.selection.for_each(memory_order, |region| {
-            state.coherence.newest(region, |part, content| {
+            state.coherence.visit_contents(region, |part, content| {
                 if content.is_valid(Location::HOST) {
                     sources.push((Source::Location(Location::HOST), *part));
                 }
@@ -119,7 +119,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     // wait.
     let mut is_defined = true;
     request.selection.for_each(memory_order, |region| {
-        state.coherence.newest(region, |part, content| match content {
+        state.coherence.visit_contents(region, |part, content| match content {
             Content::Undefined(_) => is_defined = false,
             Content::Constant { value, .. } => sources.push((Source::Constant(value), *part)),
             Content::Stored(holders) => {

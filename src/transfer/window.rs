@@ -11,7 +11,7 @@ use crate::coherence::{PlannedCopy, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::MemoryOrder;
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{Line, StaleOrigin};
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
@@ -107,7 +107,7 @@ impl Pipeline {
     pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
         let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
         self.waited += 1;
-        let waited = stream.core().wait_until_done(At::position(*position));
+        let waited = stream.core().wait_until_done(UseEnd::at(*position));
         waited.map_err(|refusal| request.refused(stream.device_ref(), "waiting for", &refusal))
     }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn piece(region: Region) -> PlannedCopy {
-        PlannedCopy { source: Source::Location(Location::HOST), region, padding: 0 }
+        PlannedCopy { source: Source::Location(Location::HOST), region }
     }
 
     #[test]
