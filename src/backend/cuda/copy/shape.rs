@@ -108,7 +108,6 @@ mod tests {
 
     use super::{Shape, for_each};
     use crate::backend::CopyBox;
-    use crate::layout::for_each_start;
 
     const PITCH_MAX: u64 = 1 << 20;
 
