@@ -114,8 +114,8 @@ impl Registrations {
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
         let bytes = start.addr()..start.addr() + len_bytes;
-        // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until `unregister`;
-        // registering does not change their contents.
+        // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until
+        // `unregister`; registering does not change their contents.
         match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
             CUresult::CUDA_SUCCESS => {
                 let (context, memory) = (Arc::clone(context), None);
