@@ -1,8 +1,8 @@
-//! Which bytes of a block were ever written: a set of ranges. Pure.
+//! The bytes of a block that were ever written: a set of ranges. Pure.
 //!
-//! Footprints of more runs than [`RUNS_MAX`] are taken leniently, so that the check never costs
-//! more than the work: what they write counts as written from first byte to last, what they poison
-//! as not poisoned, what they read is not looked at.
+//! Footprints with more than [`RUNS_MAX`] runs are approximated, so that the check never costs more
+//! than the work. Everything between their first and last written byte counts as written; their
+//! poison and their reads are ignored.
 
 #![forbid(unsafe_code)]
 
@@ -12,16 +12,16 @@ use std::ops::Range;
 use super::overlap;
 use crate::backend::Footprint;
 
-/// Runs of a footprint that are looked at one by one.
+/// Footprints with more runs are approximated.
 const RUNS_MAX: u64 = 1 << 16;
 
-/// Disjoint ranges, none touching the next: start to end.
+/// Disjoint ranges that do not touch: start to end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ByteSet(BTreeMap<u64, u64>);
+pub(crate) struct ByteSet(BTreeMap<u64, u64>);
 
 impl ByteSet {
     /// Adds the bytes of a normalised footprint.
-    pub(super) fn insert(&mut self, footprint: &Footprint) {
+    pub(crate) fn insert(&mut self, footprint: &Footprint) {
         if overlap::run_count(footprint) > RUNS_MAX {
             self.insert_range(overlap::bounds(footprint));
         } else {
@@ -29,29 +29,23 @@ impl ByteSet {
         }
     }
 
-    /// Takes the bytes of a normalised footprint out.
-    pub(super) fn remove(&mut self, footprint: &Footprint) {
+    /// Removes the bytes of a normalised footprint.
+    pub(crate) fn remove(&mut self, footprint: &Footprint) {
         if overlap::run_count(footprint) <= RUNS_MAX {
             for_each_run(footprint, |run| self.remove_range(run));
         }
     }
 
     /// The first run of bytes of a normalised footprint that is not in the set.
-    pub(super) fn first_missing(&self, footprint: &Footprint) -> Option<Range<u64>> {
+    pub(crate) fn first_missing(&self, footprint: &Footprint) -> Option<Range<u64>> {
         if overlap::run_count(footprint) > RUNS_MAX {
             return None;
         }
         let limits = overlap::bounds(footprint);
-        overlap::find_run(
-            &footprint.axes,
-            footprint.offset_bytes,
-            footprint.run_bytes,
-            &limits,
-            &mut |run| self.missing(run),
-        )
+        overlap::find_run(footprint, &limits, &mut |run| self.first_missing_in(run))
     }
 
-    fn missing(&self, run: Range<u64>) -> Option<Range<u64>> {
+    fn first_missing_in(&self, run: Range<u64>) -> Option<Range<u64>> {
         let covered = self.0.range(..=run.start).next_back().map_or(0, |(_, end)| *end);
         let start = covered.max(run.start);
         let end = self.0.range(start..).next().map_or(run.end, |(next, _)| run.end.min(*next));
@@ -60,7 +54,7 @@ impl ByteSet {
 
     fn insert_range(&mut self, run: Range<u64>) {
         let (mut start, mut end) = (run.start, run.end);
-        // Ranges that overlap or touch the new one, from the last to the first.
+        // Merges the ranges that overlap or touch the new one, from the last to the first.
         while let Some((&known_start, &known_end)) = self.0.range(..=end).next_back() {
             if known_end < start {
                 break;
@@ -88,16 +82,5 @@ impl ByteSet {
 }
 
 fn for_each_run(footprint: &Footprint, mut visit: impl FnMut(Range<u64>)) {
-    let limits = overlap::bounds(footprint);
-    let nothing: Option<()> = overlap::find_run(
-        &footprint.axes,
-        footprint.offset_bytes,
-        footprint.run_bytes,
-        &limits,
-        &mut |run| {
-            visit(run);
-            None
-        },
-    );
-    debug_assert!(nothing.is_none(), "the visit finds nothing");
+    footprint.for_each_run(&mut |start, len_bytes| visit(start..start + len_bytes));
 }

@@ -1,5 +1,4 @@
-//! What the tests are made with: host memory, bodies as closures, and queues of a device with
-//! shorthand for their calls.
+//! Fixtures: host memory, bodies as closures, and short forms of a queue's calls.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -17,14 +16,14 @@ use crate::backend::{
 use crate::call_site::call_site;
 use crate::grid::Grid;
 
-/// Host memory that several may look at.
-pub(super) struct Cells(Box<[UnsafeCell<u8>]>);
+/// Host memory shared by a test and queued work.
+pub(super) struct HostBytes(Box<[UnsafeCell<u8>]>);
 
-// SAFETY: tests read cells only after the work that writes them has completed.
-unsafe impl Sync for Cells {}
+// SAFETY: tests read the bytes only after the work that writes them has completed.
+unsafe impl Sync for HostBytes {}
 
-// SAFETY: a boxed slice of initialised bytes, which stays put while the value lives.
-unsafe impl HostMemory for Cells {
+// SAFETY: a boxed slice of initialised bytes, which does not move while the value lives.
+unsafe impl HostMemory for HostBytes {
     fn base(&self) -> *mut u8 {
         self.0.as_ptr().cast_mut().cast()
     }
@@ -34,24 +33,24 @@ unsafe impl HostMemory for Cells {
     }
 }
 
-impl Cells {
+impl HostBytes {
     pub(super) fn new(bytes: impl IntoIterator<Item = u8>) -> Arc<Self> {
         Arc::new(Self(bytes.into_iter().map(UnsafeCell::new).collect()))
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        // SAFETY: no work is in flight on these cells when a test looks at them.
+        // SAFETY: no work uses these bytes when a test reads them.
         self.0.iter().map(|cell| unsafe { *cell.get() }).collect()
     }
 }
 
-impl fmt::Debug for Cells {
+impl fmt::Debug for HostBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cells({})", self.0.len())
+        write!(f, "HostBytes({})", self.0.len())
     }
 }
 
-/// An array in a body: as many bytes as the launch's words say.
+/// An array argument of a body. The launch's words give its length.
 pub(super) struct View {
     start: *mut u8,
     len_bytes: usize,
@@ -60,8 +59,7 @@ pub(super) struct View {
 impl View {
     pub(super) fn get(&self, index: usize) -> u8 {
         assert!(index < self.len_bytes, "a body of a test reads in range");
-        // SAFETY: in range of the argument, whose length in bytes is the word that goes with it
-        // (`launch`).
+        // SAFETY: in range of the argument, whose length in bytes is its word (`launch`).
         unsafe { self.start.wrapping_add(index).read() }
     }
 
@@ -92,7 +90,7 @@ impl<F> fmt::Debug for Closure<F> {
     }
 }
 
-// SAFETY: views stay within the lengths in `words`, which `launch` took from the footprints.
+// SAFETY: views check indices against the lengths in `words`, which `launch` sets.
 unsafe impl<F: Fn(&[View]) + Send + Sync> KernelBody for Closure<F> {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -144,20 +142,20 @@ pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyBo
     }))
 }
 
-pub(super) fn upload(source: &Arc<Cells>, destination: Address, len_bytes: u64) -> Work {
+pub(super) fn upload(source: &Arc<HostBytes>, destination: Address, len_bytes: u64) -> Work {
     copy(
         "upload",
-        Memory::Host(Arc::<Cells>::clone(source)),
+        Memory::Host(Arc::<HostBytes>::clone(source)),
         Memory::Device(destination),
         flat(len_bytes, 0, 0),
     )
 }
 
-pub(super) fn download(source: Address, destination: &Arc<Cells>, len_bytes: u64) -> Work {
+pub(super) fn download(source: Address, destination: &Arc<HostBytes>, len_bytes: u64) -> Work {
     copy(
         "download",
         Memory::Device(source),
-        Memory::Host(Arc::<Cells>::clone(destination)),
+        Memory::Host(Arc::<HostBytes>::clone(destination)),
         flat(len_bytes, 0, 0),
     )
 }
@@ -198,7 +196,7 @@ pub(super) fn launch(body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access
     })
 }
 
-/// The same work, behind work whose failure spoils what it reads.
+/// The same work, depending on other work.
 pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> Work {
     let depends: Dependencies =
         on.iter().map(|(queue, position)| (queue.id(), *position)).collect();
@@ -215,24 +213,24 @@ pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn KernelBody>) {
     let (open, gate) = mpsc::channel();
     let gate = Mutex::new(gate);
     let wait = move |_: &[View]| {
-        let _dropped = gate.lock().expect("a gate is passed by one body at a time").recv();
+        let _dropped = gate.lock().expect("one body at a time uses a gate").recv();
     };
     (open, body("gate", wait))
 }
 
-/// As `gate`, and tells when it is entered.
+/// As `gate`, with a receiver that learns when the body runs.
 pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn KernelBody>) {
     let ((enter, entered), (open, opened)) = (mpsc::channel(), mpsc::channel());
     let ends = Mutex::new((enter, opened));
     let wait = move |_: &[View]| {
-        let ends = ends.lock().expect("a gate is passed by one body at a time");
+        let ends = ends.lock().expect("one body at a time uses a gate");
         let _forgotten = ends.0.send(());
         let _dropped: Result<(), mpsc::RecvError> = ends.1.recv();
     };
     (entered, open, body("gate", wait))
 }
 
-/// The body of every test that only wants bytes changed: each byte plus one.
+/// A body that adds one to each byte.
 pub(super) fn increment() -> Arc<dyn KernelBody> {
     body("increment", |views| {
         (0..views[0].len())
@@ -248,9 +246,9 @@ pub(super) fn finish(queue: &Arc<dyn Queue>) {
     queue.synchronize_to(queue.tail()).expect("waiting is allowed here");
 }
 
-/// What is in device memory, as seen behind all work of the queue.
+/// The contents of device memory after all work of the queue.
 pub(super) fn contents(queue: &Arc<dyn Queue>, address: Address, len_bytes: u64) -> Vec<u8> {
-    let cells = Cells::new(vec![0; len_bytes as usize]);
+    let cells = HostBytes::new(vec![0; len_bytes as usize]);
     queue.submit(download(address, &cells, len_bytes)).expect("a download is accepted");
     finish(queue);
     cells.bytes()

@@ -1,13 +1,13 @@
-//! What a hazard is, and how it is told.
+//! Hazards: the reports of the race check.
 
-use crate::call_site::CallSite;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Something wrong with the order of work, found by an emulated device. It is a bug of this
-/// library, or of code that handed out an access and used it out of its time; a correct program
-/// never sees one.
+use crate::call_site::CallSite;
+
+/// An error in the order of work, found by an emulated device. It is a bug in this library, or in
+/// code that used an access after its time; a correct program never sees one.
 ///
 /// Its `Display` names the operations, the memory and the bytes: `kernel "blur" (cpu:1, stream 0,
 /// work 3, at src/main.rs:7:5) writes and download of "photo" (cpu:1, stream 1, work 1, at
@@ -25,17 +25,17 @@ use std::sync::Arc;
 pub struct Hazard {
     /// What is wrong.
     pub kind: HazardKind,
-    /// The operation whose call showed it.
+    /// The operation whose call completed it.
     pub operation: HazardOperation,
-    /// The earlier operation that it is in conflict with, if it takes two.
+    /// The earlier operation that it conflicts with, if there is one.
     pub earlier: Option<HazardOperation>,
     /// The memory, by its label.
     pub memory: String,
-    /// The bytes of that memory: the first run of them, where there are several.
+    /// The bytes of that memory. If they are several runs, the first one.
     pub bytes: Range<u64>,
 }
 
-/// What can be wrong.
+/// The kinds of hazards.
 ///
 /// ```
 /// use resident::emulation::{Hazard, HazardKind};
@@ -47,12 +47,12 @@ pub struct Hazard {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum HazardKind {
-    /// Two operations touch the same bytes, at least one writes or frees them, and nothing orders
+    /// Two operations access the same bytes, at least one writes or frees them, and nothing orders
     /// the two.
     Unordered,
-    /// Memory is used after a free of it was queued.
+    /// An operation accesses memory after a free of it was queued.
     UseAfterFree,
-    /// An operation leaves its memory.
+    /// An operation accesses bytes beyond its memory.
     OutOfRange,
     /// An operation reads bytes that nothing has written.
     NeverWritten,
@@ -70,11 +70,11 @@ pub enum Touch {
     Reads,
     /// Writes, perhaps after reading.
     Writes,
-    /// Gives the memory back.
+    /// Frees the memory.
     Frees,
 }
 
-/// One operation of a hazard. Its `Display` is its name, and where it was queued.
+/// One operation of a hazard. Its `Display` is its name and the stream it was queued on.
 ///
 /// ```
 /// use resident::emulation::Hazard;
@@ -88,13 +88,13 @@ pub enum Touch {
 pub struct HazardOperation {
     /// Its label: `kernel "blur"`.
     pub name: Arc<str>,
-    /// The number of the device that it was queued on.
+    /// The number of its device.
     pub device: usize,
-    /// The number of the stream on that device.
+    /// The number of its stream on that device.
     pub stream: u32,
-    /// Its place among the work of that stream, from 1.
+    /// Its position in that stream, from 1.
     pub position: u64,
-    /// The line that queued it.
+    /// The source line that queued it.
     pub site: Option<CallSite>,
     /// What it does to the bytes.
     pub touch: Touch,

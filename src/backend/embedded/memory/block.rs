@@ -1,18 +1,17 @@
-//! One block of memory: always initialised, aligned, reached by raw pointer alone.
+//! One block of memory: initialised, aligned, accessed only by raw pointer.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 
 /// Every block starts at a multiple of this many bytes.
-pub(super) const ALIGNMENT_BYTES: usize = 256;
+pub(crate) const ALIGNMENT_BYTES: usize = 256;
 
-/// What is asked of the system allocator: above this alignment it would clear the memory by hand
-/// instead of taking clear pages.
+/// The alignment requested from the system allocator. For a larger one it would zero the memory
+/// itself instead of taking zeroed pages.
 const SYSTEM_ALIGNMENT_BYTES: usize = 16;
 
-/// Memory of the device. Its bytes are initialised from the start and stay so; no reference to them
-/// is ever made.
+/// Device memory. Its bytes are always initialised, and no reference to them is ever made.
 pub(super) struct Block {
     allocation: NonNull<u8>,
     layout: Layout,
@@ -20,11 +19,10 @@ pub(super) struct Block {
     len_bytes: usize,
 }
 
-// SAFETY: a block is an owned allocation that no thread has a claim to; nothing in it depends on
-// the thread.
+// SAFETY: a block owns its allocation, and nothing in it depends on the thread.
 unsafe impl Send for Block {}
-// SAFETY: a shared block gives out raw pointers only. Who may use them when is kept by the order of
-// work (`backend`, contract).
+// SAFETY: a shared block gives out only raw pointers. The order of work decides which operation may
+// use them when (`backend`, contract).
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -37,8 +35,8 @@ impl Block {
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         let gap_bytes = allocation.as_ptr().align_offset(ALIGNMENT_BYTES);
         let start = NonNull::new(allocation.as_ptr().wrapping_add(gap_bytes))?;
-        // The system's alignment leaves at most the padding as a gap; asked for all the same, since
-        // bounds rest on it.
+        // The system's alignment bounds the gap by the padding. Checked all the same, since memory
+        // safety depends on it.
         (gap_bytes <= padded_bytes - len_bytes).then_some(Self {
             allocation,
             layout,
@@ -47,28 +45,28 @@ impl Block {
         })
     }
 
-    /// Bytes of it.
+    /// Its length.
     pub(super) fn len_bytes(&self) -> u64 {
         self.len_bytes as u64
     }
 
-    /// Its first byte; valid for reads and writes of `len_bytes` while the block lives.
+    /// Its first byte, valid for reads and writes of `len_bytes` while the block lives.
     pub(super) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Overwrites all of a block that nobody else can reach.
+    /// Overwrites every byte.
     pub(super) fn fill(&mut self, byte: u8) {
-        // SAFETY: `start` is valid for `len_bytes` (`zeroed`), and `&mut self` says that no other
-        // handle, so no work, has the block.
+        // SAFETY: `start` is valid for `len_bytes` (`zeroed`). `&mut self` means that no other
+        // handle, and so no operation, has the block.
         unsafe { self.start.as_ptr().write_bytes(byte, self.len_bytes) };
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `allocation` came from `alloc_zeroed` with this very layout (`zeroed`) and is
-        // given back once, here.
+        // SAFETY: `allocation` came from `alloc_zeroed` with this layout (`zeroed`) and is
+        // deallocated once, here.
         unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
     }
 }

@@ -1,9 +1,9 @@
-//! Memory: the limit, what drains, what is kept, poison.
+//! Device memory: the limit, draining and pooled blocks, poison.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use super::scene::{allocate, body, contents, contiguous, fill, finish, gate, launch, queue_of};
+use super::fixtures::{allocate, body, contents, contiguous, fill, finish, gate, launch, queue_of};
 use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Backend, BackendErrorKind, MemoryUsage};
@@ -13,7 +13,7 @@ fn usage(in_use: u64, pooled: u64) -> MemoryUsage {
 }
 
 #[test]
-fn a_limit_counts_what_is_in_use_and_what_drains() {
+fn a_limit_counts_bytes_in_use_and_draining() {
     for emulation in [Emulation::new().memory(1000).seed(1), Emulation::new().memory(1000)] {
         let device = EmbeddedDevice::emulated(emulation);
         let queue = queue_of(&device);
@@ -29,7 +29,7 @@ fn a_limit_counts_what_is_in_use_and_what_drains() {
         assert_eq!(
             hopeless.kind,
             BackendErrorKind::OutOfMemory { requested: 701, free: 100 },
-            "not waited for: it would not do"
+            "the draining bytes would not be enough, so it does not wait"
         );
         assert!(hopeless.detail.contains("600 bytes more"), "{hopeless}");
         drop(open);
@@ -57,14 +57,14 @@ fn an_allocation_without_room_waits_for_queued_frees() {
             drop(open);
         });
         assert!(allocate(&other, 500).is_ok());
-        assert!(start.elapsed() >= Duration::from_millis(20), "the gate was still shut");
+        assert!(start.elapsed() >= Duration::from_millis(20), "the gate was still closed");
         assert_eq!(device.memory().in_use, 500);
         opener.join().unwrap();
     }
 }
 
 #[test]
-fn kept_blocks_make_room_by_themselves() {
+fn pooled_blocks_make_room() {
     let device = EmbeddedDevice::emulated(Emulation::new().memory(1000));
     let queue = queue_of(&device);
     for len_bytes in [400, 300, 200] {
@@ -75,11 +75,23 @@ fn kept_blocks_make_room_by_themselves() {
     assert_eq!(device.memory(), usage(0, 900));
     assert_eq!(device.capacity().unwrap().free, 1000);
     let address = allocate(&queue, 450).unwrap();
-    assert_eq!(device.memory(), usage(450, 500), "one kept block was enough");
+    assert_eq!(device.memory(), usage(450, 500), "one pooled block was enough");
     queue.free(address).unwrap();
     finish(&queue);
     assert!(allocate(&queue, 1000).is_ok());
     assert_eq!(device.memory(), usage(1000, 0));
+}
+
+#[test]
+fn a_limit_below_the_pooled_bytes_evicts_them() {
+    let device = EmbeddedDevice::emulated(Emulation::new().memory(1000));
+    let queue = queue_of(&device);
+    let address = allocate(&queue, 900).unwrap();
+    queue.free(address).unwrap();
+    finish(&queue);
+    device.set_memory_limit(500);
+    assert!(allocate(&queue, 100).is_ok());
+    assert_eq!(device.memory(), usage(100, 0));
 }
 
 #[test]
@@ -94,12 +106,12 @@ fn blocks_are_reused_once_their_free_has_run() {
     assert_eq!(contents(&queue, early, 64), [0; 64]);
     let late = allocate(&queue, 64).unwrap();
     assert_eq!(device.memory(), usage(128, 0));
-    assert_eq!(contents(&queue, late, 64), [7; 64], "the same block, with what was in it");
+    assert_eq!(contents(&queue, late, 64), [7; 64], "the same block, with its old contents");
     assert_ne!(late, address);
 }
 
 #[test]
-fn poison_is_in_fresh_and_in_freed_memory() {
+fn fresh_and_freed_memory_is_poisoned() {
     let device = EmbeddedDevice::emulated(Emulation::new().poison(true));
     let poison = device.poison_byte().unwrap();
     let queue = queue_of(&device);
@@ -120,15 +132,15 @@ fn poison_is_in_fresh_and_in_freed_memory() {
 }
 
 #[test]
-fn what_cannot_be_had_is_out_of_memory_and_nothing_is_counted() {
+fn an_impossible_allocation_is_out_of_memory_and_counts_nothing() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new())] {
         let queue = queue_of(&device);
         for len_bytes in [u64::MAX, 1 << 62, u64::MAX / 2] {
             let refused = allocate(&queue, len_bytes).unwrap_err();
-            assert!(
-                matches!(refused.kind, BackendErrorKind::OutOfMemory { requested, .. } if requested == len_bytes),
-                "{refused}"
-            );
+            let BackendErrorKind::OutOfMemory { requested, .. } = refused.kind else {
+                panic!("{refused}")
+            };
+            assert_eq!(requested, len_bytes);
         }
         assert!(allocate(&queue, 0).is_err());
         assert_eq!(device.memory(), usage(0, 0));
@@ -140,10 +152,9 @@ fn what_cannot_be_had_is_out_of_memory_and_nothing_is_counted() {
 fn a_block_is_aligned_for_every_element() {
     let device = EmbeddedDevice::plain();
     let queue = queue_of(&device);
-    let (tell, told) = mpsc::channel();
-    let tell = Mutex::new(tell);
+    let (sender, receiver) = mpsc::channel();
     let look = body("look", move |views| {
-        views.iter().for_each(|view| tell.lock().unwrap().send(view.address()).unwrap())
+        views.iter().for_each(|view| sender.send(view.address()).unwrap())
     });
     for len_bytes in [1, 7, 256, 100_001] {
         let address = allocate(&queue, len_bytes).unwrap();
@@ -151,11 +162,11 @@ fn a_block_is_aligned_for_every_element() {
         queue.submit(launch(&look, &[(address, len_bytes, Access::Overwrite)])).unwrap();
     }
     finish(&queue);
-    assert!(told.try_iter().all(|start: usize| start.is_multiple_of(256)));
+    assert!(receiver.try_iter().all(|start: usize| start.is_multiple_of(256)));
 }
 
 #[test]
-fn the_plain_device_knows_the_machine() {
+fn the_plain_device_reports_the_machines_memory() {
     let device = EmbeddedDevice::cpu();
     assert!(Arc::ptr_eq(&device, &EmbeddedDevice::cpu()));
     assert_eq!(
