@@ -73,6 +73,8 @@
 //! thousands of legal execution orders; a fault fails any chosen call; and unordered work on the
 //! same bytes is reported as a hazard.
 
+#![deny(missing_docs)]
+
 mod access;
 mod array;
 pub mod audit;

@@ -86,6 +86,18 @@ pub(crate) enum LoadError {
     Refused(BackendError),
 }
 
+impl From<String> for LoadError {
+    fn from(reason: String) -> Self {
+        Self::Program(reason)
+    }
+}
+
+impl From<BackendError> for LoadError {
+    fn from(refusal: BackendError) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// A kernel that is compiled and loaded on one device.
 pub(crate) trait LoadedKernel: Debug + Send + Sync + 'static {
     /// The kernel's name.
