@@ -1,22 +1,23 @@
-// One thread for each row, or for each element; a single block for a product of two vectors.
+// One thread per row or per element; one block for a dot product.
 
 using resident::View1;
 
 // Threads of the block of `dot`, as in `kernels.rs`.
 constexpr unsigned BLOCK = 256;
 
-// The matrix may hold anything: places and columns that there are not count as zeros.
+// The matrix may contain any values. Entries and columns that do not exist count as zeros.
 extern "C" __global__ void multiply(View1<const double> values, View1<const unsigned> columns, View1<const unsigned> starts,
                                     View1<const double> vector, View1<double> product) {
     long long row = resident::thread();
     if (!product.contains(row)) return;
     double sum = 0;
-    for (long long place = starts(row); place < starts(row + 1) && values.contains(place); ++place)
-        if (vector.contains(columns(place))) sum += values(place) * vector(columns(place));
+    for (long long index = starts(row); index < starts(row + 1) && values.contains(index); ++index)
+        if (vector.contains(columns(index))) sum += values(index) * vector(columns(index));
     product(row) = sum;
 }
 
-// The same sums in the same order each time: each thread's own, then in halves.
+// The order of the additions is fixed, so the result is reproducible: first per thread, then by
+// halves.
 extern "C" __global__ void dot(View1<const double> x, View1<const double> y, View1<double> product) {
     __shared__ double sums[BLOCK];
     double sum = 0;
