@@ -1,4 +1,4 @@
-//! Start, devices, errors.
+//! Initialisation, devices, errors.
 
 use std::ffi::c_char;
 
@@ -34,9 +34,16 @@ driver_functions! {
     cuDeviceGetName(name: Out<u8>, len_bytes: i32, device: i32) {
         let ordinal = machine::ordinal(device)?;
         let text = format!("Stand-in GPU {ordinal}\0");
-        let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0).ok_or(Code::INVALID_VALUE)?;
-        // A text that does not fit ends early.
-        text.bytes().take(len_bytes - 1).chain([0]).enumerate().try_for_each(|(index, byte)| name.nth(index).set(byte))
+        let len_bytes = usize::try_from(len_bytes)
+            .ok()
+            .filter(|len_bytes| *len_bytes > 0)
+            .ok_or(Code::INVALID_VALUE)?;
+        // A text that does not fit is truncated.
+        text.bytes()
+            .take(len_bytes - 1)
+            .chain([0])
+            .enumerate()
+            .try_for_each(|(index, byte)| name.nth(index).set(byte))
     }
 
     cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) {
@@ -68,7 +75,7 @@ driver_functions! {
 
     cuDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) {
         let (device, peer) = (machine::ordinal(device)?, machine::ordinal(peer)?);
-        can.set(i32::from(device != peer && settings().peers_reach))
+        can.set(i32::from(device != peer && settings().can_access_peers))
     }
 
     cuDeviceGetP2PAttribute(value: Out<i32>, attribute: u32, source: i32, destination: i32) {
@@ -76,8 +83,8 @@ driver_functions! {
         if source == destination || !(1..=5).contains(&attribute) {
             return Err(Code::INVALID_VALUE);
         }
-        // Rank 0; access; no atomics; CUDA arrays are not there.
-        value.set(i32::from(attribute == 2 && settings().peers_reach))
+        // Performance rank 0; access; no atomics; no CUDA arrays.
+        value.set(i32::from(attribute == 2 && settings().can_access_peers))
     }
 
     cuGetErrorName(code: u32, text: Out<*const c_char>) {
@@ -100,8 +107,8 @@ fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
     Ok(uuid)
 }
 
-/// What a device of this machine has. Attributes that the stand-in does not know are invalid
-/// values.
+/// The value of a device attribute. An attribute that the stand-in does not know is an invalid
+/// value.
 fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
     let settings = settings();
     let [major, minor] = settings.compute_capability;
@@ -115,7 +122,7 @@ fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
         16 => MULTIPROCESSORS,
         39 => 2048,
         106 => 32,
-        // Memory on the chip, registers, constants, caches.
+        // On-chip memory, registers, constant memory, caches.
         8 => 48 << 10,
         9 => 64 << 10,
         12 | 82 => 65_536,
@@ -135,13 +142,13 @@ fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
         115 => i32::from(settings.has_pools),
         119 => 0,
         134 => settings.numa_node,
-        // Clocks in kHz, for what they are worth.
+        // Clock rates in kHz, which have no effect.
         13 => 1_980_000,
         36 => 2_619_000,
         33 => device + 1,
         75 => major,
         76 => minor,
-        // Not there, or not so: time limits, integration, modes, ECC, TCC, domains, managed memory,
+        // Not supported: time limits, integration, modes, ECC, TCC, domains, managed memory,
         // boards, atomics, pageable access, memory operations, cooperative launches, virtual
         // memory, handles, persistence, RDMA, clusters.
         17
