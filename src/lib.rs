@@ -64,6 +64,8 @@
 //! itself and one test tries thousands of legal orders; a fault fails any chosen call; and work
 //! that touches the same bytes unordered is reported.
 
+#![deny(missing_docs)]
+
 mod access;
 mod array;
 pub mod audit;

@@ -7,16 +7,13 @@
 //! waves. Each iteration shrinks a wave by an exactly known factor, so the result can be checked to
 //! rounding after any number of steps. A single plane that arrives late makes the check fail.
 
-mod kernels;
-mod waves;
-
 use std::process::ExitCode;
 
-use kernels::Kernels;
 use resident::audit::{self, Report};
 use resident::ndarray::{Ix1, Ix3, s};
 use resident::{Device, DeviceKind, Emulation, Grid, Result, SmartArray};
-use waves::{POINTS, WAVES, decay, heat};
+use resident_examples::heat::kernels::Kernels;
+use resident_examples::heat::waves::{POINTS, WAVES, decay, heat};
 
 /// Planes of one half: its own, and on each side one plane of the wall or of the other half.
 const PLANES: usize = POINTS / 2 + 1;

@@ -3,14 +3,13 @@
 use std::f64::consts::PI;
 
 /// Grid points along each axis, walls included.
-pub(crate) const POINTS: usize = 66;
+pub const POINTS: usize = 66;
 
 /// The initial waves: the number of half waves along each axis, and the height.
-pub(crate) const WAVES: [([usize; 3], f64); 3] =
-    [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
+pub const WAVES: [([usize; 3], f64); 3] = [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
 
 /// The sum of the waves at a point. It is exactly zero on the walls.
-pub(crate) fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
+pub fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
     if point.iter().any(|&index| index == 0 || index == POINTS - 1) {
         return 0.0;
     }
@@ -24,6 +23,6 @@ pub(crate) fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
 
 /// The factor by which one step shrinks a wave: the mean of the six neighbours of a point is the
 /// wave's value there times this factor.
-pub(crate) fn decay(counts: [usize; 3]) -> f64 {
+pub fn decay(counts: [usize; 3]) -> f64 {
     counts.iter().map(|&count| (PI * count as f64 / (POINTS - 1) as f64).cos()).sum::<f64>() / 3.0
 }

@@ -10,7 +10,7 @@ use resident::ndarray::{
 };
 
 /// The label of a pixel that is not a candidate for an edge.
-pub(crate) const NO_LABEL: u32 = u32::MAX;
+pub const NO_LABEL: u32 = u32::MAX;
 
 /// The weights of red, green and blue in the brightness of a pixel (ITU-R BT.601).
 const BRIGHTNESS: [f32; 3] = [0.299, 0.587, 0.114];
@@ -31,7 +31,7 @@ const EDGE_COLOUR: [u8; 3] = [255, 236, 92];
 const DIMMED_TO_PERCENT: u16 = 45;
 
 /// Brightness from 0 to 1.
-pub(crate) fn grey(photo: ArrayView3<'_, u8>, grey: ArrayViewMut2<'_, f32>) {
+pub fn grey(photo: ArrayView3<'_, u8>, grey: ArrayViewMut2<'_, f32>) {
     Zip::from(grey).and(photo.lanes(Axis(2))).for_each(|grey, pixel| {
         let [red, green, blue] = [f32::from(pixel[0]), f32::from(pixel[1]), f32::from(pixel[2])];
         *grey = (BRIGHTNESS[0] * red + BRIGHTNESS[1] * green + BRIGHTNESS[2] * blue) / 255.0;
@@ -40,11 +40,7 @@ pub(crate) fn grey(photo: ArrayView3<'_, u8>, grey: ArrayViewMut2<'_, f32>) {
 
 /// First half of a Gaussian blur, along the rows. Beyond the border the outermost pixel is
 /// repeated.
-pub(crate) fn blur_rows(
-    sigma: f32,
-    source: ArrayView2<'_, f32>,
-    mut target: ArrayViewMut2<'_, f32>,
-) {
+pub fn blur_rows(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayViewMut2<'_, f32>) {
     let weights = gaussian(sigma);
     let mut padded = Vec::with_capacity(source.ncols() + weights.len());
     for (source, mut target) in source.rows().into_iter().zip(target.rows_mut()) {
@@ -57,11 +53,7 @@ pub(crate) fn blur_rows(
 }
 
 /// Second half, along the columns. It adds whole rows, which suits the cache.
-pub(crate) fn blur_columns(
-    sigma: f32,
-    source: ArrayView2<'_, f32>,
-    mut target: ArrayViewMut2<'_, f32>,
-) {
+pub fn blur_columns(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayViewMut2<'_, f32>) {
     let weights = gaussian(sigma);
     let radius = weights.len() / 2;
     for (row, mut target) in target.rows_mut().into_iter().enumerate() {
@@ -75,7 +67,7 @@ pub(crate) fn blur_columns(
 
 /// The gradient by Sobel's masks: its strength, which is 1 for a step from black to white, and the
 /// nearest of four directions.
-pub(crate) fn sobel(
+pub fn sobel(
     soft: ArrayView2<'_, f32>,
     strength: ArrayViewMut2<'_, f32>,
     direction: ArrayViewMut2<'_, u8>,
@@ -95,7 +87,7 @@ pub(crate) fn sobel(
 
 /// Non-maximum suppression: a pixel is kept if it is the strongest along its gradient. Of two equal
 /// pixels the first in that direction is kept.
-pub(crate) fn thin(
+pub fn thin(
     strength: ArrayView2<'_, f32>,
     direction: ArrayView2<'_, u8>,
     ridges: ArrayViewMut2<'_, f32>,
@@ -115,7 +107,7 @@ pub(crate) fn thin(
 
 /// First step of hysteresis: each pixel above the low threshold becomes a tree whose label is the
 /// pixel's index.
-pub(crate) fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayViewMut2<'_, u32>) {
+pub fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayViewMut2<'_, u32>) {
     let columns = ridges.ncols();
     Zip::indexed(labels).and(ridges).for_each(|(row, column), label, &ridge| {
         *label = if ridge > low { (row * columns + column) as u32 } else { NO_LABEL };
@@ -124,7 +116,7 @@ pub(crate) fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayVie
 
 /// Second step: adjacent trees are joined under the smaller root. One launch suffices; the CUDA
 /// body uses an atomic minimum at the roots.
-pub(crate) fn unite(mut labels: ArrayViewMut2<'_, u32>) {
+pub fn unite(mut labels: ArrayViewMut2<'_, u32>) {
     let (rows, columns) = labels.dim();
     for row in 0..rows {
         for column in 0..columns {
@@ -136,7 +128,7 @@ pub(crate) fn unite(mut labels: ArrayViewMut2<'_, u32>) {
 }
 
 /// Third step: a pixel above the high threshold anchors its whole tree.
-pub(crate) fn anchor(
+pub fn anchor(
     high: f32,
     ridges: ArrayView2<'_, f32>,
     labels: ArrayView2<'_, u32>,
@@ -152,7 +144,7 @@ pub(crate) fn anchor(
 }
 
 /// Last step: a pixel of an anchored tree is an edge.
-pub(crate) fn keep(
+pub fn keep(
     labels: ArrayView2<'_, u32>,
     anchored: ArrayView2<'_, u8>,
     edges: ArrayViewMut2<'_, u8>,
@@ -165,7 +157,7 @@ pub(crate) fn keep(
 }
 
 /// The edges on the darkened photograph.
-pub(crate) fn overlay(
+pub fn overlay(
     photo: ArrayView3<'_, u8>,
     edges: ArrayView2<'_, u8>,
     mut overlay: ArrayViewMut3<'_, u8>,

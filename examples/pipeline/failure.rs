@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Prints the program's result, or the reason why there is none.
-pub(crate) fn finish(program: &str, outcome: Result<String, Failure>) -> ExitCode {
+pub fn finish(program: &str, outcome: Result<String, Failure>) -> ExitCode {
     let unprintable = |error| Failure::result(format_args!("cannot print the result: {error}"));
     match outcome.and_then(|text| writeln!(std::io::stdout(), "{text}").map_err(unprintable)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -15,19 +15,19 @@ pub(crate) fn finish(program: &str, outcome: Result<String, Failure>) -> ExitCod
 
 /// The reason of a failure in one line, and the exit code.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     message: String,
     code: u8,
 }
 
 impl Failure {
     /// The user's input cannot be used: code 2.
-    pub(crate) fn input(message: impl Display) -> Self {
+    pub fn input(message: impl Display) -> Self {
         Self { message: message.to_string(), code: 2 }
     }
 
     /// An operation failed or the result is wrong: code 1.
-    pub(crate) fn result(message: impl Display) -> Self {
+    pub fn result(message: impl Display) -> Self {
         Self { message: message.to_string(), code: 1 }
     }
 

@@ -16,7 +16,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const BAR_COLUMNS: usize = 30;
 
 /// A bar that its own thread draws until it is dropped.
-pub(crate) struct Progress {
+pub struct Progress {
     thread: Option<(Arc<Shared>, JoinHandle<()>)>,
 }
 
@@ -38,9 +38,9 @@ struct BarState {
 
 impl Progress {
     /// Starts a bar with the given number of steps.
-    pub(crate) fn start(steps: usize) -> Self {
+    pub fn start(steps: usize) -> Self {
         if !std::io::stderr().is_terminal() {
-            return Self { thread: None };
+            return Self::hidden();
         }
         let state = BarState {
             steps,
@@ -59,18 +59,23 @@ impl Progress {
         Self { thread: thread.map(|thread| (shared, thread)) }
     }
 
+    /// No bar.
+    pub fn hidden() -> Self {
+        Self { thread: None }
+    }
+
     /// Sets the label of the next step. `done` ends the step.
-    pub(crate) fn begin(&self, label: &str) {
+    pub fn begin(&self, label: &str) {
         self.update(|state| label.clone_into(&mut state.label));
     }
 
     /// Counts one step of this thread.
-    pub(crate) fn done(&self) {
+    pub fn done(&self) {
         self.update(|state| state.done += 1);
     }
 
     /// Counts a step when all work queued on the stream so far has run.
-    pub(crate) fn follow(&self, label: &'static str, stream: &Stream) -> Result<()> {
+    pub fn follow(&self, label: &'static str, stream: &Stream) -> Result<()> {
         if self.thread.is_some() {
             let event = stream.record()?;
             self.update(|state| state.queued.push((label, event)));

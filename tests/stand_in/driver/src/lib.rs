@@ -1,0 +1,60 @@
+//! A CUDA driver without a GPU, for tests. It implements the driver's C functions with the engine
+//! of `resident`'s embedded device.
+//!
+//! Cargo builds the package as two libraries. The shared object is the driver: it exports the `cu*`
+//! functions, and its SONAME is that of a CUDA driver. The Rust library is the client, which tests
+//! link: [`load`] loads the shared object into the process, so that code that looks for a CUDA
+//! driver afterwards finds it. The other functions control the driver.
+//!
+//! * `client`, `launch`: the functions that tests call; the arguments of a host function that
+//!   replaces a kernel
+//! * `settings`, `protocol`: the types that both sides share
+//! * `driver/`: the driver; see its `mod.rs`
+//!
+//! It does not run PTX: a kernel is a host function that the test [registers](register) under the
+//! name of the entry. It works only on Linux; elsewhere [`load`] returns an error.
+
+mod client;
+mod launch;
+mod library;
+mod protocol;
+mod settings;
+
+#[cfg(target_os = "linux")]
+mod driver;
+
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "the library uses more of it")]
+#[path = "../../../../src/access.rs"]
+mod access;
+/// The engine: the library's embedded device.
+#[cfg(target_os = "linux")]
+#[allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    rustdoc::broken_intra_doc_links,
+    reason = "the library uses more of it and exports some"
+)]
+#[path = "../../../../src/backend/mod.rs"]
+mod backend;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "the library uses more of it")]
+#[path = "../../../../src/call_site.rs"]
+mod call_site;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
+#[path = "../../../../src/grid.rs"]
+mod grid;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
+#[path = "../../../../src/sync.rs"]
+mod sync;
+
+pub use client::{
+    Call, calls, change, fail_any, fail_late, fail_nth, forget_faults, hazards, load,
+    memory_in_use, notes, register, take_calls, take_hazards, take_notes,
+};
+pub use launch::{Fault, Launch, View};
+pub use protocol::{Access, Length, Parameter};
+pub use settings::Settings;
