@@ -34,63 +34,11 @@ pub struct Kernels {
 impl Kernels {
     pub fn new() -> Self {
         Self {
-            multiply: with_cuda_body(
-                Multiply::new("multiply")
-                    .require("as many values as columns", |_grid, (values, columns, ..)| {
-                        values.len() == columns.len()
-                    })
-                    .require(
-                        "a start for each row, and an end",
-                        |_grid, (_, _, starts, _, product)| starts.len() == product.len() + 1,
-                    )
-                    .host(|_grid, (values, columns, starts, vector, product)| {
-                        multiply((values, columns, starts), vector, product)
-                    }),
-            ),
-            dot: with_cuda_body(
-                Dot::new("dot")
-                    .require("one block of 256 threads", |grid, _| {
-                        grid.blocks().count() == 1 && grid.threads() == BLOCK.into()
-                    })
-                    .require(
-                        "two vectors of one length, and one number",
-                        |_grid, (x, y, product)| x.len() == y.len() && product.len() == 1,
-                    )
-                    .host(|_grid, (x, y, mut product)| product[0] = x.dot(&y)),
-            ),
-            add: with_cuda_body(
-                Add::new("add")
-                    .require(
-                        "two vectors of one length, and one number",
-                        |_grid, (factor, x, y)| x.len() == y.len() && factor.len() == 1,
-                    )
-                    .host(|_grid, (factor, x, mut y)| y.scaled_add(factor[0], &x)),
-            ),
-            step: with_cuda_body(
-                Step::new("step")
-                    .require("one number each, and two", |_grid, (square, curvature, step)| {
-                        square.len() == 1 && curvature.len() == 1 && step.len() == 2
-                    })
-                    .host(|_grid, (square, curvature, mut step)| {
-                        step[0] = square[0] / curvature[0];
-                        step[1] = -step[0];
-                    }),
-            ),
-            turn: with_cuda_body(
-                Turn::new("turn")
-                    .require("one number each", |_grid, (now, before, ..)| {
-                        now.len() == 1 && before.len() == 1
-                    })
-                    .require("two vectors of one length", |_grid, (_, _, residual, direction)| {
-                        residual.len() == direction.len()
-                    })
-                    .host(|_grid, (now, before, residual, mut direction)| {
-                        let kept = now[0] / before[0];
-                        direction.zip_mut_with(&residual, |direction, residual| {
-                            *direction = residual + kept * *direction
-                        });
-                    }),
-            ),
+            multiply: with_cuda_body(multiply_kernel()),
+            dot: with_cuda_body(dot_kernel()),
+            add: with_cuda_body(add_kernel()),
+            step: with_cuda_body(step_kernel()),
+            turn: with_cuda_body(turn_kernel()),
         }
     }
 }
@@ -101,6 +49,63 @@ fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
     // accesses only elements of its views that its own checks or the requirements allow, whatever
     // the matrix contains.
     unsafe { kernel.cuda(CudaSource::c(include_str!("kernels.cu"))) }
+}
+
+fn multiply_kernel() -> Multiply {
+    Multiply::new("multiply")
+        .require("as many values as columns", |_grid, (values, columns, ..)| {
+            values.len() == columns.len()
+        })
+        .require("a start for each row, and an end", |_grid, (_, _, starts, _, product)| {
+            starts.len() == product.len() + 1
+        })
+        .host(|_grid, (values, columns, starts, vector, product)| {
+            multiply((values, columns, starts), vector, product)
+        })
+}
+
+fn dot_kernel() -> Dot {
+    Dot::new("dot")
+        .require("one block of 256 threads", |grid, _| {
+            grid.blocks().count() == 1 && grid.threads() == BLOCK.into()
+        })
+        .require("two vectors of one length, and one number", |_grid, (x, y, product)| {
+            x.len() == y.len() && product.len() == 1
+        })
+        .host(|_grid, (x, y, mut product)| product[0] = x.dot(&y))
+}
+
+fn add_kernel() -> Add {
+    Add::new("add")
+        .require("two vectors of one length, and one number", |_grid, (factor, x, y)| {
+            x.len() == y.len() && factor.len() == 1
+        })
+        .host(|_grid, (factor, x, mut y)| y.scaled_add(factor[0], &x))
+}
+
+fn step_kernel() -> Step {
+    Step::new("step")
+        .require("one number each, and two", |_grid, (square, curvature, step)| {
+            square.len() == 1 && curvature.len() == 1 && step.len() == 2
+        })
+        .host(|_grid, (square, curvature, mut step)| {
+            step[0] = square[0] / curvature[0];
+            step[1] = -step[0];
+        })
+}
+
+fn turn_kernel() -> Turn {
+    Turn::new("turn")
+        .require("one number each", |_grid, (now, before, ..)| now.len() == 1 && before.len() == 1)
+        .require("two vectors of one length", |_grid, (_, _, residual, direction)| {
+            residual.len() == direction.len()
+        })
+        .host(|_grid, (now, before, residual, mut direction)| {
+            let kept = now[0] / before[0];
+            direction.zip_mut_with(&residual, |direction, residual| {
+                *direction = residual + kept * *direction
+            });
+        })
 }
 
 /// The matrix may contain any values. Entries and columns that do not exist count as zeros, as in
