@@ -5,11 +5,9 @@
 //! changes it; this module keeps it consistent and publishes what the fast paths read.
 
 mod host;
-mod memory_order;
 mod published;
 mod since;
 mod state;
-mod strided;
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -28,6 +26,7 @@ use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
 use crate::element::Element;
+use crate::layout::MemoryOrder;
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
 /// What `published` is built on; its test builds it on loom's.
@@ -36,11 +35,9 @@ mod atomics {
 }
 
 pub(crate) use host::HostBuffer;
-pub(crate) use memory_order::{MemoryOrder, Selection};
 use published::Published;
 pub(crate) use since::StaleOrigin;
 pub(crate) use state::{Line, Slot, State, WholeAtHand};
-pub(crate) use strided::{Ranges, Strided, copies_between};
 
 /// What devices align memory to.
 const ALIGNMENT_MAX_BYTES: usize = 256;

@@ -47,8 +47,8 @@ impl<S: Copy + PartialEq> Parts<S> {
     /// A part of the copy has just become stale.
     pub(super) fn note(&mut self, region: &Region, site: S) {
         let next = self.next(site);
-        self.sites.update_values(region, |_| next);
-        if self.sites.pieces() > PIECES_MAX {
+        self.sites.update(region, |_| next);
+        if self.sites.value_count() > PIECES_MAX {
             self.sites.set_all(StaleOrigin::Unreported);
         }
     }
@@ -156,12 +156,12 @@ mod tests {
         let mut stale = Parts::new(&[ROWS, COLUMNS], Some(7_u8));
         for row in 0..ROWS - 1 {
             stale.note(&region((row, row + 1), (0, COLUMNS), 1), 8);
-            assert_eq!(stale.sites.pieces(), 2, "what was there, and the rows so far");
+            assert_eq!(stale.sites.value_count(), 2, "what was there, and the rows so far");
         }
         assert_eq!(site(stale.latest(&region((ROWS - 1, ROWS), (0, COLUMNS), 1))), Some(7));
         stale.note(&Region::whole(&[ROWS, COLUMNS]), 9);
         assert_eq!(
-            (stale.sites.pieces(), site(stale.latest(&region((0, 1), (0, 1), 1)))),
+            (stale.sites.value_count(), site(stale.latest(&region((0, 1), (0, 1), 1)))),
             (1, Some(9))
         );
     }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::HostBuffer;
 use super::since::{Parts, StaleOrigin};
-use super::{HostBuffer, MemoryOrder, Selection};
 use crate::access::Access;
 use crate::audit::{Traffic, Validity};
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, failure};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, ConstantId, Content, Location, LocationSet, LossId, Region};
 use crate::device::{Device, Stream};
-use crate::order::{At, Mark, StreamKey, Uses};
+use crate::layout::{MemoryOrder, Selection};
+use crate::ordering::{Mark, StreamKey, UseEnd, Uses};
 use crate::sync;
 
 /// More streams than this are looked through for idle ones before another is kept.
@@ -102,13 +103,11 @@ impl State {
         if let Some(location) = state.location_of(stream.device_ref()) {
             state.coherence = Coherence::stored(extents, location);
             // Other streams may use the memory only behind what made it.
-            let made = Mark::harmless(
-                state.key_of(stream),
-                At::position(stream.queue().reserve_position()),
-            );
+            let made =
+                Mark::lossless(state.key_of(stream), UseEnd::at(stream.queue().reserve_position()));
             let slot = state.slot_mut(location);
             slot.address = Some(address);
-            slot.uses.mark(extents, None, Access::Overwrite, made);
+            slot.uses.record(extents, None, Access::Overwrite, made);
         }
         state
     }
@@ -149,7 +148,7 @@ impl State {
             return;
         };
         let mut used = vec![false; cold.constants.len()];
-        self.coherence.newest(&memory_order.whole(), |_, content| {
+        self.coherence.visit_contents(&memory_order.whole(), |_, content| {
             if let Content::Constant { value: ConstantId(number @ 1..), .. } = content {
                 used[number as usize - 1] = true;
             }
@@ -180,7 +179,7 @@ impl State {
     /// Nothing queued touches the host's memory, as far as is known.
     #[inline]
     pub(crate) fn is_host_idle(&self) -> bool {
-        self.host_uses.as_ref().is_none_or(|uses| uses.is_idle())
+        self.host_uses.as_ref().is_none_or(|uses| uses.is_empty())
     }
 
     pub(crate) fn devices(&self) -> impl Iterator<Item = (Location, &Device)> {
@@ -221,7 +220,7 @@ impl State {
         };
         let is_free = |location: &Location| {
             self.slot(*location).address.is_none()
-                && self.slot(*location).uses.is_idle()
+                && self.slot(*location).uses.is_empty()
                 && !is_claimed(*location)
         };
         (1..=self.slots.len()).filter_map(Location::slot).find(is_free)
@@ -239,7 +238,7 @@ impl State {
     pub(crate) fn vacate(&mut self, memory_order: &MemoryOrder, location: Location, site: Line) {
         self.note_gone(location, &memory_order.whole(), site);
         // No element is lost by it, so that no record of a loss stands behind this number.
-        self.coherence.withdraw(location, &memory_order.whole(), LossId(u32::MAX));
+        self.coherence.invalidate(location, &memory_order.whole(), LossId(u32::MAX));
         let slot = self.slot_mut(location);
         slot.address = None;
         slot.uses = Uses::default();
@@ -262,7 +261,7 @@ impl State {
         let (location, slot) = (Location::slot(index + 1)?, &self.slots[index]);
         let (address, usage) = (slot.address?, slot.uses.uniform()?);
         let key = self.find_key(stream)?;
-        if !usage.is_alone(access, key) {
+        if !usage.conflicts_only_with(access, key) {
             return None;
         }
         if access == Access::Overwrite {
@@ -281,12 +280,12 @@ impl State {
     pub(crate) fn open_whole(&mut self, at_hand: &WholeAtHand) {
         let WholeAtHand { location, key, writer, .. } = *at_hand;
         if let Some(usage) = self.slot_mut(location).uses.uniform_mut() {
-            usage.after(
+            usage.record(
                 Access::Overwrite,
                 Mark::foreign(
                     key,
-                    At::OPEN,
-                    writer.and_then(|writer| writer.work()).unwrap_or(Position::START),
+                    UseEnd::OPEN,
+                    writer.and_then(|writer| writer.written_by()).unwrap_or(Position::START),
                 ),
             );
         }
@@ -314,11 +313,11 @@ impl State {
         }
         let Some(usage) = self.slots[index].uses.uniform_mut() else { return false };
         let mark = if access.writes() {
-            Mark::written(key, position)
+            Mark::write(key, position)
         } else {
-            Mark::harmless(key, At::position(position))
+            Mark::lossless(key, UseEnd::at(position))
         };
-        usage.after(access, mark);
+        usage.record(access, mark);
         true
     }
 
@@ -371,7 +370,7 @@ impl State {
         site: Line,
     ) {
         let Self { coherence, host_stale_since, slots, cold, .. } = self;
-        coherence.newest(region, |part, content| {
+        coherence.visit_contents(region, |part, content| {
             for location in locations(content).iter() {
                 let whole = stale_since(host_stale_since, slots, location);
                 parts_of(cold, location, coherence.shape(), *whole).note(part, site);
@@ -412,7 +411,7 @@ impl State {
             .map(|(_, parts)| parts);
         let mut latest: Option<StaleOrigin<Line>> = None;
         for region in regions {
-            self.coherence.newest(region, |part, content| {
+            self.coherence.visit_contents(region, |part, content| {
                 if !content.is_valid(location) {
                     let since = parts
                         .map_or_else(|| StaleOrigin::of_whole(whole), |parts| parts.latest(part));
@@ -452,7 +451,7 @@ impl State {
     }
 
     pub(crate) fn uses(&self, location: Location) -> &Uses {
-        static IDLE: Uses = Uses::IDLE;
+        static IDLE: Uses = Uses::EMPTY;
         if location == Location::HOST {
             self.host_uses.as_deref().unwrap_or(&IDLE)
         } else {
@@ -506,8 +505,10 @@ impl State {
             .into_iter()
             .chain(self.slots.iter_mut().map(|slot| &mut slot.uses))
         {
-            uses.settle(&shape, None, |mark| is_over(streams, mark));
-            uses.before(None, Access::Overwrite, |mark| used[mark.stream.0 as usize] = true);
+            uses.retire(&shape, None, |mark| is_over(streams, mark));
+            uses.visit_conflicts(None, Access::Overwrite, |mark| {
+                used[mark.stream.0 as usize] = true
+            });
         }
         for (stream, used) in self.streams.iter_mut().zip(used) {
             if !used && let Some(idle) = stream.take() {
@@ -562,7 +563,7 @@ impl State {
     pub(crate) fn settle_host(&mut self, memory_order: &MemoryOrder, selection: &Selection) {
         let Self { host_uses: Some(host_uses), streams, .. } = self else { return };
         selection.each(|region| {
-            host_uses.settle(memory_order.extents(), region, |mark| is_over(streams, mark))
+            host_uses.retire(memory_order.extents(), region, |mark| is_over(streams, mark))
         });
     }
 
@@ -580,8 +581,8 @@ impl State {
                     self.note_gone(location, &region, site);
                 }
                 let loss = self.loss_id(record);
-                self.coherence.withdraw(location, &region, loss);
-                self.uses_mut(location).forget_writer(memory_order.extents(), &region);
+                self.coherence.invalidate(location, &region, loss);
+                self.uses_mut(location).forget_write_failure(memory_order.extents(), &region);
             }
         }
     }
@@ -609,9 +610,9 @@ impl State {
         memory_order: &MemoryOrder,
     ) -> Vec<(Region, Arc<FailureRecord>)> {
         let mut failed = Vec::new();
-        self.uses(location).all_writers(memory_order.extents(), |region, mark| {
-            if let (Some(stream), Some(position)) = (self.stream(mark.stream), mark.work())
-                && let Some(record) = failure::of(stream.id(), position)
+        self.uses(location).visit_written_regions(memory_order.extents(), |region, mark| {
+            if let (Some(stream), Some(position)) = (self.stream(mark.stream), mark.written_by())
+                && let Some(record) = failure::at(stream.id(), position)
             {
                 failed.push((*region, record));
             }
@@ -677,7 +678,7 @@ impl State {
             (SmallVec::from_elem(0, self.slots.len() + 1), 0);
         selection.for_each(memory_order, |region| {
             len += region.len();
-            self.coherence.newest(region, |part, content| {
+            self.coherence.visit_contents(region, |part, content| {
                 let elements = part.len();
                 locations()
                     .zip(&mut valid)
@@ -732,7 +733,7 @@ impl State {
     pub(crate) fn order(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
         for mark in marks {
             if let Some(other) = self.stream(mark.stream) {
-                stream.order_after(other, mark.at)?;
+                stream.order_after(other, mark.end)?;
             }
         }
         Ok(())
@@ -781,7 +782,7 @@ fn is_over(streams: &[Option<Stream>], mark: Mark) -> bool {
     };
     // Completion first, then the failure: a failure is entered before its position counts as
     // complete.
-    mark.at != At::OPEN
-        && stream.core().is_done(mark.at)
-        && mark.work().is_none_or(|work| failure::of(stream.id(), work).is_none())
+    mark.end != UseEnd::OPEN
+        && stream.core().is_done(mark.end)
+        && mark.written_by().is_none_or(|work| failure::at(stream.id(), work).is_none())
 }

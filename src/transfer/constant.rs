@@ -7,12 +7,12 @@ use crate::access::Access;
 use crate::audit;
 use crate::backend::{
     Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position,
-    Work, bytes,
+    Work, host_copy,
 };
 use crate::coherence::{Content, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::storage::{HostBuffer, State};
 
 /// Makes the selection a constant: each location fills its own copy when it first needs it.
@@ -41,7 +41,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         stream,
         acquired.address,
         value.clone(),
-        FailureKind::Copy,
+        FailureKind::Constant,
         device::FILL,
     )?;
     let mut state = storage.lock();
@@ -55,7 +55,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         acquired.location,
         Access::Overwrite,
         stream,
-        At::position(position),
+        UseEnd::at(position),
     );
     request.poison(&mut state, spoiled);
     storage.publish(&state);
@@ -86,15 +86,7 @@ fn queue_fill(
     let mut parts = SmallVec::new();
     request.selection.for_each(memory_order, |region| parts.push(memory_order.footprint(region)));
     let label = request.storage.label(operation, request.site);
-    let work = FillWork {
-        loss,
-        address,
-        parts,
-        pattern,
-        poison: false,
-        depends: Dependencies::new(),
-        label,
-    };
+    let work = FillWork { loss, address, parts, pattern, depends: Dependencies::new(), label };
     stream
         .queue()
         .submit(Work::Fill(Box::new(work)))
@@ -112,8 +104,8 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     };
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
     let position =
-        queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
-    mark(request, &stream, acquired, Access::Overwrite, At::position(position));
+        queue_fill(request, &stream, acquired.address, value, FailureKind::Contents, "set of")?;
+    mark(request, &stream, acquired, Access::Overwrite, UseEnd::at(position));
     Ok(())
 }
 
@@ -128,7 +120,7 @@ fn home(request: &Request<'_>) -> Option<Stream> {
 pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Location> {
     let mut found = None;
     request.selection.for_each(request.storage.memory_order(), |region| {
-        state.coherence.newest(region, |_, content| {
+        state.coherence.visit_contents(region, |_, content| {
             if let (None, Content::Stored(holders)) = (found, content)
                 && !holders.contains(Location::HOST)
             {
@@ -146,11 +138,7 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
         // waited for whatever was queued on these elements; the caller's exclusive borrow of the
         // part keeps everybody else out.
         unsafe {
-            bytes::fill_footprint(
-                request.storage.host_base(),
-                &memory_order.footprint(region),
-                value,
-            )
+            host_copy::fill(request.storage.host_base(), &memory_order.footprint(region), value)
         };
     });
 }
@@ -186,11 +174,11 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
     let (storage, mut value) =
         (request.storage, Bytes::from_elem(0, request.storage.memory_order().element_bytes()));
     request.selection.for_each(storage.memory_order(), |region| {
-        let part = storage.memory_order().out_of_packed(region, 0).reversed();
+        let part = storage.memory_order().footprint(region).copy_from_packed(0).reversed();
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited
         // for its writers, and the caller's borrow keeps others from writing it; `value` has room
         // for one element.
-        unsafe { bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
+        unsafe { host_copy::copy_box(storage.host_base(), value.as_mut_ptr(), &part) };
     });
     Ok(value)
 }
@@ -222,7 +210,8 @@ fn peek_on_device(
             source_device: None,
             parts: SmallVec::from_iter([storage
                 .memory_order()
-                .out_of_packed(region, 0)
+                .footprint(region)
+                .copy_from_packed(0)
                 .reversed()]),
             depends,
             label: storage.label("get of", request.site),
@@ -259,7 +248,7 @@ impl Request<'_> {
     /// The failure of a copy to memory outside the array: by itself, or because what it was to read
     /// is lost.
     pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
-        let Some(record) = crate::backend::failure::of(stream.id(), position) else {
+        let Some(record) = crate::backend::failure::at(stream.id(), position) else {
             return Ok(());
         };
         if record.inherited {

@@ -13,8 +13,9 @@ use crate::call_site::CallSite;
 use crate::coherence::{Location, PlannedCopy, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark, StreamKey};
-use crate::storage::{Selection, State, Storage, WholeAtHand};
+use crate::layout::Selection;
+use crate::ordering::{Mark, StreamKey, UseEnd};
+use crate::storage::{State, Storage, WholeAtHand};
 
 /// What an acquired part is to its stream.
 #[derive(Debug)]
@@ -139,7 +140,7 @@ fn at_hand(
     let key = state.find_key(stream).unwrap_or(StreamKey::NONE);
     let mut alone = true;
     request.selection.each(|region| {
-        alone &= state.uses(location).is_alone(region, access, key, |writer| {
+        alone &= state.uses(location).conflicts_only_with(region, access, key, |writer| {
             if access != Access::Overwrite && writer.stream == key {
                 depend(state, depends, stream, writer);
             }
@@ -153,7 +154,7 @@ fn at_hand(
 /// work that is over.
 #[inline]
 fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
-    let Some(work) = writer.work() else { return };
+    let Some(work) = writer.written_by() else { return };
     let dependency = (stream.id(), work);
     let has_room = depends.len() < depends.inline_size();
     if !depends.contains(&dependency) && (has_room || !state.is_over(writer)) {
@@ -289,12 +290,13 @@ fn host_pending(
 }
 
 pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
-    let position =
-        |stream: &Stream, at: At| at.queued().unwrap_or_else(|| stream.queue().reserve_position());
+    let position = |stream: &Stream, at: UseEnd| {
+        at.position().unwrap_or_else(|| stream.queue().reserve_position())
+    };
     marks
         .iter()
         .filter_map(|mark| {
-            state.stream(mark.stream).map(|stream| (stream.clone(), position(stream, mark.at)))
+            state.stream(mark.stream).map(|stream| (stream.clone(), position(stream, mark.end)))
         })
         .collect()
 }
@@ -335,14 +337,14 @@ pub(crate) fn open_guard(
     };
     let there = (acquired.location, acquired.address);
     if access == Access::Read {
-        enter(request, &mut state, stream, acquired.location, access, At::OPEN);
+        enter(request, &mut state, stream, acquired.location, access, UseEnd::OPEN);
         know(request, &state, stream, &acquired);
         acquired.release(&mut state);
     } else if let Some(work) = inherited_at_hand(stream, &depends) {
-        enter_foreign(request, &mut state, stream, acquired, access, (At::OPEN, work));
+        enter_foreign(request, &mut state, stream, acquired, access, (UseEnd::OPEN, work));
     } else {
         drop(state);
-        mark_foreign(request, stream, acquired, access, At::OPEN, depends)?;
+        mark_foreign(request, stream, acquired, access, UseEnd::OPEN, depends)?;
     }
     Ok(there)
 }
@@ -377,7 +379,7 @@ pub(crate) fn mark_foreign(
     stream: &Stream,
     acquired: Acquired<'_>,
     access: Access,
-    at: At,
+    at: UseEnd,
     depends: Dependencies,
 ) -> Result<()> {
     if request.is_empty() {
@@ -398,7 +400,7 @@ fn enter_foreign(
     stream: &Stream,
     mut acquired: Acquired<'_>,
     access: Access,
-    (at, work): (At, Position),
+    (at, work): (UseEnd, Position),
 ) {
     let mark = Mark::foreign(state.key_of(stream), at, work);
     request.enter_mark(state, acquired.location, Access::Overwrite, mark);
@@ -426,15 +428,7 @@ fn inherited(
 ) -> Result<Position> {
     let label = request.storage.label("access to", request.site);
     let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
-    let work = FillWork {
-        loss: FailureKind::Body,
-        address,
-        parts,
-        pattern,
-        poison: false,
-        depends,
-        label,
-    };
+    let work = FillWork { loss: FailureKind::Contents, address, parts, pattern, depends, label };
     let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
     submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
 }
@@ -454,7 +448,7 @@ pub(crate) fn mark(
     stream: &Stream,
     mut acquired: Acquired<'_>,
     access: Access,
-    at: At,
+    at: UseEnd,
 ) {
     if request.is_empty() {
         return;
@@ -479,7 +473,7 @@ pub(crate) fn mark_launched(
     }
     let mut state = request.storage.lock();
     state.traffic_mut().avoided += spared;
-    enter(request, &mut state, stream, acquired.location, access, At::position(position));
+    enter(request, &mut state, stream, acquired.location, access, UseEnd::at(position));
     acquired.release(&mut state);
     state.is_worth_events()
 }
@@ -513,7 +507,7 @@ pub(super) fn enter(
     stream: &Stream,
     location: Location,
     access: Access,
-    at: At,
+    at: UseEnd,
 ) {
     request.mark_use(state, location, access, stream, at);
     if access.writes() {

@@ -12,7 +12,8 @@ use crate::audit::registry;
 use crate::coherence::{Content, Location, Region};
 use crate::device::Device;
 use crate::error::Result;
-use crate::storage::{Line, Selection, State, Storage};
+use crate::layout::Selection;
+use crate::storage::{Line, State, Storage};
 
 /// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to
 /// the host first. The caller has the array for itself.
@@ -94,14 +95,17 @@ fn evict(storage: &Storage, device: &Device, site: Line) -> Option<u64> {
 /// What stands at a location, and not on the host.
 fn newest_alone(storage: &Storage, state: &State, location: Location) -> SmallVec<[Region; 1]> {
     let mut alone = SmallVec::new();
-    state.coherence.newest(&storage.memory_order().whole(), |region, content| match content {
-        Content::Stored(holders)
-            if holders.contains(location) && !holders.contains(Location::HOST) =>
-        {
-            alone.push(*region)
-        }
-        _ => {}
-    });
+    state.coherence.visit_contents(
+        &storage.memory_order().whole(),
+        |region, content| match content {
+            Content::Stored(holders)
+                if holders.contains(location) && !holders.contains(Location::HOST) =>
+            {
+                alone.push(*region)
+            }
+            _ => {}
+        },
+    );
     alone
 }
 

@@ -11,12 +11,12 @@ use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
     Address, BackendErrorKind, CopyBox, CopyWork, Dependencies, FailureKind, FillWork, HostMemory,
-    Memory, Position, Work, bytes, copy_pool,
+    Memory, Position, Work, host_copy,
 };
 use crate::coherence::{ConstantId, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark};
+use crate::ordering::{Mark, UseEnd};
 use crate::storage::{HostBuffer, State};
 
 /// Memory that an upload is read from, and its parts.
@@ -80,10 +80,10 @@ impl Request<'_> {
         }
         state.slot_mut(location).address = Some(address);
         // Other streams may use the memory only behind its allocation.
-        let at = At::position(stream.queue().tail());
-        let mark = Mark::harmless(state.key_of(stream), at);
+        let at = UseEnd::at(stream.queue().tail());
+        let mark = Mark::lossless(state.key_of(stream), at);
         let memory_order = self.storage.memory_order();
-        state.slot_mut(location).uses.mark(memory_order.extents(), None, Access::Overwrite, mark);
+        state.slot_mut(location).uses.record(memory_order.extents(), None, Access::Overwrite, mark);
         Ok(())
     }
 
@@ -106,7 +106,12 @@ impl Request<'_> {
         let is_direct = locked.is_some();
         let (source, parts) = match locked {
             Some(host) => {
-                let parts = self.parts_by_device(regions, &host, stream.device_ref());
+                let parts = regions
+                    .iter()
+                    .map(|region| {
+                        self.storage.memory_order().footprint(region).copy_to_same_offsets()
+                    })
+                    .collect();
                 (host as Arc<dyn HostMemory>, parts)
             }
             None => self.stage(stream.device_ref(), regions)?,
@@ -148,9 +153,9 @@ impl Request<'_> {
         regions: &Regions,
         position: Position,
     ) {
-        let mark = Mark::harmless(state.key_of(stream), At::position(position));
+        let mark = Mark::lossless(state.key_of(stream), UseEnd::at(position));
         for region in regions {
-            state.uses_mut(from).mark(
+            state.uses_mut(from).record(
                 self.storage.memory_order().extents(),
                 Some(region),
                 Access::Read,
@@ -166,16 +171,16 @@ impl Request<'_> {
         // The embedded device has no link that one thread could not keep up with: it is made of the
         // same memory.
         let copy_part = if staging.is_pinned_for(device.kind()) {
-            copy_pool::copy_part
+            host_copy::copy_box_in_parallel
         } else {
-            bytes::copy_part
+            host_copy::copy_box
         };
         let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
         let mut packed = 0;
         for region in regions {
-            let part = memory_order.out_of_packed(region, packed);
+            let part = memory_order.footprint(region).copy_from_packed(packed);
             // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
-            // the part lies within both by construction of `MemoryOrder::out_of_packed`. The region
+            // the part lies within both by construction of `Footprint::copy_from_packed`. The region
             // is valid on the host, `acquire_on` has waited for what was queued to write it,
             // nothing queued may write valid elements, and the caller's borrow of the part keeps
             // the host's own writers out.
@@ -190,7 +195,7 @@ impl Request<'_> {
 
     /// Memory to pack an upload into: the device's own page-locked one, or ordinary memory.
     fn staging(&self, device: &Device, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
-        if let Some(staging) = device.backend().staging(len_bytes) {
+        if let Some(staging) = device.backend().allocate_staging(len_bytes) {
             return Ok(staging);
         }
         let ordinary = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
@@ -221,7 +226,10 @@ impl Request<'_> {
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             source_device: Some(Arc::clone(source.backend())),
-            parts: regions.iter().map(|region| memory_order.in_both(region)).collect(),
+            parts: regions
+                .iter()
+                .map(|region| memory_order.footprint(region).copy_to_same_offsets())
+                .collect(),
             depends,
             label: self.storage.label("copy between devices of", self.site),
         };
@@ -246,11 +254,10 @@ impl Request<'_> {
         let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
         let work = FillWork {
-            loss: FailureKind::Copy,
+            loss: FailureKind::Constant,
             address: state.slot(location).address.unwrap_or(Address(0)),
             parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
             pattern: state.constant_value(value, memory_order.element_bytes()),
-            poison: false,
             depends: Dependencies::new(),
             label: self.storage.label(device::FILL, self.site),
         };
@@ -312,8 +319,9 @@ impl Request<'_> {
         let mut depends = Dependencies::new();
         for region in regions {
             collect(state, from, region, Access::Read, stream, &mut marks);
-            state.uses(from).writers(Some(region), |mark| {
-                if let (Some(writer), Some(position)) = (state.stream(mark.stream), mark.work())
+            state.uses(from).visit_writers(Some(region), |mark| {
+                if let (Some(writer), Some(position)) =
+                    (state.stream(mark.stream), mark.written_by())
                     && !state.is_over(mark)
                     && !depends.contains(&(writer.id(), position))
                 {
@@ -351,9 +359,9 @@ impl Request<'_> {
         position: Position,
     ) {
         let memory_order = self.storage.memory_order();
-        let mark = Mark::written(state.key_of(stream), position);
+        let mark = Mark::write(state.key_of(stream), position);
         for region in regions {
-            state.uses_mut(location).mark(
+            state.uses_mut(location).record(
                 memory_order.extents(),
                 Some(region),
                 Access::Overwrite,
@@ -382,7 +390,7 @@ fn collect(
     stream: &Stream,
     marks: &mut Marks,
 ) {
-    state.uses(location).before(Some(region), access, |mark| {
+    state.uses(location).visit_conflicts(Some(region), access, |mark| {
         let own = state.stream(mark.stream) == Some(stream);
         if !own && !marks.contains(&mark) && !state.is_over(mark) {
             marks.push(mark);

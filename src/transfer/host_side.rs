@@ -9,15 +9,16 @@ use super::{Marks, Queued, Request, after_locks};
 use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
-    Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, bytes,
-    failure,
+    Address, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, Work, failure,
+    host_copy,
 };
 use crate::call_site::CallSite;
 use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark};
-use crate::storage::{Selection, State, Storage};
+use crate::layout::Selection;
+use crate::ordering::{Mark, UseEnd};
+use crate::storage::{State, Storage};
 use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued
@@ -79,7 +80,7 @@ pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
 /// the next plan.
 fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     own.iter().find_map(|(stream, position)| {
-        let record = failure::of(stream.id(), *position).filter(|record| !record.inherited)?;
+        let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
         stream.core().tell(*position);
         Some((stream, record))
     })
@@ -199,7 +200,7 @@ impl Request<'_> {
     /// What devices of other kinds than `device` still do with a region of the host's copy.
     fn users_of_other_kinds(&self, state: &State, device: &Device, region: &Region) -> Queued {
         let mut marks = Marks::new();
-        state.uses(Location::HOST).before(Some(region), Access::Overwrite, |mark| {
+        state.uses(Location::HOST).visit_conflicts(Some(region), Access::Overwrite, |mark| {
             let is_strange = state
                 .stream(mark.stream)
                 .is_some_and(|stream| stream.device_ref().kind() != device.kind());
@@ -234,11 +235,7 @@ impl Request<'_> {
             // exists; `bring` has seen that nothing queued touches them, and holds the claim on
             // them.
             unsafe {
-                bytes::fill_footprint(
-                    self.storage.host_base(),
-                    &memory_order.footprint(region),
-                    &pattern,
-                )
+                host_copy::fill(self.storage.host_base(), &memory_order.footprint(region), &pattern)
             };
         }
         let mut state = self.storage.lock();
@@ -291,7 +288,10 @@ impl Request<'_> {
         }
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
-        let parts = self.parts_by_device(regions, &host, stream.device_ref());
+        let parts = regions
+            .iter()
+            .map(|region| self.storage.memory_order().footprint(region).copy_to_same_offsets())
+            .collect();
         let work = CopyWork {
             may_read_between: between.is_some(),
             loss: FailureKind::Copy,
@@ -352,10 +352,10 @@ impl Request<'_> {
         let memory_order = self.storage.memory_order();
         let key = state.key_of(stream);
         let (read, written) =
-            (Mark::harmless(key, At::position(position)), Mark::written(key, position));
+            (Mark::lossless(key, UseEnd::at(position)), Mark::write(key, position));
         for region in regions {
-            state.uses_mut(from).mark(memory_order.extents(), Some(region), Access::Read, read);
-            state.uses_mut(Location::HOST).mark(
+            state.uses_mut(from).record(memory_order.extents(), Some(region), Access::Read, read);
+            state.uses_mut(Location::HOST).record(
                 memory_order.extents(),
                 Some(region),
                 Access::Overwrite,
@@ -385,7 +385,7 @@ impl Request<'_> {
         }
         let mut writer = None;
         for region in regions {
-            state.uses(from).writers(Some(region), |mark| {
+            state.uses(from).visit_writers(Some(region), |mark| {
                 if !state.is_over(mark) {
                     writer = state
                         .stream(mark.stream)
@@ -402,7 +402,7 @@ impl Request<'_> {
         for (stream, position) in queued {
             stream
                 .core()
-                .wait_until_done(At::position(position))
+                .wait_until_done(UseEnd::at(position))
                 .map_err(|refusal| self.refused(stream.device_ref(), "waiting for", &refusal))?;
         }
         Ok(())

@@ -20,7 +20,6 @@ mod fetch;
 mod host_side;
 mod lock;
 mod release;
-mod seams;
 mod snapshot;
 mod stale;
 #[cfg(test)]
@@ -36,8 +35,9 @@ use crate::call_site::CallSite;
 use crate::coherence::{CopyCosts, Location, PlannedCopy, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::{At, Mark};
-use crate::storage::{Line, Selection, StaleOrigin, State, Storage};
+use crate::layout::Selection;
+use crate::ordering::{Mark, UseEnd};
+use crate::storage::{Line, StaleOrigin, State, Storage};
 use crate::sync::{self, EventCount, ShortGuard};
 
 pub(crate) use assign::{End, Target, assign, clone_into};
@@ -192,7 +192,7 @@ impl Request<'_> {
     ) -> Marks {
         let mut marks = Marks::new();
         self.selection.each(|region| {
-            state.uses(location).before(region, access, |mark| {
+            state.uses(location).visit_conflicts(region, access, |mark| {
                 let own = stream.is_some_and(|stream| state.stream(mark.stream) == Some(stream));
                 if !own && !marks.contains(&mark) && !state.is_over(mark) {
                     marks.push(mark);
@@ -205,7 +205,7 @@ impl Request<'_> {
     /// Gives the lock back until a claim is, and takes it again. Inside a kernel body nothing is
     /// waited for.
     fn wait_for_claim<'s>(&'s self, state: ShortGuard<'s, State>) -> Result<ShortGuard<'s, State>> {
-        if scope::in_body() {
+        if scope::is_in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));
         }
         let seen = MOVED.count();
@@ -222,12 +222,12 @@ impl Request<'_> {
         location: Location,
         access: Access,
         stream: &Stream,
-        at: At,
+        at: UseEnd,
     ) {
         let key = state.key_of(stream);
-        let mark = match (access.writes(), at.queued()) {
-            (true, Some(position)) => Mark::written(key, position),
-            _ => Mark::harmless(key, at),
+        let mark = match (access.writes(), at.position()) {
+            (true, Some(position)) => Mark::write(key, position),
+            _ => Mark::lossless(key, at),
         };
         self.enter_mark(state, location, access, mark);
     }
@@ -236,15 +236,16 @@ impl Request<'_> {
     fn enter_mark(&self, state: &mut State, location: Location, access: Access, mark: Mark) {
         let memory_order = self.storage.memory_order();
         self.selection.each(|region| {
-            state.uses_mut(location).mark(memory_order.extents(), region, access, mark)
+            state.uses_mut(location).record(memory_order.extents(), region, access, mark)
         });
     }
 
     /// Work that wrote what will be read at `location`, and is not known to be over.
     fn dependencies(&self, state: &State, location: Location, depends: &mut Dependencies) {
         self.selection.each(|region| {
-            state.uses(location).writers(region, |mark| {
-                if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.work())
+            state.uses(location).visit_writers(region, |mark| {
+                if let (Some(stream), Some(position)) =
+                    (state.stream(mark.stream), mark.written_by())
                     && !state.is_over(mark)
                     && !depends.contains(&(stream.id(), position))
                 {

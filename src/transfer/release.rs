@@ -6,9 +6,9 @@ use crate::backend::Address;
 #[cfg(feature = "cuda")]
 use crate::device::Device;
 use crate::device::Stream;
-use crate::order::At;
+use crate::ordering::UseEnd;
 #[cfg(feature = "cuda")]
-use crate::order::Uses;
+use crate::ordering::Uses;
 use crate::storage::{Slot, State, Storage};
 use crate::sync;
 
@@ -45,14 +45,14 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address>
 
 pub(super) fn release_slot(state: &State, slot: &Slot, address: Address) {
     let mut marks = Marks::new();
-    slot.uses.before(None, Access::Overwrite, |mark| {
+    slot.uses.visit_conflicts(None, Access::Overwrite, |mark| {
         if !marks.contains(&mark) && !state.is_over(mark) {
             marks.push(mark);
         }
     });
-    let uses: Vec<(Stream, At)> = marks
+    let uses: Vec<(Stream, UseEnd)> = marks
         .iter()
-        .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.at)))
+        .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.end)))
         .collect();
     slot.device.free_behind(address, uses);
 }

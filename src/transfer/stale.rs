@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
 use crate::coherence::{Location, Region};
 use crate::device::{self, Stream};
-use crate::order::{At, Mark};
+use crate::ordering::{Mark, UseEnd};
 use crate::storage::State;
 
 /// What became stale, by location; only of devices that poison.
@@ -34,7 +34,7 @@ impl Request<'_> {
             state.devices().filter(|(location, _)| wanted(*location) && is_poisoned(*location))
         {
             self.selection.for_each(self.storage.memory_order(), |region| {
-                state.coherence.newest(region, |part, content| {
+                state.coherence.visit_contents(region, |part, content| {
                     if content.is_valid(location) {
                         spoiled.push((location, *part));
                     }
@@ -54,7 +54,7 @@ impl Request<'_> {
             };
             let stream = self.last_stream(state, location, &region);
             let mut marks = Marks::new();
-            state.uses(location).before(Some(&region), Access::Overwrite, |mark| {
+            state.uses(location).visit_conflicts(Some(&region), Access::Overwrite, |mark| {
                 if state.stream(mark.stream) != Some(&stream) && !state.is_over(mark) {
                     marks.push(mark);
                 }
@@ -63,17 +63,16 @@ impl Request<'_> {
                 continue;
             }
             let work = FillWork {
-                loss: FailureKind::Copy,
+                loss: FailureKind::Poison,
                 address,
                 parts: SmallVec::from_iter([self.storage.memory_order().footprint(&region)]),
                 pattern: Bytes::from_elem(pattern, 1),
-                poison: true,
                 depends: Dependencies::new(),
                 label: self.storage.label(device::POISON, self.site),
             };
             if let Ok(position) = stream.queue().submit(Work::Fill(Box::new(work))) {
-                let mark = Mark::harmless(state.key_of(&stream), At::position(position));
-                state.uses_mut(location).mark(
+                let mark = Mark::lossless(state.key_of(&stream), UseEnd::at(position));
+                state.uses_mut(location).record(
                     self.storage.memory_order().extents(),
                     Some(&region),
                     Access::Overwrite,
@@ -86,7 +85,7 @@ impl Request<'_> {
     /// The stream that used this copy last, so that as a rule nothing has to be waited for.
     fn last_stream(&self, state: &State, location: Location, region: &Region) -> Stream {
         let mut last = None;
-        state.uses(location).before(Some(region), Access::Overwrite, |mark| {
+        state.uses(location).visit_conflicts(Some(region), Access::Overwrite, |mark| {
             last = state
                 .stream(mark.stream)
                 .filter(|stream| *stream.device_ref() == state.slot(location).device)

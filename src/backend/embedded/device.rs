@@ -16,7 +16,7 @@ use super::time;
 use super::tracker::Tracker;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, Loaded, MemoryUsage, PinnedRegistration, Position, Program, Queue, scope,
+    LoadError, LoadedKernel, MemoryUsage, PinnedRegistration, Position, Program, Queue, scope,
 };
 
 /// The poison: NaN as a floating-point number, -1 as an integer.
@@ -170,7 +170,7 @@ impl DeviceCore {
         let lanes: Vec<Arc<Lane>> = self.lanes().iter().filter_map(Weak::upgrade).collect();
         let pending = lanes.iter().filter(|lane| !lane.progress().is_complete(lane.last_free()));
         for lane in pending {
-            if scope::in_body() {
+            if scope::is_in_body() {
                 return Err(inside_kernel(call));
             }
             lane.wait_until(lane.last_free())?;
@@ -233,7 +233,7 @@ impl Backend for EmbeddedDevice {
         "embedded device".to_owned()
     }
 
-    fn poison(&self) -> Option<u8> {
+    fn poison_byte(&self) -> Option<u8> {
         self.core.poison
     }
 
@@ -241,7 +241,7 @@ impl Backend for EmbeddedDevice {
         peer.as_any().is::<Self>()
     }
 
-    fn staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+    fn allocate_staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         None
     }
 
@@ -253,7 +253,7 @@ impl Backend for EmbeddedDevice {
         self.core.chunk_bytes_max
     }
 
-    fn page_lock(
+    fn pin_host_memory(
         &self,
         _start: *mut u8,
         _len_bytes: usize,
@@ -263,11 +263,11 @@ impl Backend for EmbeddedDevice {
         })
     }
 
-    fn runs(&self) -> BodyKind {
+    fn body_kind(&self) -> BodyKind {
         BodyKind::Host
     }
 
-    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
         Err(LoadError::Program(format!(
             "kernel \"{}\" has device code, which the embedded device does not run",
             program.kernel

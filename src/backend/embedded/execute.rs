@@ -10,11 +10,10 @@ use super::device::DeviceCore;
 use super::lane::Lane;
 use super::memory::{Located, Map};
 use super::operation::{Operation, Queued, Upkeep};
-use super::transfer::{self, Span};
-use crate::backend::extent;
+use crate::backend::host_copy::{self, BoundedMemory};
 use crate::backend::{
-    Address, Arguments, ArrayArgument, Code, CopyWork, Dependencies, FailureKind, FailureRecord,
-    FillWork, Footprint, HostMemory, LaunchWork, Memory, Work, failure,
+    Address, Arguments, ArrayArgument, CopyWork, Dependencies, FailureKind, FailureRecord,
+    FillWork, Footprint, HostMemory, KernelCode, LaunchWork, Memory, Work, failure,
 };
 
 /// Runs an operation; what fails is recorded by the caller, who also drops the operation.
@@ -79,7 +78,7 @@ pub(super) fn discard(queued: Queued) -> Result<(), FailureRecord> {
 fn may_run(queued: &Queued, depends: &Dependencies) -> Result<(), FailureRecord> {
     if failure::epoch() != 0 {
         for (queue, position) in depends {
-            if let Some(root) = failure::of(*queue, *position) {
+            if let Some(root) = failure::at(*queue, *position) {
                 let kind = root.kind.max(queued.operation.failure_kind());
                 return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
             }
@@ -111,15 +110,15 @@ fn copy(source_device: &DeviceCore, device: &DeviceCore, work: &CopyWork) -> Res
     let source = End::of(source_device, &work.source)?;
     let destination = End::of(device, &work.destination)?;
     for part in &work.parts {
-        // SAFETY: both ends are valid and initialised for their whole span while `source`,
-        // `destination` and `work` hold them (`End::span`); that nobody else writes the one or
+        // SAFETY: both ends are valid and initialised for their whole length while `source`,
+        // `destination` and `work` hold them (`End::memory`); that nobody else writes the one or
         // touches the other is the order of work, which the layers above keep (`backend`,
         // contract).
-        if !unsafe { transfer::copy_part(source.span(), destination.span(), part) } {
+        if !unsafe { host_copy::copy_box_within(source.memory(), destination.memory(), part) } {
             return Err(format!(
                 "a part of it leaves its memory ({} and {} bytes)",
-                source.span().len_bytes,
-                destination.span().len_bytes
+                source.memory().len_bytes,
+                destination.memory().len_bytes
             ));
         }
     }
@@ -130,10 +129,10 @@ fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
     let destination = End::Device(locate(device, work.address)?);
     for part in &work.parts {
         // SAFETY: as for a copy's destination, above.
-        if !unsafe { transfer::fill_part(destination.span(), part, &work.pattern) } {
+        if !unsafe { host_copy::fill_within(destination.memory(), part, &work.pattern) } {
             return Err(format!(
                 "a part of it leaves its memory ({} bytes)",
-                destination.span().len_bytes
+                destination.memory().len_bytes
             ));
         }
     }
@@ -156,12 +155,14 @@ impl<'a> End<'a> {
 
     /// Valid and initialised while `self` lives: blocks always are (`block`), host memory by the
     /// promise of `HostMemory`.
-    fn span(&self) -> Span {
+    fn memory(&self) -> BoundedMemory {
         match self {
             End::Device(located) => {
-                Span { start: located.pointer(), len_bytes: located.room_bytes() }
+                BoundedMemory { start: located.pointer(), len_bytes: located.room_bytes() }
             }
-            End::Host(host) => Span { start: host.base(), len_bytes: host.len_bytes() as u64 },
+            End::Host(host) => {
+                BoundedMemory { start: host.base(), len_bytes: host.len_bytes() as u64 }
+            }
         }
     }
 }
@@ -182,7 +183,7 @@ type Resolved = (SmallVec<[Option<Located>; 6]>, SmallVec<[*mut u8; 6]>);
 
 /// Runs a body on the memory that its arguments name.
 fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
-    let Code::Host(body) = &work.code else {
+    let KernelCode::Host(body) = &work.code else {
         return Err("device code does not run on the embedded device".to_owned());
     };
     let (blocks, pointers) = resolve(device, &work.arguments)?;
@@ -215,7 +216,7 @@ fn resolve_array(
     array: &ArrayArgument,
     footprint: &Footprint,
 ) -> Result<(Option<Located>, *mut u8), String> {
-    let end_bytes = extent::footprint_end_bytes(footprint);
+    let end_bytes = footprint.end_bytes();
     let Some(located) = map.locate(array.address) else {
         let dangling = std::ptr::without_provenance_mut(super::block::ALIGNMENT_BYTES);
         return if end_bytes == Some(0) { Ok((None, dangling)) } else { Err(gone(array.address)) };

@@ -16,9 +16,8 @@ use super::order::Order;
 use super::time;
 use super::tracker::{Submission, Tracker};
 use super::usage::{self, Place, Usage};
-use crate::backend::extent;
 use crate::backend::{
-    Address, BackendError, BackendErrorKind, Label, Memory, Position, QueueId, Work,
+    Address, BackendError, BackendErrorKind, FailureKind, Label, Memory, Position, QueueId, Work,
 };
 use crate::call_site::CallSite;
 
@@ -179,17 +178,18 @@ pub(super) fn bare_draft(stream: Option<u32>, kind: CallKind) -> Draft {
 pub(super) fn work_draft(lane: &Lane, work: &Work) -> Draft {
     match work {
         Work::Fill(fill) => {
-            let kind = if fill.poison { CallKind::Poison } else { CallKind::Fill };
+            let kind =
+                if fill.loss == FailureKind::Poison { CallKind::Poison } else { CallKind::Fill };
             let bytes = fill
                 .parts
                 .iter()
-                .fold(0, |bytes: u64, part| bytes.saturating_add(extent::footprint_bytes(part)));
+                .fold(0, |bytes: u64, part| bytes.saturating_add(part.len_bytes()));
             draft(lane, kind, bytes, &fill.label.text)
         }
         Work::Launch(launch) => {
             let arrays = launch.arguments.arrays.iter();
             let bytes = arrays.fold(0, |bytes: u64, array| {
-                bytes.saturating_add(extent::footprint_bytes(&launch.arguments.footprint(array)))
+                bytes.saturating_add(launch.arguments.footprint(array).len_bytes())
             });
             draft(lane, CallKind::Launch, bytes, launch.code.name())
         }

@@ -176,7 +176,7 @@ impl Lane {
         self.progress.set_ran(position);
         let dropped = execute::discard(queued);
         if let Err(record) = outcome.and(dropped) {
-            failure::enter(self.progress.id(), position, Arc::new(record));
+            failure::record(self.progress.id(), position, Arc::new(record));
             self.device
                 .instruments
                 .iter()

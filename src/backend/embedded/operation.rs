@@ -126,7 +126,7 @@ impl Operation {
     /// What its failure means.
     pub(super) fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Work(Work::Launch(_)) => FailureKind::Body,
+            Self::Work(Work::Launch(_)) => FailureKind::Contents,
             Self::Work(Work::Copy(copy)) | Self::Between { copy, .. } => copy.loss,
             Self::Work(Work::Fill(fill)) => fill.loss,
             Self::Upkeep(_) => FailureKind::Copy,

@@ -13,7 +13,6 @@ use super::log::{CallKind, Draft};
 use super::operation::{Operation, Point, Stamp, Upkeep};
 use super::progress;
 use super::seeded::World;
-use crate::backend::extent;
 use crate::backend::{
     Address, BackendError, BackendErrorKind, CopyWork, FillWork, Label, Position, Queue, QueueId,
     RawEvent, Work, scope,
@@ -147,7 +146,7 @@ impl EmbeddedQueue {
 
 /// Waits for a position of a lane that is not complete yet: refused inside a body.
 pub(super) fn wait_in(lane: &Arc<Lane>, position: Position) -> Result<(), BackendError> {
-    if scope::in_body() {
+    if scope::is_in_body() {
         return Err(inside_kernel("synchronize"));
     }
     match &lane.device().instruments {
@@ -163,7 +162,7 @@ pub(super) fn wait_in(lane: &Arc<Lane>, position: Position) -> Result<(), Backen
 /// Looks whether a position has completed; in a world, one ready operation is run first, unless
 /// that would be inside another.
 pub(super) fn poll_in(lane: &Lane, position: Position) -> bool {
-    if !lane.progress().is_complete(position) && !scope::in_body() {
+    if !lane.progress().is_complete(position) && !scope::is_in_body() {
         lane.nudge();
     }
     lane.progress().is_complete(position)
@@ -248,7 +247,7 @@ impl Queue for EmbeddedQueue {
         Ok(poll_in(&self.lane, position.min(self.lane.tail())))
     }
 
-    fn notify(&self, waker: Waker) -> Result<(), BackendError> {
+    fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         self.counted_bare(CallKind::Notify, || Ok((self.register(waker), Position::START)))
     }
 
@@ -277,7 +276,7 @@ impl fmt::Debug for EmbeddedQueue {
 }
 
 fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
-    if let Some(overrun) = extent::host_overrun(&copy) {
+    if let Some(overrun) = copy.host_overrun() {
         return Err(invalid("copy", overrun));
     }
     let Some(peer) = copy.source_device.take() else {

@@ -215,14 +215,14 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     let beyond = queue.submit(download(address, &target, 9)).unwrap();
     assert_eq!(contents(&queue, address, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(target.bytes(), [0; 16]);
-    assert!(failure::of(queue.id(), beyond).is_some(), "the copy reads beyond the block");
-    let record = failure::of(queue.id(), late).expect("the copy leaves the block");
+    assert!(failure::at(queue.id(), beyond).is_some(), "the copy reads beyond the block");
+    let record = failure::at(queue.id(), late).expect("the copy leaves the block");
     assert_eq!(
         (record.kind, record.operation.as_str(), record.inherited),
         (FailureKind::Copy, "upload", false)
     );
     assert!(
-        failure::of(queue.id(), crate::backend::Position(late.0 + 1)).is_some(),
+        failure::at(queue.id(), crate::backend::Position(late.0 + 1)).is_some(),
         "the fill leaves the block"
     );
 }
@@ -236,5 +236,5 @@ fn empty_parts_are_in_range_everywhere() {
         .submit(copy("nothing", Memory::Host(Cells::new([1; 4])), Memory::Device(address), nothing))
         .unwrap();
     finish(&queue);
-    assert!(failure::of(queue.id(), position).is_none());
+    assert!(failure::at(queue.id(), position).is_none());
 }

@@ -145,9 +145,9 @@ fn late_failures_are_in_the_table_before_their_position_completes() {
     let queue = queue_of(&device);
     let address = allocate(&queue, 4).unwrap();
     let position = queue.submit(upload(&Cells::new([1; 4]), address, 4)).unwrap();
-    assert!(failure::of(queue.id(), position).is_none(), "it has not run");
+    assert!(failure::at(queue.id(), position).is_none(), "it has not run");
     finish(&queue);
-    let record = failure::of(queue.id(), position).unwrap();
+    let record = failure::at(queue.id(), position).unwrap();
     assert_eq!((record.kind, record.inherited), (FailureKind::Copy, false));
     assert!(record.cause.contains("at call 2"), "{}", record.cause);
     let found = failure::first_between(queue.id(), Position::START, queue.tail()).unwrap();
@@ -175,15 +175,15 @@ fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
             .unwrap();
         assert_eq!(contents(&other, address, 4), [1; 4], "neither ran");
         assert!(!ran.load(Ordering::SeqCst));
-        let first = failure::of(queue.id(), root).unwrap();
+        let first = failure::at(queue.id(), root).unwrap();
         assert_eq!(
             (first.kind, first.operation.as_str(), first.inherited),
-            (FailureKind::Body, "kernel \"failing\"", false)
+            (FailureKind::Contents, "kernel \"failing\"", false)
         );
         assert_eq!(first.cause, "the panic of a test");
         assert!(first.site.is_some_and(|site| site.file().ends_with("faults.rs")));
         for position in [second, third] {
-            let inherited = failure::of(other.id(), position).unwrap();
+            let inherited = failure::at(other.id(), position).unwrap();
             assert!(inherited.inherited);
             assert_eq!(
                 (inherited.kind, &inherited.operation, &inherited.cause),
@@ -217,7 +217,7 @@ fn a_panic_in_a_body_or_its_drop_leaves_the_queue_running() {
         let dropped = queue.submit(launch(&holding, &[])).unwrap();
         drop(holding);
         finish(&queue);
-        let cause = |position| failure::of(queue.id(), position).unwrap().cause.clone();
+        let cause = |position| failure::at(queue.id(), position).unwrap().cause.clone();
         assert_eq!(cause(plain), "a plain panic of a test");
         assert_eq!(
             (cause(odd), cause(evil)),

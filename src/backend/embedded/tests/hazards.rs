@@ -238,8 +238,8 @@ fn a_use_after_a_free_is_a_hazard_and_fails() {
             "{told}"
         );
         finish(&scene.one);
-        assert_eq!(failure::of(scene.one.id(), position).unwrap().kind, FailureKind::Copy);
-        assert_eq!(failure::of(scene.one.id(), launched).unwrap().kind, FailureKind::Body);
+        assert_eq!(failure::at(scene.one.id(), position).unwrap().kind, FailureKind::Copy);
+        assert_eq!(failure::at(scene.one.id(), launched).unwrap().kind, FailureKind::Contents);
         let again = scene.one.free(scene.address).unwrap_err();
         assert!(again.detail.contains("freed before"), "{again}");
     }
@@ -260,10 +260,10 @@ fn work_out_of_range_is_a_hazard_and_fails() {
     assert_eq!(scene.kinds().len(), 3, "memory that never was is told once");
     finish(&scene.one);
     for position in [copied, launched, unknown] {
-        assert!(failure::of(scene.one.id(), position).is_some());
+        assert!(failure::at(scene.one.id(), position).is_some());
     }
     assert!(
-        failure::of(scene.one.id(), Position(launched.0 + 1)).is_none(),
+        failure::at(scene.one.id(), Position(launched.0 + 1)).is_none(),
         "an address inside a block is good"
     );
 }
@@ -282,7 +282,7 @@ fn an_origin_beyond_the_block_fails_the_launch() {
         work.arguments.arrays[0].origin_bytes = origin_bytes;
         let position = scene.one.submit(Work::Launch(work)).unwrap();
         finish(&scene.one);
-        assert_eq!(failure::of(scene.one.id(), position).is_some(), fails);
+        assert_eq!(failure::at(scene.one.id(), position).is_some(), fails);
     }
 }
 
@@ -349,7 +349,7 @@ fn a_read_of_bytes_never_written_is_a_hazard() {
     let Work::Fill(mut poison) = fill(fresh, contiguous(8, 8), &[0xFF]) else {
         unreachable!("a fill is a fill")
     };
-    poison.poison = true;
+    poison.loss = FailureKind::Poison;
     scene.one.submit(Work::Fill(poison)).unwrap();
     scene.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
     let hazards = scene.hazards();
@@ -390,7 +390,7 @@ fn an_array_without_a_byte_needs_no_memory() {
     });
     let position = scene.one.submit(depending(Work::Launch(work), &[])).unwrap();
     finish(&scene.one);
-    assert!(failure::of(scene.one.id(), position).is_none() && scene.kinds().is_empty());
+    assert!(failure::at(scene.one.id(), position).is_none() && scene.kinds().is_empty());
 }
 
 #[test]

@@ -10,9 +10,9 @@ use smallvec::{SmallVec, smallvec};
 use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
 use crate::backend::{
-    Address, Arguments, ArrayArgument, Backend, BackendError, Body, Code, CopyBox, CopyWork,
-    Dependencies, FailureKind, FillWork, Footprint, HostMemory, Label, LaunchWork, Memory,
-    Position, Queue, Work,
+    Address, Arguments, ArrayArgument, Backend, BackendError, CopyBox, CopyWork, Dependencies,
+    FailureKind, FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LaunchWork,
+    Memory, Position, Queue, Work,
 };
 use crate::call_site::call_site;
 use crate::grid::Grid;
@@ -93,7 +93,7 @@ impl<F> fmt::Debug for Closure<F> {
 }
 
 // SAFETY: views stay within the lengths in `words`, which `launch` took from the footprints.
-unsafe impl<F: Fn(&[View]) + Send + Sync> Body for Closure<F> {
+unsafe impl<F: Fn(&[View]) + Send + Sync> KernelBody for Closure<F> {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -107,7 +107,10 @@ unsafe impl<F: Fn(&[View]) + Send + Sync> Body for Closure<F> {
     }
 }
 
-pub(super) fn body(name: &str, run: impl Fn(&[View]) + Send + Sync + 'static) -> Arc<dyn Body> {
+pub(super) fn body(
+    name: &str,
+    run: impl Fn(&[View]) + Send + Sync + 'static,
+) -> Arc<dyn KernelBody> {
     Arc::new(Closure { name: name.into(), run })
 }
 
@@ -166,7 +169,6 @@ pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Wo
         address,
         parts,
         pattern,
-        poison: false,
         depends: Dependencies::new(),
         label: label("fill"),
     }))
@@ -174,7 +176,7 @@ pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Wo
 
 /// A launch over whole arrays: address, length in bytes, access.
 #[track_caller]
-pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) -> Work {
+pub(super) fn launch(body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access)]) -> Work {
     let argument =
         |(at_word, &(address, _, access)): (usize, &(Address, u64, Access))| ArrayArgument {
             address,
@@ -188,7 +190,7 @@ pub(super) fn launch(body: &Arc<dyn Body>, arrays: &[(Address, u64, Access)]) ->
     let arguments = Arguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
     let (body, depends, site) = (Arc::clone(body), Dependencies::new(), call_site());
     Work::Launch(LaunchWork {
-        code: Code::Host(body),
+        code: KernelCode::Host(body),
         grid: Grid::new(1, 1),
         arguments,
         depends,
@@ -209,7 +211,7 @@ pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> W
 }
 
 /// A body that ends when the sender is dropped.
-pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn Body>) {
+pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn KernelBody>) {
     let (open, gate) = mpsc::channel();
     let gate = Mutex::new(gate);
     let wait = move |_: &[View]| {
@@ -219,7 +221,7 @@ pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn Body>) {
 }
 
 /// As `gate`, and tells when it is entered.
-pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn Body>) {
+pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn KernelBody>) {
     let ((enter, entered), (open, opened)) = (mpsc::channel(), mpsc::channel());
     let ends = Mutex::new((enter, opened));
     let wait = move |_: &[View]| {
@@ -231,7 +233,7 @@ pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn B
 }
 
 /// The body of every test that only wants bytes changed: each byte plus one.
-pub(super) fn increment() -> Arc<dyn Body> {
+pub(super) fn increment() -> Arc<dyn KernelBody> {
     body("increment", |views| {
         (0..views[0].len())
             .for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1)))

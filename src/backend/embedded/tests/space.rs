@@ -101,7 +101,7 @@ fn blocks_are_reused_once_their_free_has_run() {
 #[test]
 fn poison_is_in_fresh_and_in_freed_memory() {
     let device = EmbeddedDevice::emulated(Emulation::new().poison(true));
-    let poison = device.poison().unwrap();
+    let poison = device.poison_byte().unwrap();
     let queue = queue_of(&device);
     for len_bytes in [64, 100_000] {
         let fresh = allocate(&queue, len_bytes).unwrap();
@@ -112,9 +112,9 @@ fn poison_is_in_fresh_and_in_freed_memory() {
         let again = allocate(&queue, len_bytes).unwrap();
         assert!(contents(&queue, again, len_bytes).iter().all(|byte| *byte == poison));
     }
-    assert_eq!(EmbeddedDevice::emulated(Emulation::new().poison(false)).poison(), None);
+    assert_eq!(EmbeddedDevice::emulated(Emulation::new().poison(false)).poison_byte(), None);
     assert_eq!(
-        EmbeddedDevice::emulated(Emulation::new()).poison().is_some(),
+        EmbeddedDevice::emulated(Emulation::new()).poison_byte().is_some(),
         cfg!(debug_assertions)
     );
 }
@@ -158,7 +158,10 @@ fn a_block_is_aligned_for_every_element() {
 fn the_plain_device_knows_the_machine() {
     let device = EmbeddedDevice::cpu();
     assert!(Arc::ptr_eq(&device, &EmbeddedDevice::cpu()));
-    assert_eq!((device.ordinal(), device.name().as_str(), device.poison()), (0, "cpu:0", None));
+    assert_eq!(
+        (device.ordinal(), device.name().as_str(), device.poison_byte()),
+        (0, "cpu:0", None)
+    );
     assert!(device.log().is_none());
     if std::path::Path::new("/proc/meminfo").exists() && !cfg!(miri) {
         let capacity = device.capacity().unwrap();

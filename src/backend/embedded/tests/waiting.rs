@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::scene::{allocate, body, finish, gate, launch, queue_of};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
-use crate::backend::scope::in_body;
+use crate::backend::scope::is_in_body;
 use crate::backend::{Backend, BackendErrorKind, Position, failure};
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ fn a_wait_inside_a_body_is_refused_if_there_is_something_to_wait_for() {
             let complete = inner.synchronize_to(Position::START).map_err(|error| error.kind);
             let event = event.synchronize().map_err(|error| error.kind);
             let waited = inner.synchronize_to(pending).map_err(|error| error.kind);
-            tell.lock().unwrap().send((in_body(), complete, event, waited)).unwrap();
+            tell.lock().unwrap().send((is_in_body(), complete, event, waited)).unwrap();
         });
         if device.ordinal() == 0 {
             other.submit(launch(&gate, &[])).unwrap();
@@ -48,7 +48,7 @@ fn a_wait_inside_a_body_is_refused_if_there_is_something_to_wait_for() {
         queue.submit(launch(&seeing, &[])).unwrap();
         finish(&queue);
         let (inside, complete, event, waited) = told.recv().unwrap();
-        assert!(inside && !in_body());
+        assert!(inside && !is_in_body());
         assert_eq!(
             (complete, event, waited),
             (Ok(()), Ok(()), Err(BackendErrorKind::InsideKernel))
@@ -134,13 +134,13 @@ fn what_was_never_drawn_is_nothing_to_wait_for() {
 fn a_waker_is_woken_after_completion_and_not_before() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let count = Arc::new(Count::default());
-    queue.notify(Waker::from(Arc::clone(&count))).unwrap();
+    queue.register_waker(Waker::from(Arc::clone(&count))).unwrap();
     assert_eq!(count.0.load(Ordering::SeqCst), 1, "there was nothing to wait for");
     let (open, gate) = gate();
     queue.submit(launch(&gate, &[])).unwrap();
     let waker = Waker::from(Arc::clone(&count));
-    queue.notify(waker.clone()).unwrap();
-    queue.notify(waker).unwrap();
+    queue.register_waker(waker.clone()).unwrap();
+    queue.register_waker(waker).unwrap();
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     drop(open);
     let start = Instant::now();
@@ -162,7 +162,7 @@ fn a_task_on_a_seeded_queue_comes_to_its_end() {
     // An executor in small: polls when woken, as often as it was woken.
     while !queue.poll(position).unwrap() {
         polls += 1;
-        queue.notify(Waker::from(Arc::clone(&count))).unwrap();
+        queue.register_waker(Waker::from(Arc::clone(&count))).unwrap();
         assert!(count.0.load(Ordering::SeqCst) >= polls, "each look is followed by a wake-up");
     }
     assert_eq!(polls, 4, "each poll runs one piece of work");
@@ -179,7 +179,7 @@ fn a_waker_that_panics_leaves_the_queue_in_order() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let (open, gate) = gate();
     queue.submit(launch(&gate, &[])).unwrap();
-    queue.notify(Waker::from(Arc::new(Panicking))).unwrap();
+    queue.register_waker(Waker::from(Arc::new(Panicking))).unwrap();
     drop(open);
     finish(&queue);
     queue.submit(launch(&body("after", |_| ()), &[])).unwrap();

@@ -22,7 +22,7 @@ pub struct Settings {
     pub(crate) poisons: bool,
     pub(crate) numa_node: i32,
     pub(crate) max_pitch_bytes: u64,
-    pub(crate) locks_exact_bytes: bool,
+    pub(crate) locks_whole_pages: bool,
 }
 
 impl Settings {
@@ -43,7 +43,7 @@ impl Settings {
             poisons: true,
             numa_node: 0,
             max_pitch_bytes: 0x7FFF_FFFF,
-            locks_exact_bytes: false,
+            locks_whole_pages: false,
         }
     }
 
@@ -110,10 +110,10 @@ impl Settings {
         Self { max_pitch_bytes: len_bytes, ..self }
     }
 
-    /// Registers host memory by exact bytes, as current drivers do, instead of by whole pages: two
-    /// ranges on one page can be registered separately.
-    pub fn locks_bytes(self) -> Self {
-        Self { locks_exact_bytes: true, ..self }
+    /// Registers host memory by whole pages, so that two ranges on one page conflict. By default only
+    /// the requested bytes are registered, as current drivers do.
+    pub fn locks_whole_pages(self) -> Self {
+        Self { locks_whole_pages: true, ..self }
     }
 }
 

@@ -63,7 +63,7 @@ impl Context {
     /// Like `current`, for calls that work on a lost context too.
     pub(super) fn current_if_lost() -> Outcome<Arc<Self>> {
         machine::check_initialised()?;
-        if crate::backend::scope::in_body() {
+        if crate::backend::scope::is_in_body() {
             return Err(Code::NOT_PERMITTED);
         }
         let handle = current_handle().ok_or(Code::INVALID_CONTEXT)?;

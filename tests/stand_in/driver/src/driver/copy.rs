@@ -276,7 +276,7 @@ fn queue_copy(
             source_device,
             may_read_between: false,
             parts: smallvec![part],
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
             depends: work::with_late_failure(depends),
             label: work::label(text),
         }))

@@ -43,8 +43,7 @@ pub(super) fn submit(
             address: Address(address),
             parts: smallvec![footprint],
             pattern: Bytes::from_slice(pattern),
-            poison: false,
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
             depends: work::with_late_failure(depends),
             label: work::label("fill"),
         }))

@@ -14,7 +14,7 @@ use crate::backend::HostMemory;
 /// The unit of registration, and the alignment of driver memory.
 const PAGE_BYTES: usize = 4096;
 
-/// A range of pinned memory: the requested bytes. Unless the settings say otherwise, the range owns
+/// A range of pinned memory: the requested bytes. With `Settings::locks_whole_pages` the range owns
 /// its pages, and no other range can use them.
 #[derive(Clone, Debug)]
 pub(super) struct Locked {
@@ -44,7 +44,7 @@ pub(super) fn free(start: u64) -> Outcome {
     take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
 }
 
-/// Registers memory of the caller, unless another registration owns one of its pages.
+/// Registers memory of the caller, unless another registration owns some of it.
 pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outcome {
     let end = start
         .checked_add(len_bytes)
@@ -110,7 +110,7 @@ impl Locked {
     /// The addresses that count as pinned.
     fn reach(&self) -> Range<u64> {
         let end = self.start + self.len_bytes;
-        let is_whole_pages = self.block.is_some() || !machine::settings().locks_exact_bytes;
+        let is_whole_pages = self.block.is_some() || machine::settings().locks_whole_pages;
         if is_whole_pages {
             page_of(self.start)..end.next_multiple_of(PAGE_BYTES as u64)
         } else {

@@ -15,7 +15,7 @@ use super::ptx::Slot;
 use super::stream::Stream;
 use super::{call, host, machine, work};
 use crate::access;
-use crate::backend::{Address, Arguments, ArrayArgument, Body};
+use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
 use crate::grid::Grid;
 use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
 
@@ -300,7 +300,7 @@ struct LaunchBody {
 // SAFETY: the host function was registered with the memory that it accesses and gets only pointers
 // to that memory. The engine resolved them from the footprints that `Packing` made from the
 // registration. Scalars are its own.
-unsafe impl Body for LaunchBody {
+unsafe impl KernelBody for LaunchBody {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -385,7 +385,7 @@ struct HostBody {
 }
 
 // SAFETY: it gets no device memory.
-unsafe impl Body for HostBody {
+unsafe impl KernelBody for HostBody {
     fn name(&self) -> &Arc<str> {
         &self.name
     }

@@ -21,11 +21,10 @@
 //!   other.
 //! * With pageable host memory, a copy to the device is staged immediately and runs later; a copy
 //!   to the host returns when it is done.
-//! * Memory is registered (page-locked) by whole pages: a registration that shares a page with
-//!   another is rejected, and all addresses on the pages count as pinned. With
-//!   `Settings::locks_bytes` only the exact bytes count. Memory stays registered until it is
-//!   unregistered. A copy that spans two registrations, or is only partly registered, is rejected
-//!   (INVALID_VALUE).
+//! * Memory is registered (page-locked) by exact bytes. With `Settings::locks_whole_pages` a
+//!   registration that shares a page with another is rejected, and all addresses on the pages count
+//!   as pinned. Memory stays registered until it is unregistered. A copy that spans two
+//!   registrations, or is only partly registered, is rejected (INVALID_VALUE).
 //! * An invalid address, or one with too little memory, makes the work fail with ILLEGAL_ADDRESS
 //!   when it runs. The context is then lost, and all its calls return that code. Later work of the
 //!   same stream, and of streams that waited for it, does not run.

@@ -8,8 +8,8 @@ use super::code::{Code, Outcome};
 use super::context::Context;
 use super::stream::Stream;
 use crate::backend::{
-    Arguments, BackendError, BackendErrorKind, Body, Dependencies, FailureKind, FailureRecord,
-    Label, LaunchWork, Position, QueueId, Work, failure,
+    Arguments, BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord,
+    KernelBody, Label, LaunchWork, Position, QueueId, Work, failure,
 };
 use crate::grid::Grid;
 
@@ -62,13 +62,13 @@ fn late_failure() -> Option<(QueueId, Position)> {
     let (queue, position) = (QueueId::next(), Position(1));
     let cause = format!("{CODE_PREFIX}{}", code.0);
     let record = FailureRecord {
-        kind: FailureKind::Body,
+        kind: FailureKind::Contents,
         operation: "a fault that a test requested".into(),
         site: None,
         cause,
         inherited: false,
     };
-    failure::enter(queue, position, Arc::new(record));
+    failure::record(queue, position, Arc::new(record));
     Some((queue, position))
 }
 
@@ -76,7 +76,7 @@ fn late_failure() -> Option<(QueueId, Position)> {
 pub(super) fn submit_kernel(
     stream: &Stream,
     context: &Context,
-    body: Arc<dyn Body>,
+    body: Arc<dyn KernelBody>,
     arguments: Arguments,
 ) -> Outcome<Position> {
     stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
@@ -87,7 +87,7 @@ pub(super) fn submit_kernel(
 pub(super) fn submit_host(
     stream: &Stream,
     context: &Context,
-    body: Arc<dyn Body>,
+    body: Arc<dyn KernelBody>,
     is_told: bool,
 ) -> Outcome<Position> {
     if is_told {
@@ -99,10 +99,10 @@ pub(super) fn submit_host(
 }
 
 /// Builds a launch for the engine.
-fn launch(body: Arc<dyn Body>, arguments: Arguments, depends: Dependencies) -> Work {
+fn launch(body: Arc<dyn KernelBody>, arguments: Arguments, depends: Dependencies) -> Work {
     // The body knows its grid; the engine does not use this one.
     Work::Launch(LaunchWork {
-        code: crate::backend::Code::Host(body),
+        code: crate::backend::KernelCode::Host(body),
         grid: Grid::new(1, 1),
         arguments,
         depends,
