@@ -1,4 +1,4 @@
-//! Ordinary memory up, down, and both at once: what a program has that page-locks nothing.
+//! Copies of pageable memory, for programs that pin nothing: uploads, downloads, and both at once.
 
 use std::hint::black_box;
 
@@ -7,16 +7,13 @@ use resident::cudarc::driver::CudaSlice;
 use crate::measure::{Contender, Measured, Run, Took, timed};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
-use crate::rows::page_locked::{
-    WAYS, Way, bare_pair, bare_run, ordinary_pair, run, size_text, sizes,
-};
+use crate::rows::pinned::{WAYS, Way, bare_pair, bare_run, pageable_pair, run, size_text, sizes};
 use crate::session::Session;
 use resident_benches::gpu::fault::{Fault, Outcome};
 use resident_benches::gpu::twin::{self, Twin, bare};
 
 const MIB: u64 = 1 << 20;
-/// From this size on there is a target beside plain copies, and from the other beside page-locked
-/// ones.
+/// The smallest sizes with a target: against plain copies, and against pinned copies.
 const FASTER_BYTES: u64 = 4 * MIB;
 const LARGE_BYTES: u64 = 64 * MIB;
 
@@ -24,7 +21,7 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     let sizes = sizes(session, &[64 << 10, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30])?;
     session.expect(sizes.len() * WAYS.len() + 2);
     for &len_bytes in &sizes {
-        let (ours, locked) = (ordinary_pair(session, len_bytes), bare_pair(len_bytes, false));
+        let (ours, locked) = (pageable_pair(session, len_bytes), bare_pair(len_bytes, false));
         for way in WAYS {
             let measured = session.measure(vec![
                 Contender::new("ours", || run(session, &ours, way)),
@@ -33,7 +30,7 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             ]);
             compare(report, &measured, len_bytes, way);
             if len_bytes >= LARGE_BYTES {
-                tell_cpu(report, &measured, len_bytes, way);
+                report_cpu(report, &measured, len_bytes, way);
             }
         }
     }
@@ -55,26 +52,26 @@ fn compare(report: &mut Report, measured: &[Measured], len_bytes: u64, way: Way)
     };
     let work = format!("{} {}", size_text(len_bytes), way.name());
     for (theirs, against, target) in
-        [(1, "plain synchronous copies", plain), (2, "page-locked, asynchronous", locked)]
+        [(1, "plain synchronous copies", plain), (2, "pinned, asynchronous", locked)]
     {
         let figures = [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
         report.compare_bytes((work.clone(), way.moved_bytes(len_bytes)), against, figures, target);
     }
 }
 
-/// Seconds of processors, of all threads, for each gigabyte that moved.
-fn tell_cpu(report: &mut Report, measured: &[Measured], len_bytes: u64, way: Way) {
+/// Reports the processor seconds of all threads per copied gigabyte.
+fn report_cpu(report: &mut Report, measured: &[Measured], len_bytes: u64, way: Way) {
     let gigabytes = way.moved_bytes(len_bytes) as f64 / 1e9;
     let share = |measured: &Measured| match measured.figure(|took| took.cpu_s) {
         Ok(figure) => format!("{} {:.3}", measured.name, figure.median_s / gigabytes),
         Err(fault) => format!("{}: {fault}", measured.name),
     };
     let work = format!("{} {}: processor seconds per GB", size_text(len_bytes), way.name());
-    report.tell(work, measured.iter().map(share).collect::<Vec<_>>().join(", "), None);
+    report.add_fact(work, measured.iter().map(share).collect::<Vec<_>>().join(", "), None);
 }
 
-/// The driver's synchronous copies from and to a vector. Both at once: one after the other, since
-/// each keeps its thread.
+/// The driver's synchronous copies from and to a vector. For both at once they run one after the
+/// other, because each blocks its thread.
 fn plain(len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
     let (memory, address) = memory_of_twin(len_bytes)?;
     let (rising, mut falling) = (vec![1.0_f32; memory.len()], vec![1.0_f32; memory.len()]);
@@ -82,10 +79,10 @@ fn plain(len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
         let _kept = &memory;
         let copy = || {
             if way.goes_up() {
-                bare::up_now(address, &rising)?;
+                bare::upload_sync(address, &rising)?;
             }
             if way.goes_down() {
-                bare::down_now(&mut falling, address)?;
+                bare::download_sync(&mut falling, address)?;
             }
             Ok(())
         };
@@ -102,7 +99,7 @@ fn memory_of_twin(len_bytes: u64) -> Outcome<(CudaSlice<f32>, u64)> {
     Ok((memory, address))
 }
 
-/// Memory that nobody has touched: the operating system gives the pages while the copy runs.
+/// Untouched memory: the operating system allocates the pages during the copy.
 fn untouched(session: &Session, report: &mut Report, len_bytes: u64) {
     for way in [Way::Up, Way::Down] {
         let measured = session.measure(vec![
@@ -120,7 +117,7 @@ fn untouched(session: &Session, report: &mut Report, len_bytes: u64) {
     }
 }
 
-/// A new array each time: with its memory on both sides.
+/// A new array in each run, with memory on both sides.
 fn ours_untouched(session: &Session, len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
     let (stream, len) = (session.gpu.new_stream()?, (len_bytes / 4) as usize);
     Ok(Box::new(move || {
@@ -141,9 +138,9 @@ fn plain_untouched(len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
         let mut host = vec![0.0_f32; memory.len()];
         let copy = || {
             if way == Way::Up {
-                bare::up_now(address, &host)
+                bare::upload_sync(address, &host)
             } else {
-                bare::down_now(&mut host, address)
+                bare::download_sync(&mut host, address)
             }
         };
         let took = timed(copy, || Ok(()))?;

@@ -1,4 +1,4 @@
-//! Page-locked memory up, down, and both at once.
+//! Copies of pinned memory: uploads, downloads, and both at once.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::session::Session;
 use resident_benches::gpu::fault::Outcome;
 use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
 
-/// Which way.
+/// The direction of the copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     Up,
@@ -41,7 +41,7 @@ impl Way {
         }
     }
 
-    /// What moves if an array of so many bytes goes this way.
+    /// The bytes that are copied for an array of this size.
     pub fn moved_bytes(self, len_bytes: u64) -> u64 {
         if self == Self::Both { 2 * len_bytes } else { len_bytes }
     }
@@ -50,7 +50,7 @@ impl Way {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// From this size on there are targets.
+/// The smallest size with a target.
 const LARGE_BYTES: u64 = 16 * MIB;
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
@@ -89,7 +89,7 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// Those of the sizes that there is room for.
+/// The sizes for which there is enough memory.
 pub fn sizes(session: &Session, all: &[u64]) -> Outcome<Vec<u64>> {
     let room_bytes = if session.is_smoke { 256 * KIB } else { session.room_bytes()? };
     Ok(all.iter().copied().filter(|len_bytes| *len_bytes <= room_bytes).collect())
@@ -103,7 +103,7 @@ pub fn size_text(len_bytes: u64) -> String {
     }
 }
 
-/// Two arrays of ours; the second is what comes down.
+/// Two arrays of this library: one to upload, one to download.
 pub struct Pair {
     pub arrays: [Floats; 2],
     pub stream: Stream,
@@ -112,13 +112,13 @@ pub struct Pair {
 pub type SharedPair = Outcome<Rc<RefCell<Pair>>>;
 
 fn pair(session: &Session, len_bytes: u64) -> SharedPair {
-    let pair = ordinary_pair(session, len_bytes)?;
+    let pair = pageable_pair(session, len_bytes)?;
     pair.borrow().arrays.iter().try_for_each(SmartArray::page_lock)?;
     Ok(pair)
 }
 
-/// As ordinary memory, which has been written.
-pub fn ordinary_pair(session: &Session, len_bytes: u64) -> SharedPair {
+/// A pair in pageable memory that has been written.
+pub fn pageable_pair(session: &Session, len_bytes: u64) -> SharedPair {
     let array = || Floats::from(vec![1.0; (len_bytes / 4) as usize]);
     let pair = Pair { arrays: [array(), array()], stream: session.gpu.new_stream()? };
     pair.arrays.iter().try_for_each(|array| array.prefetch(&pair.stream))?;
@@ -126,7 +126,7 @@ pub fn ordinary_pair(session: &Session, len_bytes: u64) -> SharedPair {
     Ok(Rc::new(RefCell::new(pair)))
 }
 
-/// What goes up is made the host's before, and what comes down the device's.
+/// Before each run the host writes the uploaded array, and the device owns the downloaded one.
 pub fn run(session: &Session, pair: &SharedPair, way: Way) -> Outcome<Run<'static>> {
     let (pair, gpu) = (pair.clone()?, session.gpu.clone());
     Ok(Box::new(move || {
@@ -157,7 +157,7 @@ pub fn run(session: &Session, pair: &SharedPair, way: Way) -> Outcome<Run<'stati
     }))
 }
 
-/// The same by the driver's calls.
+/// The same with the driver's calls.
 pub struct BarePair {
     rising: HostMemory<f32>,
     falling: HostMemory<f32>,
@@ -169,7 +169,7 @@ pub type SharedBarePair = Outcome<Rc<RefCell<BarePair>>>;
 
 pub fn bare_pair(len_bytes: u64, is_registered: bool) -> SharedBarePair {
     let (twin, len) = (Twin::untracked()?, (len_bytes / 4) as usize);
-    let make = if is_registered { HostMemory::registered } else { HostMemory::page_locked };
+    let make = if is_registered { HostMemory::registered } else { HostMemory::pinned };
     let streams = [twin.stream()?, twin.stream()?];
     let memory = [twin::zeros(&streams[0], len)?, twin::zeros(&streams[1], len)?];
     let pair = BarePair {
@@ -188,10 +188,14 @@ pub fn bare_run(pair: &SharedBarePair, way: Way) -> Outcome<Run<'static>> {
         let BarePair { rising, falling, memory, streams } = &mut *pair.borrow_mut();
         let queue = || {
             if way.goes_up() {
-                bare::up(&streams[0], twin::address(&memory[0], &streams[0]), rising.host())?;
+                bare::upload(&streams[0], twin::address(&memory[0], &streams[0]), rising.host())?;
             }
             if way.goes_down() {
-                bare::down(&streams[1], falling.host(), twin::address(&memory[1], &streams[1]))?;
+                bare::download(
+                    &streams[1],
+                    falling.host(),
+                    twin::address(&memory[1], &streams[1]),
+                )?;
             }
             Ok(())
         };
