@@ -163,7 +163,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         'a: 'g,
     {
         let id = stream.id().0;
-        let base = match self.storage.known_to(id) {
+        let base = match self.storage.reader_address(id) {
             Some(base) => base,
             None => self.bring_to_device(stream, site)?,
         };
@@ -368,7 +368,7 @@ impl<D: Dimension> Part<'_, '_, D> {
 }
 
 fn newest_in_words(
-    state: &crate::storage::State,
+    state: &crate::storage::ArrayState,
     content: crate::coherence::Content,
 ) -> Vec<String> {
     use crate::coherence::{Content, Undefined};
@@ -387,7 +387,7 @@ fn newest_in_words(
                 if place == Location::HOST {
                     "on the host".to_owned()
                 } else {
-                    format!("on {}", state.slot(place).device)
+                    format!("on {}", state.device_copy(place).device)
                 }
             })
             .collect(),

@@ -166,7 +166,7 @@ mod tests {
         while let Some(region) = left.pop() {
             let first = memory_order().head(region, 1000);
             seen += first.len();
-            region.difference(&first, &mut left);
+            region.difference(&first, |rest| left.push(*rest));
         }
         assert_eq!(seen, 6000);
     }
