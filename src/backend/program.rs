@@ -38,6 +38,15 @@ pub(crate) enum ParameterLayout {
 }
 
 impl ParameterLayout {
+    /// The type of its elements.
+    pub(crate) fn element(&self) -> ElementLayout {
+        match *self {
+            Self::Scalar(element) | Self::Flat { element, .. } | Self::Sized { element, .. } => {
+                element
+            }
+        }
+    }
+
     /// The number of words it takes, of which `first` is the first.
     pub(crate) fn words(&self, first: u64) -> usize {
         match self {
@@ -75,6 +84,18 @@ pub(crate) enum LoadError {
     Program(String),
     /// A call was refused.
     Refused(BackendError),
+}
+
+impl From<String> for LoadError {
+    fn from(reason: String) -> Self {
+        Self::Program(reason)
+    }
+}
+
+impl From<BackendError> for LoadError {
+    fn from(refusal: BackendError) -> Self {
+        Self::Refused(refusal)
+    }
 }
 
 /// A kernel that is compiled and loaded on one device.

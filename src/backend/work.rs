@@ -105,8 +105,8 @@ pub(crate) struct FillWork {
     pub(crate) label: Label,
 }
 
-/// One array of a launch: its memory, and the words of `Arguments` that describe the bytes which the
-/// body may access. Small, because launches are moved.
+/// One array of a launch: its memory, and the words of `Arguments` that describe the bytes which
+/// the body may access. Small, because launches are moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
