@@ -285,7 +285,8 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         // SAFETY: the driver is there, since it made the memory.
         let driver = unsafe { sys::culib() };
         // The first version of the function: its later form takes a structure that differs from one
-        // version of CUDA to another. SAFETY: this is its type.
+        // version of CUDA to another.
+        // SAFETY: this is its type.
         let prefetch =
             unsafe { driver.get::<Prefetch>(b"cuMemPrefetchAsync\0") }.map_err(Fault::new)?;
         let target = if to_gpu { self.context.cu_device() } else { HOST };

@@ -221,10 +221,10 @@ impl System {
             One::Get(number) => get(ledger, &view, number, &cells, contents),
             One::Set(number) => set(ledger, &mut view, number, &cells, value),
             One::HostChanged => {
-                drop(expect(view.host_changed(), ledger.changed(Place::Host, &cells)))
+                expect(view.host_changed(), ledger.changed(Place::Host, &cells));
             }
             One::GpuChanged => {
-                drop(expect(view.gpu_changed_on(stream), ledger.changed(device, &cells)))
+                expect(view.gpu_changed_on(stream), ledger.changed(device, &cells));
             }
             One::GpuOverwrite
             | One::Stamp { .. }

@@ -53,7 +53,8 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
         unsafe extern "C" fn(*mut sys::CUcontext, *mut c_void, c_uint, c_int) -> sys::CUresult;
     let device = gpu.cuda_context().expect("a GPU").cu_device();
     // Looked for by name: which versions of it the bindings have depends on the version of CUDA
-    // that they are made for. SAFETY: the driver is loaded, since the GPU is there.
+    // that they are made for.
+    // SAFETY: the driver is loaded, since the GPU is there.
     let driver = unsafe { sys::culib() };
     // SAFETY: this is the function's type.
     let create = unsafe { driver.get::<Create>(b"cuCtxCreate_v4\0") }.expect("the driver has it");
