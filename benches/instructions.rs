@@ -8,7 +8,7 @@
 #![allow(
     missing_docs,
     unused_qualifications,
-    reason = "the macros make public modules and constants without documentation, and name things in full"
+    reason = "the macros make undocumented public items, and name things in full"
 )]
 
 use std::hint::black_box;
@@ -82,7 +82,9 @@ type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>
 // Queueing is on this thread; the worker runs on another and is counted too, so these two are for
 // comparing changes with each other.
 #[library_benchmark]
-#[bench::four_arrays((Kernel::new("four").host(|_grid, _arrays| ()), [small(), small(), small(), small()]))]
+#[bench::four_arrays((
+    Kernel::new("four").host(|_grid, _arrays| ()), [small(), small(), small(), small()]
+))]
 fn launch((kernel, [a, b, mut c, mut d]): (Four, [Small; 4])) {
     let stream = Device::cpu().stream();
     for _ in 0..TURNS {
@@ -155,7 +157,8 @@ fn query((array, device): (SmartArray<u32, resident::ndarray::Ix1>, Device)) {
 
 library_benchmark_group!(
     name = bookkeeping;
-    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch, launch_interior, launch_faces, query
+    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch,
+        launch_interior, launch_faces, query
 );
 
 main!(library_benchmark_groups = bookkeeping);

@@ -40,7 +40,8 @@ usage: gpu [--only NAME]... [--json FILE] [--limit SECONDS] [--smoke] [--stand-i
   --stand-in       on the stand-in driver, which is no GPU: together with --smoke
   --list           the rows
 
-Leaves with 0 when everything of ours was measured and came out right, whether or not a target was met; with 1 otherwise, 2 without a GPU.";
+Leaves with 0 when everything of ours was measured and came out right,
+whether or not a target was met; with 1 otherwise, 2 without a GPU.";
 
 #[derive(Default)]
 struct Arguments {

@@ -192,7 +192,8 @@ impl Report {
     pub fn markdown(&self, name: &str, about: &str) -> String {
         let mut text = format!("### {name}\n\n{about}\n\n");
         if !self.lines.is_empty() {
-            text += "| work | against | ours | theirs | ours / theirs | target | met |\n|---|---|---|---|---|---|---|\n";
+            text += "| work | against | ours | theirs | ours / theirs | target | met |\n\
+                |---|---|---|---|---|---|---|\n";
             self.lines
                 .iter()
                 .for_each(|line| text = format!("{text}{}\n", line.markdown(self.is_smoke)));

@@ -178,7 +178,7 @@ const fn picture(dimensions: u32, element_bytes: u32, access: Access) -> Paramet
 
 /// The kernels of the examples, by their own host bodies.
 fn register_pictures() {
-    use Access::{Read, ReadWrite, Write};
+    use Access::{Read, Write};
     register("grey", &[picture(3, 1, Read), picture(2, 4, Write)], |launch| {
         let mut grey = array::<f32, Ix2>(&launch.view(1));
         bodies::grey(array::<u8, Ix3>(&launch.view(0)).view(), grey.view_mut());
@@ -226,6 +226,12 @@ fn register_pictures() {
             Ok(())
         },
     );
+    register_labels();
+    register_ends_of_pictures();
+}
+
+fn register_labels() {
+    use Access::{Read, ReadWrite, Write};
     register("candidates", &[FLOAT, picture(2, 4, Read), picture(2, 4, Write)], move |launch| {
         let mut labels = array::<u32, Ix2>(&launch.view(2));
         bodies::candidates(
@@ -242,7 +248,6 @@ fn register_pictures() {
         put(&launch.view(0), &labels);
         Ok(())
     });
-    register_ends_of_pictures();
 }
 
 fn register_ends_of_pictures() {

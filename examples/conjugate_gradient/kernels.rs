@@ -76,23 +76,24 @@ impl Kernels {
                         step[1] = -step[0];
                     }),
             ),
-            turn: on_gpus(
-                Turn::new("turn")
-                    .require("one number each", |_grid, (now, before, ..)| {
-                        now.len() == 1 && before.len() == 1
-                    })
-                    .require("two vectors of one length", |_grid, (_, _, residual, direction)| {
-                        residual.len() == direction.len()
-                    })
-                    .host(|_grid, (now, before, residual, mut direction)| {
-                        let kept = now[0] / before[0];
-                        direction.zip_mut_with(&residual, |direction, residual| {
-                            *direction = residual + kept * *direction
-                        });
-                    }),
-            ),
+            turn: on_gpus(turn()),
         }
     }
+}
+
+/// The next direction: the residual, and what is kept of the last one.
+fn turn() -> Turn {
+    Turn::new("turn")
+        .require("one number each", |_grid, (now, before, ..)| now.len() == 1 && before.len() == 1)
+        .require("two vectors of one length", |_grid, (_, _, residual, direction)| {
+            residual.len() == direction.len()
+        })
+        .host(|_grid, (now, before, residual, mut direction)| {
+            let kept = now[0] / before[0];
+            direction.zip_mut_with(&residual, |direction, residual| {
+                *direction = residual + kept * *direction
+            });
+        })
 }
 
 /// Gives one of the kernels above its device body.

@@ -26,7 +26,8 @@ pub struct Row {
 pub const ALL: [Row; 9] = [
     Row {
         name: "launches",
-        about: "1,000 launches of a kernel that does next to nothing, on one stream: each one's share of the time, beside cudarc with its tracking off.",
+        about: "1,000 launches of a kernel that does next to nothing, on one stream: each one's \
+            share of the time, beside cudarc with its tracking off.",
         limit_s: 10,
         measure: launches::measure,
     },
@@ -50,7 +51,8 @@ pub const ALL: [Row; 9] = [
     },
     Row {
         name: "ordinary",
-        about: "Copies of ordinary memory beside the driver's synchronous copies of ordinary memory, and its asynchronous ones of page-locked memory.",
+        about: "Copies of ordinary memory beside the driver's synchronous copies of ordinary \
+            memory, and its asynchronous ones of page-locked memory.",
         limit_s: 39,
         measure: ordinary::measure,
     },
@@ -62,7 +64,8 @@ pub const ALL: [Row; 9] = [
     },
     Row {
         name: "photos",
-        about: "The example `photos` on 200 photographs, beside the longest of uploading, computing and downloading alone.",
+        about: "The example `photos` on 200 photographs, beside the longest of uploading, \
+            computing and downloading alone.",
         limit_s: 15,
         measure: photos::measure,
     },

@@ -103,8 +103,8 @@ impl Cell {
         }
     }
 
-    /// New truth, fresh at one location or nowhere; all other memory becomes garbage that is nothing
-    /// else.
+    /// New truth, fresh at one location or nowhere; all other memory becomes garbage that is
+    /// nothing else.
     fn write(&mut self, truth: Truth, at: Option<Location>, garbage: u64) {
         self.truth = truth;
         self.is_fresh = [false; PLACES_MAX];

@@ -108,7 +108,8 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
             (
                 "cuEventRecord",
                 20,
-                "the reader on the writer's own stream takes an event too: who will write next is not known",
+                "the reader on the writer's own stream takes an event too: who will write next is \
+                 not known",
             ),
             (
                 "cuStreamWaitEvent",
@@ -263,7 +264,8 @@ pub(crate) fn up_and_down_at_once() -> Pair {
             (
                 "cuEventRecord",
                 1,
-                "what was asked for ahead of its use takes an event, so that a later user waits for nothing more",
+                "what was asked for ahead of its use takes an event, so that a later user waits \
+                 for nothing more",
             ),
             ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slices by events"),
             ("cuCtxGetCurrent", -1, "with those calls"),
@@ -332,7 +334,8 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
             (
                 "cuMemcpyHtoDAsync_v2",
                 1,
-                "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the driver",
+                "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the \
+                 driver",
             ),
             ("cuMemcpyDtoHAsync_v2", 1, "the same"),
             (
@@ -457,17 +460,20 @@ pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
             (
                 "cuMemcpyHtoDAsync_v2",
                 2,
-                "ones of 8 bytes are no pattern that the driver sets: 4 KiB of them are laid, and copied on the device",
+                "ones of 8 bytes are no pattern that the driver sets: 4 KiB of them are laid, and \
+                 copied on the device",
             ),
             (
                 "cuMemcpyDtoDAsync_v2",
                 0,
-                "those copies, where the twin copies from ones that it keeps; each when its array is first used",
+                "those copies, where the twin copies from ones that it keeps; each when its array \
+                 is first used",
             ),
             (
                 "cuMemsetD8Async",
                 -5,
-                "what is written before it is read is not zeroed first, as cudarc's safe `alloc_zeros` does",
+                "what is written before it is read is not zeroed first, as cudarc's safe \
+                 `alloc_zeros` does",
             ),
             (
                 "cuCtxGetCurrent",
@@ -508,7 +514,8 @@ pub(crate) fn photographs_overlapped() -> Pair {
             (
                 "cuEventRecord",
                 8,
-                "the kernel that reads the photograph, an array of two streams by then, takes an event too: who will write next is not known",
+                "the kernel that reads the photograph, an array of two streams by then, takes an \
+                 event too: who will write next is not known",
             ),
             (
                 "cuMemFreeAsync",
@@ -519,7 +526,8 @@ pub(crate) fn photographs_overlapped() -> Pair {
             (
                 "cuCtxGetCurrent",
                 112,
-                "each free makes its own context current, which cudarc leaves out; and with the events",
+                "each free makes its own context current, which cudarc leaves out; and with the \
+                 events",
             ),
         ],
     }

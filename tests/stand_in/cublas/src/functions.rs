@@ -54,32 +54,81 @@ library_functions! {
         set(place, u32::from(handle::find(handle)?.has_numbers_on_device))
     }
 
-    cublasDdot_v2(handle: u64, n: c_int, x: u64, x_step: c_int, y: u64, y_step: c_int, product: u64) {
+    cublasDdot_v2(
+        handle: u64,
+        n: c_int,
+        x: u64,
+        x_step: c_int,
+        y: u64,
+        y_step: c_int,
+        product: u64,
+    ) {
         let handle = with_numbers(handle, true)?;
         forwards(&[x_step, y_step])?;
-        handle.launch(&DOT, &[n.into(), x.into(), x_step.into(), y.into(), y_step.into(), product.into()])
+        handle.launch(
+            &DOT,
+            &[n.into(), x.into(), x_step.into(), y.into(), y_step.into(), product.into()],
+        )
     }
 
-    cublasDaxpy_v2(handle: u64, n: c_int, factor: u64, x: u64, x_step: c_int, y: u64, y_step: c_int) {
+    cublasDaxpy_v2(
+        handle: u64,
+        n: c_int,
+        factor: u64,
+        x: u64,
+        x_step: c_int,
+        y: u64,
+        y_step: c_int,
+    ) {
         let handle = with_numbers(handle, true)?;
         forwards(&[x_step, y_step])?;
-        handle.launch(&ADD, &[n.into(), factor.into(), x.into(), x_step.into(), y.into(), y_step.into()])
+        handle.launch(
+            &ADD,
+            &[n.into(), factor.into(), x.into(), x_step.into(), y.into(), y_step.into()],
+        )
     }
 
     cublasSgemm_v2(
-        handle: u64, a_turned: u32, b_turned: u32, m: c_int, n: c_int, k: c_int, alpha: *const f32, a: u64, a_column: c_int, b: u64, b_column: c_int,
-        beta: *const f32, c: u64, c_column: c_int,
+        handle: u64,
+        a_turned: u32,
+        b_turned: u32,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: *const f32,
+        a: u64,
+        a_column: c_int,
+        b: u64,
+        b_column: c_int,
+        beta: *const f32,
+        c: u64,
+        c_column: c_int,
     ) {
         let handle = with_numbers(handle, false)?;
-        let rows = |is_turned: u32, plain: c_int, turned: c_int| if is_turned == 0 { plain } else { turned };
-        let least = [(a_column, rows(a_turned, m, k)), (b_column, rows(b_turned, k, n)), (c_column, m)];
-        if [m, n, k].iter().any(|size| *size < 0) || least.iter().any(|(distance, rows)| *distance < (*rows).max(1)) || a_turned.max(b_turned) > 2 {
+        let rows = |is_turned: u32, plain: c_int, turned: c_int| {
+            if is_turned == 0 { plain } else { turned }
+        };
+        let least =
+            [(a_column, rows(a_turned, m, k)), (b_column, rows(b_turned, k, n)), (c_column, m)];
+        if [m, n, k].iter().any(|size| *size < 0)
+            || least.iter().any(|(distance, rows)| *distance < (*rows).max(1))
+            || a_turned.max(b_turned) > 2
+        {
             return Err(Status::INVALID_VALUE);
         }
         let (alpha, beta) = (get(alpha)?, get(beta)?);
         let turned = |operation: u32| Word::from(i32::from(operation != 0));
-        let sizes = [turned(a_turned), turned(b_turned), m.into(), n.into(), k.into(), alpha.into()];
-        let matrices = [a.into(), a_column.into(), b.into(), b_column.into(), beta.into(), c.into(), c_column.into()];
+        let sizes =
+            [turned(a_turned), turned(b_turned), m.into(), n.into(), k.into(), alpha.into()];
+        let matrices = [
+            a.into(),
+            a_column.into(),
+            b.into(),
+            b_column.into(),
+            beta.into(),
+            c.into(),
+            c_column.into(),
+        ];
         let kernel = if beta == 0.0 && c_column == m { &MULTIPLY_INTO } else { &MULTIPLY };
         handle.launch(kernel, &[sizes.as_slice(), &matrices].concat())
     }

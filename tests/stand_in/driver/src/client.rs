@@ -58,7 +58,9 @@ pub fn load(settings: Settings) -> Result<(), String> {
     let configure: protocol::Configure = library.function(symbol::CONFIGURE)?;
     // SAFETY: the settings live for the call, which copies them.
     if unsafe { configure(&raw const settings, false) } != 0 {
-        return Err("the stand-in driver was used before it got its settings: load it before the first call of a CUDA driver".to_owned());
+        return Err("the stand-in driver was used before it got its settings: load it before the \
+            first call of a CUDA driver"
+            .to_owned());
     }
     let _first = DRIVER.set(library);
     *loaded = Some(settings);
@@ -80,7 +82,9 @@ pub fn change(settings: Settings) -> Result<(), String> {
     // SAFETY: the settings live for the call, which copies them.
     match unsafe { configure(&raw const settings, true) } {
         0 => Ok(()),
-        _ => Err("a context is retained: release all of them, and with them what holds them, before the machine is changed".to_owned()),
+        _ => Err("a context is retained: release all of them, and with them what holds them, \
+            before the machine is changed"
+            .to_owned()),
     }
 }
 

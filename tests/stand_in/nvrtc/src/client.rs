@@ -42,9 +42,15 @@ pub fn file() -> Result<PathBuf, String> {
         .map_err(|fault| format!("the path of this program is not known: {fault}"))?;
     let mut folders =
         program.ancestors().skip(1).take(2).flat_map(|folder| [folder.into(), folder.join("deps")]);
-    folders.find_map(|folder: PathBuf| Some(folder.join(FILE)).filter(|file| file.is_file())).ok_or_else(|| {
-        format!("{FILE} lies neither beside {} nor where cargo puts libraries; cargo builds it with the tests", program.display())
-    })
+    folders
+        .find_map(|folder: PathBuf| Some(folder.join(FILE)).filter(|file| file.is_file()))
+        .ok_or_else(|| {
+            format!(
+                "{FILE} lies neither beside {} nor where cargo puts libraries; cargo builds it \
+            with the tests",
+                program.display()
+            )
+        })
 }
 
 /// How many programs were compiled so far, well or not.

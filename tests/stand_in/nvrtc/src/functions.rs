@@ -57,27 +57,44 @@ compiler_functions! {
     }
 
     nvrtcGetSupportedArchs(list: *mut c_int) {
-        ARCHITECTURES.iter().enumerate().try_for_each(|(index, architecture)| set(list.wrapping_add(index), *architecture))
+        ARCHITECTURES
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, architecture)| set(list.wrapping_add(index), *architecture))
     }
 
     nvrtcCreateProgram(
-        program: *mut u64, source: *const c_char, name: *const c_char, count: c_int, headers: *const *const c_char, names: *const *const c_char,
+        program: *mut u64,
+        source: *const c_char,
+        name: *const c_char,
+        count: c_int,
+        headers: *const *const c_char,
+        names: *const *const c_char,
     ) {
         static NEXT: AtomicU64 = AtomicU64::new(0xC0DB_0000_0000_0010);
         let count = usize::try_from(count).map_err(|_| Code::INVALID_INPUT)?;
         let header = |index| Ok((text(nth(names, index)?)?, text(nth(headers, index)?)?));
         let headers = (0..count).map(header).collect::<Outcome<HashMap<_, _>>>()?;
         let name = if name.is_null() { "default_program".to_owned() } else { text(name)? };
-        let made = Program { name, text: text(source)?, headers, expressions: Vec::new(), outcome: None };
+        let made =
+            Program { name, text: text(source)?, headers, expressions: Vec::new(), outcome: None };
         let handle = NEXT.fetch_add(0x10, Ordering::Relaxed);
         set(program, handle)?;
-        PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(handle, made);
+        PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_default()
+            .insert(handle, made);
         Ok(())
     }
 
     nvrtcDestroyProgram(program: *mut u64) {
         let handle = nth(program, 0)?;
-        let removed = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|programs| programs.remove(&handle));
+        let removed = PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+            .and_then(|programs| programs.remove(&handle));
         removed.ok_or(Code::INVALID_PROGRAM)?;
         // NVRTC clears the caller's handle; cudarc passes a pointer that it made of a shared one,
         // which is written all the same.
@@ -86,7 +103,8 @@ compiler_functions! {
 
     nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) {
         let count = usize::try_from(count).map_err(|_| Code::INVALID_INPUT)?;
-        let options = (0..count).map(|index| text(nth(options, index)?)).collect::<Outcome<Vec<String>>>()?;
+        let options =
+            (0..count).map(|index| text(nth(options, index)?)).collect::<Outcome<Vec<String>>>()?;
         with(program, |program| {
             program.compile(&options).map_err(|fault| match fault {
                 Fault::InvalidOption => Code::INVALID_OPTION,
@@ -135,9 +153,13 @@ compiler_functions! {
     nvrtcGetLoweredName(program: u64, expression: *const c_char, lowered: *mut *const c_char) {
         let expression = text(expression)?;
         with(program, |program| {
-            let product = program.outcome.as_ref().ok_or(Code::NO_LOWERED_NAMES_BEFORE_COMPILATION)?;
+            let product =
+                program.outcome.as_ref().ok_or(Code::NO_LOWERED_NAMES_BEFORE_COMPILATION)?;
             // The text lives until the program is destroyed, as NVRTC's does.
-            set(lowered, product.lowered.get(&expression).ok_or(Code::NAME_EXPRESSION_NOT_VALID)?.as_ptr())
+            set(
+                lowered,
+                product.lowered.get(&expression).ok_or(Code::NAME_EXPRESSION_NOT_VALID)?.as_ptr(),
+            )
         })
     }
 }

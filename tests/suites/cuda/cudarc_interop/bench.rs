@@ -100,7 +100,8 @@ fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
         (0..parameters).map(|index| format!(".param .u64 {name}_param_{index}")).collect();
     let list = list.join(",\n");
     let text = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {name}(\n{list}\n)\n{{\nret;\n}}\n"
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {name}(\n{list}\n)\n{{\n\
+         ret;\n}}\n"
     );
     let module =
         gpu.cuda_context().expect("a GPU").load_module(Ptx::from_src(text)).expect("a module");
@@ -125,8 +126,8 @@ pub(crate) fn doubling(gpu: &Device, name: &str, gate: &Gate) -> CudaFunction {
         &[Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd }],
         move |launch| {
             gate.pass();
-            // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees that
-            // nobody else touches it.
+            // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees
+            // that nobody else touches it.
             unsafe { launch.slice_mut::<f32>(0) }.iter_mut().for_each(|element| *element *= 2.0);
             Ok(())
         },

@@ -175,7 +175,8 @@ macro_rules! driver_functions {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "CUDA's name")]
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
-            $crate::driver::call::enter(stringify!($name), move || -> $crate::driver::code::Outcome { $body })
+            use $crate::driver::{call::enter, code::Outcome};
+            enter(stringify!($name), move || -> Outcome { $body })
         }
     )*};
 }

@@ -215,7 +215,8 @@ impl Packing<'_> {
                     Some(bytes) if bytes.len() == 8 => self.word(by as usize, 0),
                     _ => {
                         call::note(format!(
-                            "parameter {by} counts the elements of another and is no integer of 4 or 8 bytes"
+                            "parameter {by} counts the elements of another and is no integer of 4 \
+                             or 8 bytes"
                         ));
                         return Err(Code::LAUNCH_FAILED);
                     }

@@ -1,13 +1,13 @@
 //! The driver: CUDA's functions over the embedded device's engine.
 //!
-//! | file | what it is |
-//! |---|---|
-//! | `code`, `arguments`, `call` | results; arguments from C; what each function is wrapped in: the record, faults, no unwinding |
-//! | `handle`, `machine`, `context`, `stream`, `event`, `ledger`, `host` | the objects: who has which handle; devices and their primary contexts; memory of the device and of the host |
-//! | `work`, `copy`, `fill`, `allocate` | what is put into an engine's queue |
-//! | `module`, `ptx`, `kernel` | modules, functions, launches |
-//! | `functions/` | the `cu*` functions themselves, by chapter of CUDA's manual |
-//! | `control` | what the client calls |
+//! - `code`, `arguments`, `call`: results; arguments from C; what each function is wrapped in: the
+//!   record, faults, no unwinding
+//! - `handle`, `machine`, `context`, `stream`, `event`, `ledger`, `host`: the objects: who has
+//!   which handle; devices and their primary contexts; memory of the device and of the host
+//! - `work`, `copy`, `fill`, `allocate`: what is put into an engine's queue
+//! - `module`, `ptx`, `kernel`: modules, functions, launches
+//! - `functions/`: the `cu*` functions themselves, by chapter of CUDA's manual
+//! - `control`: what the client calls
 //!
 //! Where CUDA leaves things open, or the stand-in is simpler:
 //!

@@ -97,7 +97,13 @@ driver_functions! {
     }
 
     cuMemcpyDtoDAsync_v2(destination: u64, source: u64, len_bytes: usize, stream: Handle) {
-        run(Place::of_device(destination), Place::of_device(source), len_bytes, stream, Return::Early)
+        run(
+            Place::of_device(destination),
+            Place::of_device(source),
+            len_bytes,
+            stream,
+            Return::Early,
+        )
     }
 
     cuMemcpy(destination: u64, source: u64, len_bytes: usize) {
@@ -111,16 +117,29 @@ driver_functions! {
     // In the order of the stream alone, with one set of attributes for all, and between a device
     // and page-locked memory or another place of it.
     cuMemcpyBatchAsync(
-        destinations: In<u64>, sources: In<u64>, lens_bytes: In<usize>, count: usize, attributes: In<Attributes>, from: In<usize>, kinds: usize,
-        refused: Out<usize>, stream: Handle,
+        destinations: In<u64>,
+        sources: In<u64>,
+        lens_bytes: In<usize>,
+        count: usize,
+        attributes: In<Attributes>,
+        from: In<usize>,
+        kinds: usize,
+        refused: Out<usize>,
+        stream: Handle,
     ) {
         kernel::driver_has(12_080)?;
-        if stream == 0 || count == 0 || kinds != 1 || from.get()? != 0 || attributes.get()?.source_access_order != 1 {
+        if stream == 0
+            || count == 0
+            || kinds != 1
+            || from.get()? != 0
+            || attributes.get()?.source_access_order != 1
+        {
             return Err(Code::INVALID_VALUE);
         }
         for index in 0..count {
             refused.set_if_wanted(index);
-            let (destination, source, len_bytes) = (destinations.nth(index)?, sources.nth(index)?, lens_bytes.nth(index)?);
+            let (destination, source, len_bytes) =
+                (destinations.nth(index)?, sources.nth(index)?, lens_bytes.nth(index)?);
             if len_bytes == 0 {
                 return Err(Code::INVALID_VALUE);
             }
@@ -134,7 +153,14 @@ driver_functions! {
         peers(destination, to, source, from, len_bytes, 0)
     }
 
-    cuMemcpyPeerAsync(destination: u64, to: Handle, source: u64, from: Handle, len_bytes: usize, stream: Handle) {
+    cuMemcpyPeerAsync(
+        destination: u64,
+        to: Handle,
+        source: u64,
+        from: Handle,
+        len_bytes: usize,
+        stream: Handle,
+    ) {
         peers(destination, to, source, from, len_bytes, stream)
     }
 

@@ -34,9 +34,16 @@ driver_functions! {
     cuDeviceGetName(name: Out<u8>, len_bytes: i32, device: i32) {
         let ordinal = machine::ordinal(device)?;
         let text = format!("Stand-in GPU {ordinal}\0");
-        let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0).ok_or(Code::INVALID_VALUE)?;
+        let len_bytes = usize::try_from(len_bytes)
+            .ok()
+            .filter(|len_bytes| *len_bytes > 0)
+            .ok_or(Code::INVALID_VALUE)?;
         // A text that does not fit ends early.
-        text.bytes().take(len_bytes - 1).chain([0]).enumerate().try_for_each(|(index, byte)| name.nth(index).set(byte))
+        text.bytes()
+            .take(len_bytes - 1)
+            .chain([0])
+            .enumerate()
+            .try_for_each(|(index, byte)| name.nth(index).set(byte))
     }
 
     cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) {
@@ -100,6 +107,15 @@ fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
     Ok(uuid)
 }
 
+/// Whether an attribute is known and says no: time limits, integration, modes, ECC, TCC, domains,
+/// managed memory, boards, atomics, pageable access, memory operations, cooperative launches,
+/// virtual memory, handles, persistence, RDMA, clusters.
+fn is_absent(attribute: u32) -> bool {
+    let ranges = [17..=18, 20..=20, 32..=32, 34..=35, 50..=50, 83..=86, 88..=90, 92..=96, 98..=98];
+    let later = [100..=105, 107..=110, 112..=114, 116..=118, 120..=133];
+    ranges.iter().chain(&later).any(|range| range.contains(&attribute))
+}
+
 /// What a device of this machine has. Attributes that the stand-in does not know are invalid
 /// values.
 fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
@@ -141,25 +157,7 @@ fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
         33 => device + 1,
         75 => major,
         76 => minor,
-        // Not there, or not so: time limits, integration, modes, ECC, TCC, domains, managed memory,
-        // boards, atomics, pageable access, memory operations, cooperative launches, virtual
-        // memory, handles, persistence, RDMA, clusters.
-        17
-        | 18
-        | 20
-        | 32
-        | 34
-        | 35
-        | 50
-        | 83..=86
-        | 88..=90
-        | 92..=96
-        | 98
-        | 100..=105
-        | 107..=110
-        | 112..=114
-        | 116..=118
-        | 120..=133 => 0,
+        attribute if is_absent(attribute) => 0,
         87 => 2,
         _ => return Err(Code::INVALID_VALUE),
     })

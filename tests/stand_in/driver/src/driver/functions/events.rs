@@ -34,7 +34,10 @@ driver_functions! {
     cuEventRecord(event: Handle, stream: Handle) {
         let context = Context::current()?;
         let stream = context.stream(stream)?;
-        let event = handle::event(event).ok().filter(|event| event.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        let event = handle::event(event)
+            .ok()
+            .filter(|event| event.context == context.handle)
+            .ok_or(Code::INVALID_HANDLE)?;
         event.record(&context, &stream)
     }
 

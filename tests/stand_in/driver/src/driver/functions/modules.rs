@@ -20,7 +20,13 @@ driver_functions! {
         load(module, image)
     }
 
-    cuModuleLoadDataEx(module: Out<Handle>, image: Text, count: u32, options: In<u32>, values: In<*mut c_void>) {
+    cuModuleLoadDataEx(
+        module: Out<Handle>,
+        image: Text,
+        count: u32,
+        options: In<u32>,
+        values: In<*mut c_void>,
+    ) {
         let outcome = load(module, image);
         if outcome.is_err() {
             tell(outcome, count, options, values)?;
@@ -30,7 +36,10 @@ driver_functions! {
 
     cuModuleUnload(module: Handle) {
         let context = Context::current()?;
-        let module = handle::module(module).ok().filter(|module| module.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        let module = handle::module(module)
+            .ok()
+            .filter(|module| module.context == context.handle)
+            .ok_or(Code::INVALID_HANDLE)?;
         module.unload();
         Ok(())
     }
@@ -38,7 +47,10 @@ driver_functions! {
     cuModuleGetFunction(function: Out<Handle>, module: Handle, name: Text) {
         function.check()?;
         let context = Context::current()?;
-        let module = handle::module(module).ok().filter(|module| module.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        let module = handle::module(module)
+            .ok()
+            .filter(|module| module.context == context.handle)
+            .ok_or(Code::INVALID_HANDLE)?;
         function.set(module.function(&name.string()?)?.handle)
     }
 
@@ -60,7 +72,12 @@ driver_functions! {
         if configuration > 3 { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
 
-    cuFuncGetParamInfo(function: Handle, index: usize, offset_bytes: Out<usize>, len_bytes: Out<usize>) {
+    cuFuncGetParamInfo(
+        function: Handle,
+        index: usize,
+        offset_bytes: Out<usize>,
+        len_bytes: Out<usize>,
+    ) {
         kernel::driver_has(12_040)?;
         let (_, function) = find(function)?;
         let slot = function.entry.parameters.get(index).ok_or(Code::INVALID_VALUE)?;
@@ -69,11 +86,22 @@ driver_functions! {
         Ok(())
     }
 
-    cuOccupancyMaxActiveBlocksPerMultiprocessor(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize) {
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        count: Out<c_int>,
+        function: Handle,
+        threads: c_int,
+        shared_bytes: usize,
+    ) {
         active_blocks(count, function, threads, shared_bytes)
     }
 
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize, flags: u32) {
+    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        count: Out<c_int>,
+        function: Handle,
+        threads: c_int,
+        shared_bytes: usize,
+        flags: u32,
+    ) {
         if flags > 1 {
             return Err(Code::INVALID_VALUE);
         }
@@ -81,13 +109,23 @@ driver_functions! {
     }
 
     cuOccupancyMaxPotentialBlockSize(
-        grid: Out<c_int>, block: Out<c_int>, function: Handle, shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>, shared_bytes: usize, limit: c_int,
+        grid: Out<c_int>,
+        block: Out<c_int>,
+        function: Handle,
+        shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
+        shared_bytes: usize,
+        limit: c_int,
     ) {
         block_size(grid, block, function, shared_bytes_of, shared_bytes, limit)
     }
 
     cuOccupancyMaxPotentialBlockSizeWithFlags(
-        grid: Out<c_int>, block: Out<c_int>, function: Handle, shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>, shared_bytes: usize, limit: c_int,
+        grid: Out<c_int>,
+        block: Out<c_int>,
+        function: Handle,
+        shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
+        shared_bytes: usize,
+        limit: c_int,
         flags: u32,
     ) {
         if flags > 1 {
@@ -97,15 +135,28 @@ driver_functions! {
     }
 
     cuLaunchKernel(
-        function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32, shared_bytes: u32, stream: Handle,
-        values: In<*const c_void>, extra: In<*const c_void>,
+        function: Handle,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared_bytes: u32,
+        stream: Handle,
+        values: In<*const c_void>,
+        extra: In<*const c_void>,
     ) {
         let (context, function) = find(function)?;
         let stream = context.stream(stream)?;
         if !extra.is_null() {
             return Err(Code::NOT_SUPPORTED);
         }
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes };
+        let shape = Shape {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared_bytes,
+        };
         kernel::launch(&context, &stream, &function, shape, values)
     }
 }

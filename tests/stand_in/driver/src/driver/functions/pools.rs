@@ -76,7 +76,8 @@ driver_functions! {
 
     cuDeviceSetMemPool(device: i32, pool: Handle) {
         supported()?;
-        let (device, pool) = (machine::device(device)?, handle::pool(pool).map_err(|_| Code::INVALID_VALUE)?);
+        let (device, pool) =
+            (machine::device(device)?, handle::pool(pool).map_err(|_| Code::INVALID_VALUE)?);
         if pool.ordinal != device.ordinal {
             return Err(Code::INVALID_VALUE);
         }
@@ -136,7 +137,10 @@ driver_functions! {
             let access = list.nth(index)?;
             let peer = machine::ordinal(access.location.id)?;
             let is_own = peer == device.ordinal;
-            if access.location.kind != LOCATION_DEVICE || !matches!(access.flags, 0 | READ_WRITE) || is_own && access.flags == 0 {
+            if access.location.kind != LOCATION_DEVICE
+                || !matches!(access.flags, 0 | READ_WRITE)
+                || is_own && access.flags == 0
+            {
                 return Err(Code::INVALID_VALUE);
             }
             if !is_own && access.flags == READ_WRITE && !settings().peers_reach {

@@ -87,7 +87,14 @@ driver_functions! {
         graph.set(0)
     }
 
-    cuStreamGetCaptureInfo_v2(stream: Handle, status: Out<u32>, id: Out<u64>, graph: Out<Handle>, dependencies: Out<Handle>, count: Out<usize>) {
+    cuStreamGetCaptureInfo_v2(
+        stream: Handle,
+        status: Out<u32>,
+        id: Out<u64>,
+        graph: Out<Handle>,
+        dependencies: Out<Handle>,
+        count: Out<usize>,
+    ) {
         any(stream)?;
         status.set(0)?;
         id.set_if_wanted(0);
@@ -97,14 +104,23 @@ driver_functions! {
         Ok(())
     }
 
-    cuLaunchHostFunc(stream: Handle, function: Option<unsafe extern "C" fn(*mut c_void)>, data: *mut c_void) {
+    cuLaunchHostFunc(
+        stream: Handle,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        data: *mut c_void,
+    ) {
         let context = Context::current()?;
         let stream = context.stream(stream)?;
         let function = function.ok_or(Code::INVALID_VALUE)?;
         kernel::launch_host(&context, &stream, HostFunction::Plain { function, data })
     }
 
-    cuStreamAddCallback(stream: Handle, function: Option<unsafe extern "C" fn(Handle, u32, *mut c_void)>, data: *mut c_void, flags: u32) {
+    cuStreamAddCallback(
+        stream: Handle,
+        function: Option<unsafe extern "C" fn(Handle, u32, *mut c_void)>,
+        data: *mut c_void,
+        flags: u32,
+    ) {
         let context = Context::current()?;
         let queue = context.stream(stream)?;
         let function = function.filter(|_| flags == 0).ok_or(Code::INVALID_VALUE)?;
