@@ -1,42 +1,45 @@
-//! A first program: two arrays, two kernels, and no copy that anybody had to ask for.
+//! A first program: two arrays, two kernels, and no explicit copy.
 //!
-//! `photo` goes up when `blur` reads it, `soft` comes down when the host looks at it, and neither
-//! moves twice.
+//! `blur` uploads `photo` because it reads it. The host downloads `soft` when it reads it. Neither
+//! array is copied twice.
 
 use resident::{
     Grid, In, InOut, Kernel, Out, Result, SmartArray,
     ndarray::{Array2, ArrayView2, Ix2, s},
 };
 
-/// What GPUs run: both kernels in CUDA C, with an array that has a dimension as a view by value,
-/// and one without as a bare pointer.
+/// Both kernels in CUDA C, for GPUs. An argument with a dimension is a view, passed by value. An
+/// argument without one is a pointer.
 const CUDA: &str = include_str!("first_array.cu");
 
 fn main() -> Result<()> {
-    let blur = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("blur") // the signature says what is read, what is written
+    // The type lists the parameters and says which arrays the kernel reads and which it writes.
+    let blur = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("blur")
         .require("both pictures have one shape", |_grid, (src, dst)| src.shape() == dst.shape())
-        .host(|_grid, (src, mut dst)| dst.indexed_iter_mut().for_each(|(place, pixel)| *pixel = mean_around(src, place)));
-    let scale = Kernel::<(f32, InOut<f32>)>::new("scale") // flat: &mut [f32] in memory order
+        .host(|_grid, (src, mut dst)| {
+            dst.indexed_iter_mut().for_each(|(index, pixel)| *pixel = mean_around(src, index));
+        });
+    // Without a dimension the argument is flat: `&mut [f32]` in memory order.
+    let scale = Kernel::<(f32, InOut<f32>)>::new("scale")
         .require("one thread for each element", |grid, (_, xs)| {
             grid.blocks().count() * grid.threads().count() == xs.len() as u64
         })
         .host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x *= k));
-    // SAFETY: `blur` looks at elements inside of both views alone, which have one shape.
-    let blur = unsafe { blur.cuda(CUDA) };
-    // SAFETY: `scale` looks at as many elements as there are threads, and is required to have no
-    // more.
+    // SAFETY: `blur` accesses only elements inside both views, which have the same shape.
+    let blur = unsafe { blur.cuda(CUDA) }; // compiled at the first launch on a GPU, then cached
+    // SAFETY: `scale` accesses one element per thread; the requirement makes the counts equal.
     let scale = unsafe { scale.cuda(CUDA) };
 
-    let photo = SmartArray::from(Array2::<f32>::ones((1024, 768))); // adopts the allocation, copies nothing
-    let mut soft = SmartArray::<f32, _>::uninit((1024, 768)); // no memory anywhere yet
-    blur.launch(Grid::cover(photo.len()), (&photo, &mut soft))?; // uploads `photo`; `soft` is not uploaded
-    scale.launch(Grid::cover(soft.len()), (0.5, &mut soft))?; // moves nothing
-    println!("{}", soft.host()?.sum()); // downloads `soft`, once
-    println!("{}", soft.host()?[[0, 0]]); // moves nothing
+    let photo = SmartArray::from(Array2::<f32>::ones((1024, 768))); // takes over the allocation
+    let mut soft = SmartArray::<f32, _>::uninit((1024, 768)); // allocates nothing yet
+    blur.launch(Grid::cover(photo.len()), (&photo, &mut soft))?; // uploads `photo`, not `soft`
+    scale.launch(Grid::cover(soft.len()), (0.5, &mut soft))?; // copies nothing
+    println!("{}", soft.host()?.sum()); // downloads `soft`
+    println!("{}", soft.host()?[[0, 0]]); // copies nothing
     Ok(())
 }
 
-/// The mean of a pixel and those of its eight neighbours that lie inside.
+/// The mean of a pixel and of those of its eight neighbours that lie inside the picture.
 fn mean_around(src: ArrayView2<'_, f32>, (row, column): (usize, usize)) -> f32 {
     let (rows, columns) = src.dim();
     let around = s![

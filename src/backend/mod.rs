@@ -1,46 +1,37 @@
-//! What a device must be able to do, and nothing about when or why.
+//! The interface to devices: what a device and its streams can do.
 //!
-//! Two traits: [`Backend`] is one device, [`Queue`] is one of its in-order streams. Everything
-//! above speaks to devices through them, with plain data: addresses, footprints in bytes,
-//! positions. A backend obeys; it takes no decision about coherence or order, and the checks that
-//! it makes on its own (see `embedded`) are there to find bugs of the layers above, never to be
-//! relied on.
+//! [`Backend`] is one device and [`Queue`] is one of its in-order streams. The layers above use
+//! devices only through these traits, and pass plain data: addresses, footprints in bytes,
+//! positions. A backend takes no decision about coherence or order. The checks that the embedded
+//! device makes find bugs of the layers above; no layer relies on them.
 //!
-//! Contract, stated once for all backends:
+//! Every backend keeps this contract:
 //!
-//! * Work of one queue runs in the order of submission, one piece after the other. Queues are
-//!   ordered against each other by events alone. Whatever a backend leaves for the host to do
-//!   behind work of a device is part of that work, and keeps the same order.
-//! * `submit` and its like draw the position and queue the work in one step, under the queue's own
-//!   lock; positions start at 1 and rise by one.
-//! * `Err` from a call means that nothing was queued. Work that was queued and fails is reported
-//!   through [`failure`] under its position, and counts as completed: order is kept whatever fails.
-//! * Work that names a dependency (queue, position) which failed does not run; it fails with the
-//!   same root cause.
-//! * Memory is named by [`Address`]; whoever frees an address orders the free behind all uses. Host
-//!   memory is kept alive by the work itself.
-//! * No call waits for another thread of this process that may hold a lock of this library,
-//!   `synchronize_to`, `trim` and an `allocate` that finds no room aside, which are called with no
-//!   lock held.
+//! * Work of one queue runs one operation at a time, in the order of submission. Only events order
+//!   queues against each other. Work that a backend leaves to the host after a device operation
+//!   belongs to that operation and keeps its place in the order.
+//! * `submit`, `free` and `record` assign the position and queue the work in one step, under the
+//!   queue's lock. Positions start at 1 and rise by one.
+//! * A call that returns `Err` has queued nothing. Queued work that fails is recorded in
+//!   [`failure`] under its position and counts as completed, so a failure changes no order.
+//! * Work that depends on a failed (queue, position) does not run. It fails with the same record.
+//! * Memory is named by its [`Address`]. The caller orders a free after all uses of the address.
+//!   Work holds a reference to the host memory that it touches.
+//! * No call waits for another thread of this process that may hold a lock of this library. The
+//!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: callers
+//!   hold no lock there.
 
-pub(crate) mod bytes;
-#[cfg_attr(
-    not(feature = "cuda"),
-    allow(dead_code, reason = "for devices with memory of their own")
-)]
-pub(crate) mod copy_pool;
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+pub(crate) mod c_declaration;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+mod cuda_source;
 pub(crate) mod embedded;
-pub(crate) mod extent;
 pub(crate) mod failure;
-#[cfg_attr(
-    not(feature = "cuda"),
-    allow(dead_code, reason = "device code is for backends that a build may lack")
-)]
+pub(crate) mod host_copy;
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as for `program`"))]
-pub(crate) mod prototype;
 pub(crate) mod scope;
 pub(crate) mod work;
 
@@ -51,17 +42,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
+#[cfg(feature = "cuda")]
+pub(crate) use cuda_source::CudaCode;
+pub use cuda_source::CudaSource;
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub use program::KernelAttributes;
 pub(crate) use program::{
-    BodyKind, Code, ElementLayout, LoadError, Loaded, ParameterLayout, Program,
+    BodyKind, ElementLayout, KernelCode, LoadError, LoadedKernel, ParameterLayout, Program,
 };
-pub use program::{CudaSource, KernelAttributes};
 pub(crate) use work::{
-    Arguments, ArrayArgument, Body, Bytes, CopyBox, CopyWork, Dependencies, FillWork, Footprint,
-    HostMemory, Label, LaunchWork, Memory, Work,
+    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, KernelBody,
+    Label, LaunchWork, Memory, Work,
 };
 
-/// Which family a device belongs to.
+pub(crate) use crate::layout::{CopyBox, Footprint};
+
+/// The kind of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DeviceKind {
@@ -73,168 +69,165 @@ pub enum DeviceKind {
     Hip,
 }
 
-/// A place in a queue: the n-th piece of work submitted to it. 0 is "before everything", and is
-/// always completed.
+impl DeviceKind {
+    /// The number of kinds: the length of a table that `kind as usize` indexes.
+    pub(crate) const COUNT: usize = Self::ALL.len();
+
+    const ALL: [Self; 3] = [Self::Cpu, Self::Cuda, Self::Hip];
+}
+
+/// The number of an operation in its queue, counted from 1. 0 stands before the first operation and
+/// is always completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Position(pub(crate) u64);
 
 impl Position {
-    /// Before any work: complete from the start.
+    /// Before the first operation: always completed.
     pub(crate) const START: Self = Self(0);
 }
 
-/// A queue's number, unique in the process and never used again.
+/// The number of a queue: unique in the process and never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct QueueId(pub(crate) u64);
 
 impl QueueId {
-    /// The next number, for whichever backend makes a queue.
+    /// An unused number.
     pub(crate) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// A device address: the device's own number space, never dereferenced on the host.
+/// A device address. The host never dereferences it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Address(pub(crate) u64);
 
-/// What a device's driver says of its memory, in bytes.
+/// The memory of a device as its driver reports it, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capacity {
     /// All memory of the device.
     pub total: u64,
-    /// What can be allocated now.
+    /// Memory that can be allocated now.
     pub free: u64,
 }
 
-/// What this library holds on a device, in bytes.
+/// The memory that this library holds on a device, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUsage {
     /// Held by live arrays.
     pub in_use: u64,
-    /// Kept for reuse, or freed but still draining behind work in flight.
+    /// Kept for reuse, or freed while queued work still uses it.
     pub pooled: u64,
 }
 
 /// One device.
 pub(crate) trait Backend: Debug + Send + Sync + 'static {
     fn kind(&self) -> DeviceKind;
-    /// Number within its kind.
+    /// The number within its kind.
     fn ordinal(&self) -> usize;
+    /// The name in messages, as in `cuda:0`.
     fn name(&self) -> String;
-    /// What the driver reports.
-    fn capacity(&self) -> Result<Capacity, BackendError>;
-    /// Bytes handed out by `allocate` and not yet given to `free` are in use; freed bytes still
-    /// draining or kept are pooled.
-    fn memory(&self) -> MemoryUsage;
-    /// The queue of the device's default stream, made once by whoever makes the device. Not a call
-    /// that an emulation counts or fails.
-    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
-    /// Makes another in-order queue.
-    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
-    /// Clears up what is over, and lets go of streams that nobody has any more; does not wait. It
-    /// may let go of anything, and so is asked for with no lock held.
-    fn reap(&self);
-    /// Gives back what is kept for reuse, waiting for queued frees first. Called when an allocation
-    /// found no room.
-    fn trim(&self) -> Result<(), BackendError>;
-    /// Allocations that would bring the bytes in use above this are refused from now on. What is in
-    /// use stays.
-    fn set_memory_limit(&self, len_bytes: u64);
-    /// What allocations are bounded by, where they are.
-    fn memory_limit(&self) -> Option<u64>;
-    /// What the device calls itself, as in `NVIDIA H200`.
+    /// The vendor's name of the device, as in `NVIDIA H200`.
     fn model(&self) -> String;
-    /// The byte pattern with which the layers above fill copies that became stale, if this device
-    /// wants that.
-    fn poison(&self) -> Option<u8>;
-    /// Whether copies between this device and `peer` run directly; otherwise they are staged
-    /// through the host.
+    fn capacity(&self) -> Result<Capacity, BackendError>;
+    /// Bytes from `allocate` until `free` are in use. Freed bytes that queued work still uses, or
+    /// that are kept for reuse, are pooled.
+    fn memory(&self) -> MemoryUsage;
+    /// From now on, refuses an allocation that would bring the bytes in use above this limit.
+    /// Existing allocations stay.
+    fn set_memory_limit(&self, len_bytes: u64);
+    fn memory_limit(&self) -> Option<u64>;
+    /// The queue of the default stream. Called once, when the device is opened; an emulation
+    /// neither counts nor fails this call.
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// Creates another in-order queue.
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// Runs the completion actions of finished work and releases streams without handles. Does not
+    /// wait. Call it with no lock held: it may drop any object.
+    fn reap(&self);
+    /// Waits for queued frees, then returns the memory kept for reuse to the driver. Called after
+    /// an allocation failed.
+    fn trim(&self) -> Result<(), BackendError>;
+    /// The byte that the layers above write over stale copies, if this device asks for that.
+    fn poison_byte(&self) -> Option<u8>;
+    /// Whether copies between this device and `peer` run directly. Others go through the host.
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
-    /// Page-locked memory to pack an upload into, its contents unspecified; `None` where ordinary
-    /// memory does as well, or there is no room for it.
-    fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
-    /// Copies of so many bytes each are about to come down to ordinary memory, all at once: what
-    /// takes long the first time is done now, under no lock.
+    /// Pinned memory in which an upload is packed, its contents unspecified. `None` where pageable
+    /// memory does as well, or staging memory is used up.
+    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
+    /// Prepares for simultaneous downloads of these lengths to pageable memory: allocates now, with
+    /// no lock held, the staging memory that they will need.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
-    /// The most bytes that one copy between ordinary memory of the host and this device should
-    /// take: larger ones go in pieces.
+    /// The largest copy between pageable host memory and this device that should be one operation,
+    /// in bytes. The caller splits larger copies.
     fn chunk_bytes_max(&self) -> u64;
-    /// Lets the device reach host memory by itself, until what is returned drops.
-    fn page_lock(
+    /// Pins host memory for this device until the returned value drops.
+    fn pin_host_memory(
         &self,
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
-    /// Which bodies of a kernel run here.
-    fn runs(&self) -> BodyKind;
-    /// Compiles device code if need be, and loads it. Only for devices that run such; slow the
-    /// first time.
-    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError>;
-    /// The concrete backend, for the backend's own public face (`Device::emulation`).
+    /// Which body of a kernel runs here.
+    fn body_kind(&self) -> BodyKind;
+    /// Compiles device code if necessary, and loads it. Slow the first time. Only devices whose
+    /// `body_kind` is device code load any.
+    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError>;
+    /// The concrete backend, for public functions of one kind of device (`Device::emulation`).
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Host memory whose pages are locked, until this drops: before the memory goes.
+/// Host memory that is registered with a driver (pinned) until this value drops. The memory
+/// outlives it.
 pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
-    /// Unlocks them: nothing uses the memory any more. `false` if a device may still have the
-    /// pages; then the memory has to stay allocated, and goes to `keep`. May be called again.
-    fn unlock(&mut self) -> bool {
+    /// Unregisters the memory, which no queued work uses any more. `false` if a device may still
+    /// access it: the caller then passes the memory to `keep_until_unregistered`. May be called
+    /// again.
+    fn unregister(&mut self) -> bool {
         true
     }
 
-    /// Takes memory that could not be unlocked, and drops it once it is; never, if that never
-    /// comes.
-    fn keep(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
-
-    /// Where in the memory one copy may not go on, ascending: what lies on either side was locked
-    /// apart.
-    fn boundaries_bytes(&self) -> &[u64] {
-        &[]
-    }
+    /// Takes ownership of memory that `unregister` could not unregister. Drops it once that
+    /// succeeds, which may be never.
+    fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
 }
 
-/// One in-order queue of a device. Dropping the last handle lets queued work finish; it never
-/// waits.
+/// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
 pub(crate) trait Queue: Debug + Send + Sync + 'static {
     fn id(&self) -> QueueId;
-    /// Takes memory, usable by work submitted to this queue from now on, and by other queues that
-    /// wait for an event recorded here afterwards. `len_bytes` is above zero. Its contents are
-    /// unspecified: zeros, poison, or what stood there before, of this process. They are plain
-    /// bytes to any code on the host.
+    /// Allocates memory for work that is submitted to this queue from now on, and for other queues
+    /// that wait for an event recorded here afterwards. `len_bytes` is above zero. The contents are
+    /// unspecified (zeros, poison, or old contents of this process), but initialised.
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
-    /// Gives memory back behind everything queued here so far.
+    /// Frees memory after everything queued here so far.
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
-    /// Queues an event: complete when everything before it is.
+    /// Queues an event, which completes when everything before it has completed.
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;
-    /// Later work of this queue starts after `event`, which may be of another queue or device of
-    /// the same kind.
+    /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the
+    /// same kind.
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;
-    /// The position drawn last.
+    /// The position of the operation submitted last.
     fn tail(&self) -> Position;
-    /// A position behind everything on the stream so far, also behind what others queued there past
-    /// this library: guards hand out a GPU's streams, and streams of others are adopted. Backends
-    /// whose streams nobody else reaches have that in `tail`.
+    /// A position after everything on the stream so far. This includes work queued without this
+    /// library, through a GPU stream that a guard handed out or that was adopted. Where no such
+    /// work can exist, this is `tail`.
     fn reserve_position(&self) -> Position {
         self.tail()
     }
-    /// Everything up to here is known to have completed. Cheap; a lower bound for backends which
-    /// must ask the driver.
+    /// The last position known to have completed. Does not ask the driver, so it may lag behind.
     fn completed(&self) -> Position;
-    /// Blocks until everything up to `position` has completed, well or not. For seeded devices this
-    /// runs ready work. Fails without waiting (`BackendErrorKind::InsideKernel`) on a thread that
-    /// runs a kernel body.
+    /// Blocks until everything up to `position` has completed or failed. A seeded device runs ready
+    /// work meanwhile. On a thread that runs a kernel body this returns
+    /// `BackendErrorKind::InsideKernel` at once.
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError>;
-    /// Like `completed`, but asks the driver; for seeded devices a poll runs one piece of ready
-    /// work.
+    /// Whether everything up to `position` has completed. Asks the driver. A seeded device runs one
+    /// ready operation per call.
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
     /// Wakes `waker` once everything queued so far has completed.
-    fn notify(&self, waker: Waker) -> Result<(), BackendError>;
-    /// The concrete queue, for the backend's own public face.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no backend with one is built"))]
+    fn register_waker(&self, waker: Waker) -> Result<(), BackendError>;
+    /// The concrete queue, for public functions of one kind of device.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -245,8 +238,8 @@ pub(crate) trait RawEvent: Debug + Send + Sync + 'static {
     fn position(&self) -> Position;
     fn is_complete(&self) -> Result<bool, BackendError>;
     fn synchronize(&self) -> Result<(), BackendError>;
-    /// Device time between two events recorded with timing; an error if either was not, or is not
-    /// complete.
+    /// The device time between two completed events that were recorded with timing. Any other pair
+    /// is an error.
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError>;
     fn as_any(&self) -> &dyn Any;
 }

@@ -1,4 +1,5 @@
-//! Whether this thread runs queued work, a kernel body above all: then nothing may be waited for.
+//! Whether the current thread runs queued work, a kernel body for example. Such a thread must not
+//! wait for other queued work.
 
 use std::cell::Cell;
 
@@ -6,26 +7,25 @@ thread_local! {
     static IN_BODY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is running queued work: a call that would have to wait is then refused.
-pub(crate) fn in_body() -> bool {
+/// Whether this thread runs queued work. A call that would have to wait then returns an error.
+pub(crate) fn is_in_body() -> bool {
     IN_BODY.get()
 }
 
 /// Marks this thread as running queued work until dropped.
 #[derive(Debug)]
 pub(crate) struct BodyScope {
-    before: bool,
+    was_in_body: bool,
 }
 
 impl BodyScope {
-    /// Marks the thread.
     pub(crate) fn enter() -> Self {
-        Self { before: IN_BODY.replace(true) }
+        Self { was_in_body: IN_BODY.replace(true) }
     }
 }
 
 impl Drop for BodyScope {
     fn drop(&mut self) {
-        IN_BODY.set(self.before);
+        IN_BODY.set(self.was_in_body);
     }
 }

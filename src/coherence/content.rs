@@ -3,11 +3,11 @@
 use super::location::{Holders, Location, LocationSet};
 use crate::access::Access;
 
-/// A constant that fills elements; the shell keeps the values.
+/// A constant that elements were filled with. The caller stores the values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ConstantId(pub(crate) u32);
 
-/// An event that lost contents; the shell keeps the story.
+/// An event that lost contents. The caller stores what happened.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct LossId(pub(crate) u32);
 
@@ -16,28 +16,28 @@ pub(crate) struct LossId(pub(crate) u32);
 pub(crate) enum Undefined {
     /// It was never written.
     Never,
-    /// It was written, and the only copy was lost.
+    /// It was written, and its only copy was lost.
     Lost(LossId),
 }
 
-/// What is known of one element. "Defined, but valid nowhere" has no form here.
+/// What is known of one element. No value means "defined, but valid nowhere".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Content {
     /// No contents.
     Undefined(Undefined),
-    /// A constant, which can be produced anywhere.
+    /// A constant, which any location can produce.
     Constant {
         /// Which constant.
         value: ConstantId,
-        /// Where it already stands in memory.
+        /// The locations whose memory already has it.
         filled: LocationSet,
     },
-    /// Contents that stand in memory at one location at least.
+    /// Contents in the memory of at least one location.
     Stored(Holders),
 }
 
 impl Content {
-    /// True if the element can be read in the memory of `location` as it stands.
+    /// Whether the element can be read from the memory of `location` without a copy.
     #[must_use]
     pub(crate) const fn is_valid(&self, location: Location) -> bool {
         match self {
@@ -47,19 +47,13 @@ impl Content {
         }
     }
 
-    /// True if the element has contents, wherever they are.
-    #[must_use]
-    pub(crate) const fn is_defined(&self) -> bool {
-        !matches!(self, Self::Undefined(_))
-    }
-
-    /// True if the contents stand at `location` and can be had nowhere else.
+    /// Whether `location` is the only source of the contents.
     #[must_use]
     pub(crate) const fn is_only_at(&self, location: Location) -> bool {
         matches!(self, Self::Stored(holders) if holders.is_only(location))
     }
 
-    /// After `access` at `location`, with the copies of its plan made.
+    /// After `access` at `location`, once the copies of its plan are queued.
     #[must_use]
     #[inline]
     pub(super) fn after(self, location: Location, access: Access) -> Self {
@@ -69,7 +63,7 @@ impl Content {
         }
     }
 
-    /// After a copy to `location`: one more holder. Nothing can be copied of what is undefined.
+    /// After a copy to `location`, which adds a holder. Undefined elements are not copied.
     fn after_read(self, location: Location) -> Self {
         match self {
             Self::Undefined(_) => self,
@@ -80,9 +74,9 @@ impl Content {
         }
     }
 
-    /// After the copy at `location` is gone: lost if it was the only one.
+    /// After the copy at `location` became unusable: lost if it was the only one.
     #[must_use]
-    pub(super) fn after_withdrawal(self, location: Location, loss: LossId) -> Self {
+    pub(super) fn after_invalidation(self, location: Location, loss: LossId) -> Self {
         match self {
             Self::Undefined(_) => self,
             Self::Constant { value, filled } => {

@@ -1,8 +1,8 @@
-//! Places that can hold an array's contents, and sets of them.
+//! Locations that can hold an array's contents, and sets of them.
 
 use std::num::NonZeroU64;
 
-/// A slot within one array, 0 to 63: where a copy of its contents may be. Slot 0 is the host.
+/// One of the up to 64 slots of an array, each for one copy of its contents. Slot 0 is the host's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Location(u8);
 
@@ -48,7 +48,7 @@ impl LocationSet {
         Self(location.bit())
     }
 
-    /// True if `location` is in the set.
+    /// Whether `location` is in the set.
     #[must_use]
     pub(crate) const fn contains(self, location: Location) -> bool {
         self.0 & location.bit() != 0
@@ -72,12 +72,6 @@ impl LocationSet {
         self.0.count_ones() as usize
     }
 
-    /// True if there is no location.
-    #[must_use]
-    pub(crate) const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     /// The locations in the order of their slots.
     pub(crate) fn iter(self) -> impl Iterator<Item = Location> {
         let mut rest = self.0;
@@ -90,7 +84,7 @@ impl LocationSet {
     }
 }
 
-/// The locations where an element is valid: a set of locations that is never empty.
+/// The locations where an element is valid; never empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Holders(NonZeroU64);
 
@@ -98,8 +92,7 @@ impl Holders {
     /// One holder.
     #[must_use]
     pub(crate) const fn of(location: Location) -> Self {
-        // The bit of a location is never zero; MIN, which is slot 0, only stands for a case that
-        // does not arise.
+        // The bit of a location is never zero, so the second arm is never taken.
         Self(match NonZeroU64::new(location.bit()) {
             Some(bits) => bits,
             None => NonZeroU64::MIN,
@@ -118,13 +111,13 @@ impl Holders {
         LocationSet(self.0.get())
     }
 
-    /// True if `location` is a holder.
+    /// Whether `location` is a holder.
     #[must_use]
     pub(crate) const fn contains(self, location: Location) -> bool {
         self.locations().contains(location)
     }
 
-    /// True if `location` is a holder and no other is.
+    /// Whether `location` is a holder and no other is.
     #[must_use]
     pub(crate) const fn is_only(self, location: Location) -> bool {
         self.0.get() == location.bit()
@@ -154,9 +147,9 @@ impl Holders {
         Location(self.0.trailing_zeros() as u8)
     }
 
-    /// The holder of the least cost; of equal ones that in the lowest slot.
+    /// The holder with the lowest cost; of equal ones, the one in the lowest slot.
     #[must_use]
-    pub(crate) fn nearest(self, cost: impl Fn(Location) -> u32) -> Location {
+    pub(crate) fn cheapest(self, cost: impl Fn(Location) -> u32) -> Location {
         if self.count() == 1 {
             return self.first();
         }

@@ -1,7 +1,7 @@
-//! Plans: which copies an access needs.
+//! Plans: which copies a read needs, from where.
 
 use super::content::{ConstantId, Content, Undefined};
-use super::location::{Holders, Location};
+use super::location::Location;
 use super::region::Region;
 use super::region_map::RegionMap;
 use super::span::Span;
@@ -11,7 +11,7 @@ use super::span::Span;
 pub(crate) enum Source {
     /// The memory of a location.
     Location(Location),
-    /// A constant: a fill, from nowhere.
+    /// A constant: the copy is a fill.
     Constant(ConstantId),
 }
 
@@ -21,95 +21,80 @@ pub(crate) enum Source {
 pub(crate) struct PlannedCopy {
     /// Where the contents come from.
     pub(crate) source: Source,
-    /// The elements to be written at the destination.
+    /// The elements to write at the destination.
     pub(crate) region: Region,
-    /// How many of them are valid at the destination already (see [`CopyCosts::bridges`]).
-    pub(crate) padding: u64,
 }
 
-/// A read that cannot be served: part of the region has no contents.
+/// Why a read has no plan: part of the region has no contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Refusal {
-    /// Why. Lost contents are named before those that never were.
+pub(crate) struct UndefinedRead {
+    /// Why the part has none. A lost part is reported before one that was never written.
     pub(crate) undefined: Undefined,
-    /// The first part found.
+    /// The first such part found.
     pub(crate) region: Region,
 }
 
-/// What the caller knows of the ways between locations.
+/// The costs of copies to the destination of a plan.
 pub(crate) trait CopyCosts {
-    /// The cost of a copy from `from` to the destination of the plan; the least wins, then the
-    /// lowest slot.
+    /// The cost of a copy from `from`. The cheapest source wins; of equal ones, the lowest slot.
     fn cost(&self, from: Location) -> u32;
-
-    /// True if two copies from one source should be one that also writes the `gap_elements` between
-    /// them. They are valid at the destination and equal at the source, so this changes no value,
-    /// but it does write: never asked for the host, whose readers may be reading them.
-    fn bridges(&self, _gap_elements: u64) -> bool {
-        false
-    }
 }
 
-/// Adds a piece for each part of the region that is not valid at `location`, or says what is
-/// undefined.
-pub(super) fn gather(
+/// Adds one copy for each part of the region that is not valid at `location`.
+///
+/// # Errors
+/// Part of the region is undefined.
+pub(super) fn collect_copies(
     contents: &RegionMap<Content>,
     location: Location,
     region: &Region,
     costs: &(impl CopyCosts + ?Sized),
-    pieces: &mut Vec<PlannedCopy>,
-) -> Result<(), Refusal> {
-    let mut refusal: Option<Refusal> = None;
+    copies: &mut Vec<PlannedCopy>,
+) -> Result<(), UndefinedRead> {
+    let mut undefined_read: Option<UndefinedRead> = None;
     contents.visit(region, |part, content| {
         if content.is_valid(location) {
             return;
         }
         let source = match *content {
-            Content::Undefined(undefined) => return refuse(&mut refusal, undefined, part),
+            Content::Undefined(undefined) => {
+                return keep_first_or_lost(&mut undefined_read, undefined, part);
+            }
             Content::Constant { value, .. } => Source::Constant(value),
-            Content::Stored(holders) => Source::Location(nearest(holders, costs)),
+            Content::Stored(holders) => {
+                Source::Location(holders.cheapest(|location| costs.cost(location)))
+            }
         };
-        pieces.push(PlannedCopy { source, region: *part, padding: 0 });
+        copies.push(PlannedCopy { source, region: *part });
     });
-    refusal.map_or(Ok(()), Err)
+    undefined_read.map_or(Ok(()), Err)
 }
 
-/// The holder from which a copy costs least.
-fn nearest(holders: Holders, costs: &(impl CopyCosts + ?Sized)) -> Location {
-    holders.nearest(|location| costs.cost(location))
-}
-
-/// Remembers the first undefined part, or the first that was lost.
-fn refuse(refusal: &mut Option<Refusal>, undefined: Undefined, part: &Region) {
-    let lost = matches!(undefined, Undefined::Lost(_));
-    match refusal {
-        Some(Refusal { undefined: Undefined::Lost(_), .. }) => {}
-        Some(_) if !lost => {}
-        _ => *refusal = Some(Refusal { undefined, region: *part }),
+/// Keeps the first undefined part, or the first lost part if there is one.
+fn keep_first_or_lost(kept: &mut Option<UndefinedRead>, undefined: Undefined, part: &Region) {
+    let is_lost = matches!(undefined, Undefined::Lost(_));
+    match kept {
+        Some(UndefinedRead { undefined: Undefined::Lost(_), .. }) => {}
+        Some(_) if !is_lost => {}
+        _ => *kept = Some(UndefinedRead { undefined, region: *part }),
     }
 }
 
-/// Joins pieces of one source whose union is a box, and those whose gap may be bridged. Single rows
-/// at equal distances become one strided copy.
+/// Joins copies that have the same source and whose union is a box. Single rows at equal distances
+/// become one strided copy.
 ///
-/// For each axis the pieces are sorted so that those which differ on this axis alone stand side by
-/// side, in order; then one pass joins neighbours. A join on one axis can make a join on another
-/// possible, so this goes on until a round over all axes joins none.
-pub(super) fn join(
-    contents: &RegionMap<Content>,
-    location: Location,
-    costs: &(impl CopyCosts + ?Sized),
-    pieces: &mut Vec<PlannedCopy>,
-) {
-    let mut before = usize::MAX;
-    while pieces.len() > 1 && pieces.len() < before {
-        before = pieces.len();
-        for axis in (0..contents.shape().len()).rev() {
-            pieces.sort_unstable_by(|a, b| order_along(axis, a, b));
-            pieces.dedup_by(|next, kept| {
-                let joined = joined(kept, next)
-                    .or_else(|| bridged(contents, location, costs, axis, kept, next));
-                joined.map(|piece| *kept = piece).is_some()
+/// For each axis, the copies are sorted so that those which differ only on this axis are adjacent
+/// and in order; one pass then joins neighbours. A join on one axis can make a join on another
+/// possible, so this repeats until a round over all axes joins none.
+pub(super) fn join_copies(axes: usize, copies: &mut Vec<PlannedCopy>) {
+    let mut count_before = usize::MAX;
+    while copies.len() > 1 && copies.len() < count_before {
+        count_before = copies.len();
+        for axis in (0..axes).rev() {
+            copies.sort_unstable_by(|a, b| order_along(axis, a, b));
+            copies.dedup_by(|next, kept| {
+                let joined = joined(kept, next);
+                joined.map(|copy| *kept = copy).is_some()
             });
         }
     }
@@ -129,59 +114,10 @@ fn order_along(axis: usize, a: &PlannedCopy, b: &PlannedCopy) -> std::cmp::Order
         .then_with(|| key(a.region.span(axis)).cmp(&key(b.region.span(axis))))
 }
 
-/// Both pieces as one, if they have one source and their union is a box.
+/// Both copies as one, if they have the same source and their union is a box.
 fn joined(a: &PlannedCopy, b: &PlannedCopy) -> Option<PlannedCopy> {
     if a.source != b.source {
         return None;
     }
-    let region = a.region.merged_strided(&b.region)?;
-    Some(PlannedCopy { source: a.source, region, padding: a.padding + b.padding })
-}
-
-/// Both pieces and the gap between them, where that is all right: see [`CopyCosts::bridges`].
-fn bridged(
-    contents: &RegionMap<Content>,
-    location: Location,
-    costs: &(impl CopyCosts + ?Sized),
-    axis: usize,
-    a: &PlannedCopy,
-    b: &PlannedCopy,
-) -> Option<PlannedCopy> {
-    if location == Location::HOST || a.source != b.source {
-        return None;
-    }
-    let (hull, gap) = hull_and_gap(axis, &a.region, &b.region)?;
-    if !costs.bridges(gap.len())
-        || contents.any_value(&gap, |content| !is_equally_new(content, location, a.source))
-    {
-        return None;
-    }
-    Some(PlannedCopy { source: a.source, region: hull, padding: a.padding + b.padding + gap.len() })
-}
-
-/// True if an element is valid at the location and the same at the source.
-fn is_equally_new(content: &Content, location: Location, source: Source) -> bool {
-    content.is_valid(location)
-        && match source {
-            Source::Location(from) => content.is_valid(from),
-            Source::Constant(wanted) => {
-                matches!(content, Content::Constant { value, .. } if *value == wanted)
-            }
-        }
-}
-
-/// The box around two that differ on `axis` alone and lie on one lattice, and what is between them.
-fn hull_and_gap(axis: usize, a: &Region, b: &Region) -> Option<(Region, Region)> {
-    let (first, second) = (a.span(axis), b.span(axis));
-    if a.with_span(axis, second) != *b || second.start() < first.end() {
-        return None;
-    }
-    let step = first.step().max(second.step());
-    let joins = |span: &Span| span.len() == 1 || span.step() == step;
-    if !joins(&first) || !joins(&second) || !(second.start() - first.start()).is_multiple_of(step) {
-        return None;
-    }
-    let hull = Span::new(first.start(), second.end(), step);
-    let gap = Span::new(first.end() - 1 + step, second.start(), step);
-    Some((a.with_span(axis, hull), a.with_span(axis, gap)))
+    Some(PlannedCopy { source: a.source, region: a.region.merged(&b.region)? })
 }

@@ -2,24 +2,24 @@
 
 use super::span::Span;
 
-/// The largest number of axes; the shell flattens arrays with more.
+/// The largest number of axes. Callers flatten arrays that have more.
 pub(crate) const AXES_MAX: usize = 6;
 
-/// A box in an index space: one [`Span`] per axis, 0 to 6 axes. Without an axis it is one element
-/// (0-d arrays).
+/// A box in an index space: one [`Span`] for each of its 0 to 6 axes. Without axes it is one
+/// element (0-d arrays).
 ///
-/// Operations on two regions take two with the same number of axes, which debug builds check.
-/// Regions with different numbers of axes have nothing in common.
+/// Operations on two regions expect the same number of axes, which debug builds check. Regions with
+/// different numbers of axes have no common elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Region {
     /// The number of axes, at most [`AXES_MAX`].
     axes: u8,
-    /// Spans beyond `axes` are empty, so that equality may look at all of them.
+    /// Spans beyond `axes` are empty, so that the derived equality is right.
     spans: [Span; AXES_MAX],
 }
 
 impl Region {
-    /// The box with these spans, at most six: debug builds check, release builds leave out the
+    /// The box with these spans, at most six, which debug builds check; release builds ignore the
     /// rest.
     #[must_use]
     pub(crate) fn new(spans: &[Span]) -> Self {
@@ -34,7 +34,7 @@ impl Region {
         Self { axes: axes as u8, spans: all }
     }
 
-    /// All of an array with this shape, which has at most six axes (as in [`Region::new`]).
+    /// All of an array with this shape, of at most six axes (as in [`Region::new`]).
     #[must_use]
     pub(crate) fn whole(shape: &[u64]) -> Self {
         debug_assert!(
@@ -68,7 +68,7 @@ impl Region {
         &self.spans[..usize::from(self.axes)]
     }
 
-    /// The same box with another span along `axis`; the same box if it has no such axis.
+    /// The box with another span along `axis`; unchanged if it has no such axis.
     #[must_use]
     pub(crate) fn with_span(mut self, axis: usize, span: Span) -> Self {
         if axis < self.axes() {
@@ -83,30 +83,17 @@ impl Region {
         elements(self.spans())
     }
 
-    /// True if there is no element.
+    /// Whether there is no element.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.spans().iter().any(Span::is_empty)
     }
 
-    /// True if the element at `point` (one index per axis) is inside.
+    /// Whether the element at `point` (one index per axis) is inside.
     #[must_use]
     pub(crate) fn contains_point(&self, point: &[u64]) -> bool {
         point.len() == self.axes()
             && self.spans().iter().zip(point).all(|(span, index)| span.contains(*index))
-    }
-
-    /// True if every element of `other` is inside.
-    #[must_use]
-    pub(crate) fn contains(&self, other: &Self) -> bool {
-        self.check_axes(other);
-        other.is_empty()
-            || self.axes == other.axes
-                && self
-                    .spans()
-                    .iter()
-                    .zip(other.spans())
-                    .all(|(own, others)| own.contains_span(others))
     }
 
     /// The common elements, or `None` if there are none.
@@ -116,7 +103,7 @@ impl Region {
         self.intersection_spans(other.spans())
     }
 
-    /// The elements in common with the box that has these spans, or `None` if there are none.
+    /// As [`intersection`](Self::intersection), with the box that has these spans.
     #[must_use]
     pub(super) fn intersection_spans(&self, spans: &[Span]) -> Option<Self> {
         if spans.len() != self.axes() {
@@ -129,17 +116,8 @@ impl Region {
         Some(Self { axes: self.axes, spans: common })
     }
 
-    /// Adds the elements that `other` lacks to `out`, as disjoint boxes.
-    pub(crate) fn difference(&self, other: &Self, out: &mut Vec<Self>) {
-        self.difference_each(other, |piece| out.push(*piece));
-    }
-
-    /// Emits the elements that `other` lacks, as disjoint boxes.
-    ///
-    /// What `other` lacks along the first axis is peeled off over the full breadth of the others,
-    /// then the second axis, and so on: the rest shrinks to the intersection. So the pieces are as
-    /// long in memory as they can be when the last axis is contiguous.
-    pub(super) fn difference_each(&self, other: &Self, mut emit: impl FnMut(&Self)) {
+    /// Calls `emit` with disjoint boxes of the elements that are not in `other`.
+    pub(crate) fn difference(&self, other: &Self, mut emit: impl FnMut(&Self)) {
         self.check_axes(other);
         let Some(common) = self.intersection(other) else {
             if !self.is_empty() {
@@ -147,58 +125,40 @@ impl Region {
             }
             return;
         };
-        self.without_each(&common, emit);
+        self.without(&common, emit);
     }
 
-    /// As [`difference_each`](Self::difference_each), where `common` is known to lie within and not
-    /// to be empty.
-    pub(super) fn without_each(&self, common: &Self, mut emit: impl FnMut(&Self)) {
+    /// Like [`difference`](Self::difference) for `part`, a non-empty subset of this box.
+    ///
+    /// The elements that `part` lacks along the first axis are split off over the full extent of
+    /// the other axes, then those along the second axis, and so on; what remains is `part`.
+    /// Therefore the boxes are as long in memory as possible when the last axis is contiguous.
+    pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(&Self)) {
         let mut rest = *self;
         for axis in 0..self.axes() {
             let span = rest.spans[axis];
-            // Boxes are large: the rest itself is shown as each piece in turn, and put right below.
-            span.without(&common.spans[axis], |piece| {
+            // Regions are large: `rest` itself serves as each emitted box, and is restored below.
+            span.without(&part.spans[axis], |piece| {
                 rest.spans[axis] = piece;
                 emit(&rest);
             });
-            rest.spans[axis] = common.spans[axis];
+            rest.spans[axis] = part.spans[axis];
         }
     }
 
-    /// The union, if it is exactly a box: one contains the other, or all spans but one are equal
-    /// and those merge.
+    /// The union, if the boxes differ on only one axis and the union of the two spans there is a
+    /// span.
     #[must_use]
     pub(crate) fn merged(&self, other: &Self) -> Option<Self> {
-        self.merged_with(other, Span::merged)
-    }
-
-    /// As [`merged`](Self::merged), and single indices however far apart make a span with a step.
-    #[must_use]
-    pub(super) fn merged_strided(&self, other: &Self) -> Option<Self> {
-        self.merged_with(other, Span::union)
-    }
-
-    /// The union, if it is a box; `merge` joins the spans of the one axis on which both differ.
-    fn merged_with(
-        &self,
-        other: &Self,
-        merge: impl Fn(&Span, &Span) -> Option<Span>,
-    ) -> Option<Self> {
         self.check_axes(other);
         if self.axes != other.axes {
             return None;
         }
-        if let Some((axis, span)) = merged_spans(self.spans(), other.spans(), merge) {
-            return Some(self.with_span(axis, span));
-        }
-        match (self.contains(other), other.contains(self)) {
-            (true, _) => Some(*self),
-            (_, true) => Some(*other),
-            _ => None,
-        }
+        let (axis, span) = merged_spans(self.spans(), other.spans(), Span::union)?;
+        Some(self.with_span(axis, span))
     }
 
-    /// The part below the extents in `shape`, which has one extent per axis.
+    /// The part within an array of this shape, which has one extent per axis.
     #[must_use]
     pub(super) fn clipped(&self, shape: &[u64]) -> Self {
         let mut clipped = *self;
@@ -229,7 +189,8 @@ pub(super) fn elements(spans: &[Span]) -> u64 {
     spans.iter().fold(1, |product, span| product.saturating_mul(span.len()))
 }
 
-/// The one axis on which these spans of two boxes differ, and the union there, if that is a span.
+/// The only axis on which two boxes with these spans differ, and the merged span there, if there is
+/// such an axis and `merge` makes one span.
 pub(super) fn merged_spans(
     a: &[Span],
     b: &[Span],

@@ -1,14 +1,14 @@
-//! Indices along one axis: an arithmetic progression, and its exact algebra.
+//! Indices along one axis, as an arithmetic progression, with exact set operations.
 //!
-//! Two progressions intersect in a progression: its step is the least common multiple of theirs,
-//! and its first index follows from the Chinese remainder theorem. A difference is cut in one of
-//! three ways, whichever gives the fewest pieces. All arithmetic that could leave 64 bits is done
-//! in 128.
+//! The intersection of two progressions is a progression: its step is the least common multiple of
+//! their steps, and its first index follows from the Chinese remainder theorem. A difference is
+//! split in whichever of three ways gives the fewest spans. Arithmetic that could overflow 64 bits
+//! uses 128.
 
 /// Indices `start, start + step, ... < end` along one axis.
 ///
-/// Canonical, so equal sets of indices are equal values: `end` is the last index plus one, `step`
-/// is 1 when there are fewer than two indices, and the empty span is `0..0`.
+/// The form is canonical, so equal sets of indices are equal values: `end` is the last index plus
+/// one, `step` is 1 if there are fewer than two indices, and the empty span is `0..0`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Span {
     /// The first index.
@@ -43,8 +43,8 @@ impl Span {
         Self::new(0, len, 1)
     }
 
-    /// One index. `u64::MAX` has no successor to serve as an end and gives the empty span; no axis
-    /// is that long.
+    /// One index. `u64::MAX` gives the empty span, since its end would overflow; no axis is that
+    /// long.
     #[must_use]
     pub(crate) const fn single(index: u64) -> Self {
         Self::new(index, index.saturating_add(1), 1)
@@ -88,13 +88,13 @@ impl Span {
         }
     }
 
-    /// True if there is no index.
+    /// Whether there is no index.
     #[must_use]
     pub(crate) const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// True if `index` is among the indices.
+    /// Whether `index` is one of the indices.
     #[must_use]
     pub(crate) const fn contains(&self, index: u64) -> bool {
         index >= self.start
@@ -102,19 +102,19 @@ impl Span {
             && (self.step == 1 || (index - self.start).is_multiple_of(self.step))
     }
 
-    /// True if every index of `other` is among the indices.
+    /// Whether every index of `other` is one of the indices.
     #[must_use]
     pub(crate) const fn contains_span(&self, other: &Self) -> bool {
         if other.is_empty() {
             return true;
         }
-        let same_lattice =
+        let same_phase =
             self.step == 1 || other.step.is_multiple_of(self.step) || other.end - other.start == 1;
-        other.end <= self.end && same_lattice && self.contains(other.start)
+        other.end <= self.end && same_phase && self.contains(other.start)
     }
 
-    /// True if the ranges from first to last index overlap. Cheap, and necessary for a common
-    /// index.
+    /// Whether the ranges from first to last index overlap: a cheap, necessary condition for a
+    /// common index.
     #[must_use]
     pub(crate) const fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end && other.start < self.end
@@ -128,25 +128,26 @@ impl Span {
             let (start, end) = (self.start.max(other.start), self.end.min(other.end));
             return (start < end).then_some(Self { start, end, step: 1 });
         }
-        self.intersection_of_lattices(other)
+        self.intersection_of_strided(other)
     }
 
-    /// The common indices of spans of which one has gaps.
-    fn intersection_of_lattices(&self, other: &Self) -> Option<Self> {
+    /// The common indices, where at least one step is not 1.
+    fn intersection_of_strided(&self, other: &Self) -> Option<Self> {
         if !self.overlaps(other) {
             return None;
         }
         let low = self.start.max(other.start);
         let end = self.end.min(other.end);
-        let (first, step) = self.common_lattice(other, low)?;
+        let (first, step) = self.common_progression(other, low)?;
         (first < end).then(|| Self::new(first, end, step))
     }
 
-    /// First index from `low` on of the two progressions continued for ever, and their common step.
+    /// The first common index that is at least `low`, and the step between common indices, of both
+    /// progressions continued without end.
     ///
-    /// `low` is at least both starts. A first index beyond 64 bits is none, and a step beyond 64
-    /// bits is never taken: it is cut to the largest number, which leaves one index all the same.
-    fn common_lattice(&self, other: &Self, low: u64) -> Option<(u64, u64)> {
+    /// `low` is at least both starts. Returns `None` if the first index exceeds 64 bits. A step
+    /// that exceeds 64 bits becomes `u64::MAX`: the result then has only one index.
+    fn common_progression(&self, other: &Self, low: u64) -> Option<(u64, u64)> {
         let divisor = greatest_common_divisor(self.step, other.step);
         if !self.start.abs_diff(other.start).is_multiple_of(divisor) {
             return None;
@@ -164,21 +165,12 @@ impl Span {
         Some((u64::try_from(first).ok()?, u64::try_from(common).unwrap_or(u64::MAX)))
     }
 
-    /// Emits the indices that `other` lacks, as disjoint spans.
-    pub(crate) fn difference(&self, other: &Self, emit: impl FnMut(Self)) {
-        match self.intersection(other) {
-            Some(common) => self.without(&common, emit),
-            None if self.is_empty() => {}
-            None => std::iter::once(*self).for_each(emit),
-        }
-    }
-
-    /// Emits the indices that are not in `part`, a non-empty subset of this span, as disjoint
-    /// spans.
+    /// Calls `emit` with disjoint spans of the indices that are not in `part`, a non-empty subset
+    /// of this span.
     #[inline]
     pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(Self)) {
         if self.step != 1 || part.step != 1 {
-            return Comb::new(self, part).emit_rest(emit);
+            return Exclusion::new(self, part).emit_rest(emit);
         }
         if self.start < part.start {
             emit(Self { start: self.start, end: part.start, step: 1 });
@@ -188,19 +180,17 @@ impl Span {
         }
     }
 
-    /// The union, if it is exactly a span.
+    /// The union, if it is a span and not made of two single indices with a gap between them.
     ///
-    /// Two single indices that are not neighbours stay apart, although a step would join them: such
-    /// spans match nothing that is written later and blur the bounds of a search. See
-    /// [`union`](Self::union).
+    /// A map must not join such indices: the strided result matches no region that is written
+    /// later, and its wide bounds slow searches down.
     #[must_use]
-    pub(crate) fn merged(&self, other: &Self) -> Option<Self> {
-        let far_singles =
-            self.len() == 1 && other.len() == 1 && self.start.abs_diff(other.start) > 1;
-        if far_singles { None } else { self.union(other) }
+    pub(crate) fn union_without_gap(&self, other: &Self) -> Option<Self> {
+        let has_gap = self.len() == 1 && other.len() == 1 && self.start.abs_diff(other.start) > 1;
+        if has_gap { None } else { self.union(other) }
     }
 
-    /// The union, if it is exactly a span; of any two indices, too.
+    /// The union, if it is a span. Any two single indices are one.
     #[must_use]
     pub(crate) fn union(&self, other: &Self) -> Option<Self> {
         if self.is_empty() || other.is_empty() {
@@ -214,12 +204,12 @@ impl Span {
         (u128::from(hull.len()) == union).then_some(hull)
     }
 
-    /// The step, or zero (which divides into everything) where a single index has none.
+    /// The step; zero, the neutral element of the greatest common divisor, for a single index.
     const fn step_or_zero(&self) -> u64 {
         if self.end - self.start == 1 { 0 } else { self.step }
     }
 
-    /// The indices at positions `from, from + stride, ... < to` of this span; `to` is at most the
+    /// The indices at positions `from, from + stride, ... < to` of this span; `to` is at most its
     /// length.
     const fn positions(&self, from: u64, to: u64, stride: u64) -> Self {
         if from >= to {
@@ -233,30 +223,31 @@ impl Span {
     }
 }
 
-/// A span and the positions in it that are to be left out: `first, first + stride, ... last`.
-struct Comb<'a> {
-    /// The span.
+/// A span, and the positions `first, first + stride, ... last` in it to exclude.
+struct Exclusion<'a> {
     span: &'a Span,
-    /// The number of its positions.
+    /// The number of positions in the span.
     len: u64,
-    /// The first position to be left out.
+    /// The first excluded position.
     first: u64,
-    /// The last position to be left out.
+    /// The last excluded position.
     last: u64,
-    /// The distance between two positions to be left out.
+    /// The distance between two excluded positions.
     stride: u64,
 }
 
-impl<'a> Comb<'a> {
-    /// `teeth` is a non-empty subset of `span`.
-    const fn new(span: &'a Span, teeth: &Span) -> Self {
-        let first = (teeth.start - span.start) / span.step;
-        let last = (teeth.end - 1 - span.start) / span.step;
-        let stride = if first == last { 1 } else { teeth.step / span.step };
+impl<'a> Exclusion<'a> {
+    /// `excluded` is a non-empty subset of `span`.
+    const fn new(span: &'a Span, excluded: &Span) -> Self {
+        let first = (excluded.start - span.start) / span.step;
+        let last = (excluded.end - 1 - span.start) / span.step;
+        let stride = if first == last { 1 } else { excluded.step / span.step };
         Self { span, len: span.len(), first, last, stride }
     }
 
-    /// Emits what lies around the teeth and between them, in the way that takes the fewest spans.
+    /// Calls `emit` with the remaining indices, in the way that takes the fewest spans: the ends
+    /// before and after the excluded positions, and between them either one span for each gap or
+    /// one for each phase (the remainder of a position divided by `stride`).
     fn emit_rest(&self, mut emit: impl FnMut(Span)) {
         let mut emit = |span: Span| {
             if !span.is_empty() {
@@ -280,26 +271,26 @@ impl<'a> Comb<'a> {
         }
     }
 
-    /// What lies before the first tooth and behind the last, every `stride` positions counted from
-    /// the teeth.
+    /// Emits every `stride`-th position before the first excluded one and after the last, counted
+    /// from those two.
     fn emit_ends(&self, stride: u64, emit: &mut impl FnMut(Span)) {
         emit(self.span.positions(self.first % stride, self.first, stride));
         emit(self.span.positions(self.last.saturating_add(stride), self.len, stride));
     }
 
-    /// One span for each gap between two teeth.
+    /// Emits one span for each gap between two excluded positions.
     fn emit_gaps(&self, emit: &mut impl FnMut(Span)) {
         if self.stride == 1 {
             return;
         }
-        let mut tooth = self.first;
-        while tooth < self.last {
-            emit(self.span.positions(tooth + 1, tooth + self.stride, 1));
-            tooth += self.stride;
+        let mut excluded = self.first;
+        while excluded < self.last {
+            emit(self.span.positions(excluded + 1, excluded + self.stride, 1));
+            excluded += self.stride;
         }
     }
 
-    /// One span for each phase other than that of the teeth, within the positions `from..to`.
+    /// Emits one span for each phase that is not excluded, within the positions `from..to`.
     fn emit_phases(&self, from: u64, to: u64, emit: &mut impl FnMut(Span)) {
         for phase in 0..self.stride {
             if (from + phase) % self.stride != self.first % self.stride {
@@ -309,7 +300,7 @@ impl<'a> Comb<'a> {
     }
 }
 
-/// Euclid's algorithm; zero is neutral.
+/// By Euclid's algorithm; zero is the neutral element.
 const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -317,14 +308,14 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// `a - b` modulo `modulus`, as a number below it.
+/// `a - b` modulo `modulus`.
 const fn difference_modulo(a: u64, b: u64, modulus: u64) -> u64 {
     let (a, b) = (a % modulus, b % modulus);
     if a >= b { a - b } else { modulus - (b - a) }
 }
 
-/// The number that times `value` is 1 modulo `modulus`, for coprime arguments, by the extended
-/// Euclid's algorithm.
+/// The inverse of `value` modulo `modulus`, for coprime arguments, by the extended Euclidean
+/// algorithm.
 const fn inverse(value: u64, modulus: u64) -> u64 {
     let (mut rest, mut next_rest) = (modulus as i128, (value % modulus) as i128);
     let (mut factor, mut next_factor) = (0_i128, 1_i128);

@@ -5,20 +5,20 @@ use std::sync::atomic::Ordering;
 
 use super::{Device, Stream};
 use crate::backend::Address;
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::sync;
 
 /// Memory to be freed, and what has to be over before.
 #[derive(Debug)]
 pub(super) struct DeferredFree {
     address: Address,
-    uses: Vec<(Stream, At)>,
+    uses: Vec<(Stream, UseEnd)>,
 }
 
 impl Device {
     /// Frees memory behind the uses given. What the backend refuses is tried again before the next
     /// allocation, `memory` or `synchronize`.
-    pub(crate) fn free_behind(&self, address: Address, uses: Vec<(Stream, At)>) {
+    pub(crate) fn free_behind(&self, address: Address, uses: Vec<(Stream, UseEnd)>) {
         let deferred_free = DeferredFree { address, uses };
         if !self.try_free(&deferred_free) {
             self.0.deferred_frees.lock().push(deferred_free);
@@ -27,7 +27,7 @@ impl Device {
 
     /// Frees memory that was used on one stream alone.
     pub(crate) fn defer_free(&self, stream: &Stream, address: Address) {
-        self.free_behind(address, vec![(stream.clone(), At::position(stream.queue().tail()))]);
+        self.free_behind(address, vec![(stream.clone(), UseEnd::at(stream.queue().tail()))]);
     }
 
     pub(crate) fn run_deferred_frees(&self) {
@@ -48,7 +48,7 @@ impl Device {
     /// A user's stream on which all other uses come before what is queued next, if there is one.
     /// Any other stream of the user's would be held up by the free: what is queued behind it, the
     /// upload of the next picture, say, would wait for the other uses too.
-    fn stream_to_free_on(&self, uses: &[(Stream, At)]) -> Stream {
+    fn stream_to_free_on(&self, uses: &[(Stream, UseEnd)]) -> Stream {
         let is_last = |stream: &&Stream| uses.iter().all(|(user, at)| stream.is_behind(user, *at));
         let own =
             || uses.iter().map(|(stream, _)| stream).filter(|stream| stream.device_ref() == self);

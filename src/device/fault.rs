@@ -47,26 +47,27 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
     }
 }
 
-/// How fills of constants are labelled, and how poison is: a late failure has no other word for
-/// what failed.
+/// The labels of fills with constants and of poison fills, in messages and call logs.
 pub(crate) const FILL: &str = "fill of";
 pub(crate) const POISON: &str = "poison of the stale copy of";
 
-/// Whether a late failure is nothing to a user: poison helps to find bugs, and is no contents. A
-/// device that died at it is told of.
+/// Whether a late failure stays unreported: failed poison, which is not contents. A device that died
+/// meanwhile is reported.
 pub(super) fn is_untold(record: &FailureRecord) -> bool {
-    record.kind == FailureKind::Copy && record.operation.starts_with(POISON)
+    record.kind == FailureKind::Poison
 }
 
 /// Queued work that failed.
 pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
     let consequence = match record.kind {
-        FailureKind::Copy if record.operation.starts_with(FILL) => {
+        FailureKind::Constant => {
             "the elements are that constant all the same, the next use fills again"
         }
-        FailureKind::Copy => "its source is unchanged, the next read copies again",
-        FailureKind::Body => "what it was to write is lost until it is written again",
+        FailureKind::Poison | FailureKind::Copy => {
+            "its source is unchanged, the next read copies again"
+        }
+        FailureKind::Contents => "what it was to write is lost until it is written again",
         FailureKind::Device => {
             return Error::DeviceLost {
                 device: Text::new(device.name()),

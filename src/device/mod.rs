@@ -130,7 +130,7 @@ impl Device {
         let shared = DeviceShared {
             default: Arc::new(StreamCore::new(queue, 0)),
             name: backend.name().into(),
-            poison: backend.poison(),
+            poison: backend.poison_byte(),
             backend,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             streams: Mutex::new(Vec::new()),

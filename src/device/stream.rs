@@ -12,7 +12,7 @@ use super::fault::is_untold;
 use super::{Device, call_error, late_error};
 use crate::backend::{BackendError, FailureKind, Position, Queue, QueueId, RawEvent, failure};
 use crate::error::Result;
-use crate::order::At;
+use crate::ordering::UseEnd;
 use crate::sync::{self, Mutex, StreamLevel};
 
 /// A stream's number, unique in the process.
@@ -214,7 +214,7 @@ impl Stream {
 
     /// Orders later work of this stream behind `at` of `other`. CopyCosts nothing where that is
     /// known already.
-    pub(crate) fn order_after(&self, other: &Self, at: At) -> Result<(), BackendError> {
+    pub(crate) fn order_after(&self, other: &Self, at: UseEnd) -> Result<(), BackendError> {
         if self.is_behind(other, at) {
             return Ok(());
         }
@@ -223,7 +223,7 @@ impl Stream {
     }
 
     /// Whether what is queued here next is known to come after `at` of `other`.
-    pub(crate) fn is_behind(&self, other: &Self, at: At) -> bool {
+    pub(crate) fn is_behind(&self, other: &Self, at: UseEnd) -> bool {
         self.id() == other.id()
             || other.core().is_done(at)
             || self.core().has_waited(other.id(), at)
@@ -272,24 +272,24 @@ impl StreamCore {
 
     /// Whether that use is known to be over.
     #[inline]
-    pub(crate) fn is_done(&self, at: At) -> bool {
-        self.queue.completed() >= at.queued().unwrap_or_else(|| self.queue.reserve_position())
+    pub(crate) fn is_done(&self, at: UseEnd) -> bool {
+        self.queue.completed() >= at.position().unwrap_or_else(|| self.queue.reserve_position())
     }
 
     /// Blocks until that use is over.
-    pub(crate) fn wait_until_done(&self, at: At) -> Result<(), BackendError> {
+    pub(crate) fn wait_until_done(&self, at: UseEnd) -> Result<(), BackendError> {
         sync::assert_none_held();
-        self.queue.synchronize_to(at.queued().unwrap_or_else(|| self.queue.reserve_position()))
+        self.queue.synchronize_to(at.position().unwrap_or_else(|| self.queue.reserve_position()))
     }
 
-    fn has_waited(&self, other: StreamId, at: At) -> bool {
-        let Some(position) = at.queued() else { return false };
+    fn has_waited(&self, other: StreamId, at: UseEnd) -> bool {
+        let Some(position) = at.position() else { return false };
         self.log.lock().waited.iter().any(|(stream, upto)| *stream == other && *upto >= position)
     }
 
     /// The earliest event known to cover `at`, or one taken now: later than need be, but right.
-    fn event_covering(&self, at: At) -> Result<Arc<dyn RawEvent>, BackendError> {
-        if let Some(position) = at.queued() {
+    fn event_covering(&self, at: UseEnd) -> Result<Arc<dyn RawEvent>, BackendError> {
+        if let Some(position) = at.position() {
             let log = self.log.lock();
             if let Some(event) = log.recorded.iter().find(|event| event.position() >= position) {
                 return Ok(Arc::clone(event));

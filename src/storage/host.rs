@@ -30,13 +30,10 @@ pub(crate) struct HostBuffer {
 /// What locks an array's pages.
 #[derive(Debug, Default)]
 struct Locks {
-    by_kind: [OnceLock<Box<dyn PinnedRegistration>>; KINDS],
+    by_kind: [OnceLock<Box<dyn PinnedRegistration>>; DeviceKind::COUNT],
     /// Held while pages are being locked.
     locking: Mutex<()>,
 }
-
-/// How many kinds of devices there are.
-const KINDS: usize = DeviceKind::Hip as usize + 1;
 
 /// What a vector allocated. It is freed when this drops.
 #[derive(Debug)]
@@ -67,7 +64,7 @@ unsafe impl HostMemory for HostBuffer {
         self.len_bytes
     }
 
-    fn abandon(&self) {
+    fn mark_leaked(&self) {
         self.is_abandoned.store(true, Ordering::Release);
     }
 
@@ -108,17 +105,11 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Where a copy that a device of this kind makes by itself may not go on, in bytes from the
-    /// start.
-    pub(crate) fn boundaries_bytes(&self, kind: DeviceKind) -> &[u64] {
-        self.lock_for(kind).map_or(&[], PinnedRegistration::boundaries_bytes)
-    }
-
     /// Unlocks its pages, for all devices; says whether none has them any more.
     fn unlock_pages(&mut self) -> bool {
         let Some(locks) = self.locks.get_mut() else { return true };
         for lock in &mut locks.by_kind {
-            if lock.get_mut().is_some_and(|lock| lock.unlock()) {
+            if lock.get_mut().is_some_and(|lock| lock.unregister()) {
                 lock.take();
             }
         }
@@ -209,7 +200,9 @@ impl Drop for HostBuffer {
         let memory = Arc::new(memory);
         let locks = self.locks.take().into_iter().flat_map(|locks| locks.by_kind);
         for mut lock in locks.filter_map(OnceLock::into_inner) {
-            lock.keep(Arc::clone(&memory) as Arc<dyn std::any::Any + Send + Sync>);
+            lock.keep_until_unregistered(
+                Arc::clone(&memory) as Arc<dyn std::any::Any + Send + Sync>
+            );
         }
     }
 }

@@ -6,17 +6,18 @@ use smallvec::SmallVec;
 
 use super::constant::newest_device;
 use super::{
-    Acquired, Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written,
+    Acquired, Request, acquire_host, acquire_on, fill, mark, mark_host_written, run_deferred,
 };
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, bytes};
+use crate::backend::{Address, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy};
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::At;
-use crate::storage::{Ranges, Selection, StaleOrigin, State, Storage, Strided, copies_between};
+use crate::layout::{CopyBox, Selection, Strided, ViewBox};
+use crate::ordering::UseEnd;
+use crate::storage::{ArrayState, StaleOrigin, Storage};
 use crate::sync::ShortGuard;
 
 /// Where the destination is to be newest afterwards.
@@ -93,12 +94,12 @@ fn newest(
     all: bool,
 ) -> Result<Vec<(Region, Content)>> {
     let memory_order = source.storage.memory_order();
-    let selection = memory_order.select(source.view.shape, source.view.strides, source.view.offset);
+    let selection = memory_order.select(&source.view);
     let mut state = source.storage.lock();
     state.reconcile(memory_order);
     let mut contents = Vec::new();
     selection.for_each(memory_order, |region| {
-        state.coherence.newest(region, |part, content| contents.push((*part, content)))
+        state.coherence.visit_contents(region, |part, content| contents.push((*part, content)))
     });
     let is_refused = |content: &Content| match content {
         Content::Undefined(crate::coherence::Undefined::Never) => all,
@@ -149,7 +150,7 @@ fn transplant(
     let outcome = on_devices.try_for_each(|(passage, stream)| {
         carry_on_device(&to(passage), &from(passage), stream, &passage.parts)
     });
-    after_locks();
+    run_deferred();
     outcome?;
     for Haul { passage, .. } in hauls.iter().filter(|haul| haul.stage.is_none()) {
         carry_on_host(&to(passage), source.storage, &passage.parts);
@@ -191,7 +192,7 @@ fn sorted(
     let mut hauls: SmallVec<[Haul; 1]> = SmallVec::new();
     let mut constants = Vec::new();
     for (region, content) in contents {
-        for ranges in source.view.narrowed(source.storage.memory_order(), region) {
+        for ranges in source.view.boxes_of(source.storage.memory_order(), region) {
             let passage = passage(destination, source, &ranges);
             match content {
                 Content::Undefined(_) => {}
@@ -243,21 +244,13 @@ fn join(selection: &mut Selection, other: Selection) {
     }
 }
 
-fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
-    let (faced, against) = source.view.facing(&destination.view, ranges);
-    let (shape, from_strides, from_offset) = source.view.part(ranges);
-    let (_, to_strides, to_offset) = destination.view.part(&faced);
+fn passage(destination: End<'_>, source: End<'_>, part: &ViewBox) -> Passage {
     let element_bytes = source.storage.memory_order().element_bytes() as u64;
+    let (from, to, parts) = source.view.copies_to(&destination.view, part, element_bytes);
     Passage {
-        source: source.storage.memory_order().select(&shape, &from_strides, from_offset),
-        destination: destination.storage.memory_order().select(&shape, &to_strides, to_offset),
-        parts: copies_between(
-            &shape,
-            (&from_strides, from_offset),
-            (&to_strides, to_offset),
-            &against,
-            element_bytes,
-        ),
+        source: source.storage.memory_order().select(&from.strided()),
+        destination: destination.storage.memory_order().select(&to.strided()),
+        parts,
     }
 }
 
@@ -284,7 +277,7 @@ fn stage(
             .locations()
             .iter()
             .find(|location| *location != Location::HOST)
-            .map(|location| state.slot(location).device.clone())
+            .map(|location| state.device_copy(location).device.clone())
     };
     match target {
         Target::On(stream) => Some(stream.clone()),
@@ -292,7 +285,7 @@ fn stage(
         Target::WhereNewest => {
             let home = {
                 let state = to.storage.lock();
-                newest_device(to, &state).map(|location| state.slot(location).device.clone())
+                newest_device(to, &state).map(|location| state.device_copy(location).device.clone())
             };
             match (home, device_holder) {
                 (Some(home), Some(holder))
@@ -316,7 +309,10 @@ fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Locati
         return None;
     }
     let can_access_peer = |location: &Location| {
-        stream.device_ref().backend().can_access_peer(&**state.slot(*location).device.backend())
+        stream
+            .device_ref()
+            .backend()
+            .can_access_peer(&**state.device_copy(*location).device.backend())
     };
     holders.locations().iter().filter(|location| *location != Location::HOST).find(can_access_peer)
 }
@@ -325,11 +321,11 @@ fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyBox; 
     mark_host_written(to, Access::Overwrite);
     for part in parts {
         // SAFETY: both arrays have host memory of their space's size and the part lies within both
-        // by construction of `copies_between`. The source is valid on the host and read by shared
+        // by construction of `Strided::copies_to`. The source is valid on the host and read by shared
         // borrow; the destination is borrowed exclusively and nothing queued touches it, as
         // `prepare` saw to: what was queued since by this very call copies other parts. Both can be
         // one array only through disjoint parts.
-        unsafe { bytes::copy_part(source.host_base(), to.storage.host_base(), part) };
+        unsafe { host_copy::copy_box(source.host_base(), to.storage.host_base(), part) };
     }
 }
 
@@ -350,11 +346,11 @@ fn carry_on_device(
         }
     };
     let position = {
-        let source = state.slot(location).device.clone();
+        let source = state.device_copy(location).device.clone();
         let work = CopyWork {
             may_read_between: false,
-            loss: FailureKind::Body,
-            source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
+            loss: FailureKind::Contents,
+            source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
             source_device: is_neighbour.then(|| Arc::clone(source.backend())),
             parts: parts.clone(),
@@ -365,7 +361,7 @@ fn carry_on_device(
             .queue()
             .submit(Work::Copy(Box::new(work)))
             .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
-        from.mark_use(&mut state, location, Access::Read, stream, At::position(position));
+        from.mark_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_neighbour {
             source.visited_by(stream.core(), position);
         }
@@ -374,7 +370,7 @@ fn carry_on_device(
     };
     if is_neighbour {
         // A copy from device to device belongs to the array that it is written to.
-        let source = from.storage.lock().slot(location).device.clone();
+        let source = from.storage.lock().device_copy(location).device.clone();
         let bytes = to.selection.len_bytes(to.storage.memory_order());
         // It overwrites: whether the destination was stale before is of no matter.
         to.count(
@@ -386,8 +382,8 @@ fn carry_on_device(
             StaleOrigin::Unreported,
         );
     }
-    mark(to, stream, target, Access::Overwrite, At::position(position));
-    if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
+    mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
+    if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
         stream.record_in_time();
     }
     Ok(())
@@ -399,7 +395,7 @@ fn carry_on_device(
 fn neighbour<'a>(
     from: &Request<'a>,
     stream: &Stream,
-) -> Result<Option<(ShortGuard<'a, State>, Location, Dependencies)>> {
+) -> Result<Option<(ShortGuard<'a, ArrayState>, Location, Dependencies)>> {
     let mut state = from.storage.lock();
     state.reconcile(from.storage.memory_order());
     if state.find_location(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
@@ -418,11 +414,11 @@ fn neighbour<'a>(
 
 fn read_selection_behind(
     from: &Request<'_>,
-    state: &State,
+    state: &ArrayState,
     stream: &Stream,
     location: Location,
 ) -> Result<Dependencies> {
     let mut regions: SmallVec<[Region; 1]> = SmallVec::new();
     from.selection.for_each(from.storage.memory_order(), |region| regions.push(*region));
-    from.read_behind(state, stream, location, &regions)
+    from.wait_for_writers(state, stream, location, &regions)
 }

@@ -2,18 +2,18 @@
 
 use smallvec::SmallVec;
 
-use super::{Request, acquire_host, acquire_on, after_locks, mark, mark_host_written};
+use super::{Request, acquire_host, acquire_on, mark, mark_host_written, run_deferred};
 use crate::access::Access;
 use crate::audit;
 use crate::backend::{
     Address, Bytes, CopyWork, Dependencies, FailureKind, FillWork, HostMemory, Memory, Position,
-    Work, bytes,
+    Work, host_copy,
 };
 use crate::coherence::{Content, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::order::At;
-use crate::storage::{HostBuffer, State};
+use crate::ordering::UseEnd;
+use crate::storage::{ArrayState, HostBuffer};
 
 /// Makes the selection a constant: each location fills its own copy when it first needs it.
 pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
@@ -41,7 +41,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         stream,
         acquired.address,
         value.clone(),
-        FailureKind::Copy,
+        FailureKind::Constant,
         device::FILL,
     )?;
     let mut state = storage.lock();
@@ -55,7 +55,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
         acquired.location,
         Access::Overwrite,
         stream,
-        At::position(position),
+        UseEnd::at(position),
     );
     request.poison(&mut state, spoiled);
     storage.publish(&state);
@@ -64,11 +64,11 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     Ok(())
 }
 
-fn become_constant(request: &Request<'_>, state: &mut State, value: Bytes) {
+fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) {
     let memory_order = request.storage.memory_order();
-    request.storage.forget_known();
-    state.note_stale(memory_order, request.selection, None, request.site);
-    state.forget_constants(memory_order);
+    request.storage.forget_readers();
+    state.record_stale(memory_order, request.selection, None, request.site);
+    state.drop_unused_constants(memory_order);
     let id = state.constant_id(value);
     request.selection.for_each(memory_order, |region| state.coherence.write_constant(region, id));
 }
@@ -86,15 +86,7 @@ fn queue_fill(
     let mut parts = SmallVec::new();
     request.selection.for_each(memory_order, |region| parts.push(memory_order.footprint(region)));
     let label = request.storage.label(operation, request.site);
-    let work = FillWork {
-        loss,
-        address,
-        parts,
-        pattern,
-        poison: false,
-        depends: Dependencies::new(),
-        label,
-    };
+    let work = FillWork { loss, address, parts, pattern, depends: Dependencies::new(), label };
     stream
         .queue()
         .submit(Work::Fill(Box::new(work)))
@@ -112,8 +104,8 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     };
     let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
     let position =
-        queue_fill(request, &stream, acquired.address, value, FailureKind::Body, "set of")?;
-    mark(request, &stream, acquired, Access::Overwrite, At::position(position));
+        queue_fill(request, &stream, acquired.address, value, FailureKind::Contents, "set of")?;
+    mark(request, &stream, acquired, Access::Overwrite, UseEnd::at(position));
     Ok(())
 }
 
@@ -121,14 +113,14 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
 fn home(request: &Request<'_>) -> Option<Stream> {
     let state = request.storage.lock();
     let location = newest_device(request, &state)?;
-    Some(state.slot(location).device.stream())
+    Some(state.device_copy(location).device.stream())
 }
 
 /// The device that holds the newest contents of the selection's first part, if the host does not.
-pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Location> {
+pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
     let mut found = None;
     request.selection.for_each(request.storage.memory_order(), |region| {
-        state.coherence.newest(region, |_, content| {
+        state.coherence.visit_contents(region, |_, content| {
             if let (None, Content::Stored(holders)) = (found, content)
                 && !holders.contains(Location::HOST)
             {
@@ -146,11 +138,7 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
         // waited for whatever was queued on these elements; the caller's exclusive borrow of the
         // part keeps everybody else out.
         unsafe {
-            bytes::fill_footprint(
-                request.storage.host_base(),
-                &memory_order.footprint(region),
-                value,
-            )
+            host_copy::fill(request.storage.host_base(), &memory_order.footprint(region), value)
         };
     });
 }
@@ -186,11 +174,11 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
     let (storage, mut value) =
         (request.storage, Bytes::from_elem(0, request.storage.memory_order().element_bytes()));
     request.selection.for_each(storage.memory_order(), |region| {
-        let part = storage.memory_order().out_of_packed(region, 0).reversed();
+        let part = storage.memory_order().footprint(region).copy_from_packed(0).reversed();
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited
         // for its writers, and the caller's borrow keeps others from writing it; `value` has room
         // for one element.
-        unsafe { bytes::copy_part(storage.host_base(), value.as_mut_ptr(), &part) };
+        unsafe { host_copy::copy_box(storage.host_base(), value.as_mut_ptr(), &part) };
     });
     Ok(value)
 }
@@ -213,16 +201,17 @@ fn peek_on_device(
             return read_element(request);
         }
         let stream = request.download_stream(&state, location, &regions, None);
-        let depends = request.read_behind(&state, &stream, location, &regions)?;
+        let depends = request.wait_for_writers(&state, &stream, location, &regions)?;
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
-            source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Host(staging.clone()),
             source_device: None,
             parts: SmallVec::from_iter([storage
                 .memory_order()
-                .out_of_packed(region, 0)
+                .footprint(region)
+                .copy_from_packed(0)
                 .reversed()]),
             depends,
             label: storage.label("get of", request.site),
@@ -245,7 +234,7 @@ fn peek_on_device(
         );
         (stream, position)
     };
-    after_locks();
+    run_deferred();
     request.wait_for_host(SmallVec::from_iter([(stream.clone(), position)]))?;
     request.outcome_of(&stream, position)?;
     let mut value = Bytes::from_elem(0, element_bytes);
@@ -259,7 +248,7 @@ impl Request<'_> {
     /// The failure of a copy to memory outside the array: by itself, or because what it was to read
     /// is lost.
     pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
-        let Some(record) = crate::backend::failure::of(stream.id(), position) else {
+        let Some(record) = crate::backend::failure::at(stream.id(), position) else {
             return Ok(());
         };
         if record.inherited {

@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use super::Request;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
-use crate::coherence::{Refusal, Region, Undefined};
+use crate::coherence::{Region, Undefined, UndefinedRead};
 use crate::device::{self, Device};
 use crate::error::{Error, Shortage, Text};
-use crate::storage::{Selection, State, Storage};
+use crate::layout::Selection;
+use crate::storage::{ArrayState, Storage};
 
 /// A plan that was refused: bytes without contents.
-pub(super) fn undefined(request: &Request<'_>, state: &State, refusal: &Refusal) -> Error {
+pub(super) fn undefined(
+    request: &Request<'_>,
+    state: &ArrayState,
+    refusal: &UndefinedRead,
+) -> Error {
     match refusal.undefined {
         Undefined::Never => Error::Uninitialised {
             array: Text::new(request.storage.named()),

@@ -18,7 +18,7 @@ pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
         state.host.clone()
     };
     let Some(host) = host.filter(|host| !host.is_pinned_for(device.kind())) else { return Ok(()) };
-    let lock = || device.backend().page_lock(host.base(), host.len_bytes());
+    let lock = || device.backend().pin_host_memory(host.base(), host.len_bytes());
     let locked = host.lock_pages(device.kind(), lock, || request.storage.lock());
     locked.map_err(|refusal| request.refused(device, "page-locking", &refusal))
 }

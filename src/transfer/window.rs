@@ -7,11 +7,12 @@ use smallvec::SmallVec;
 use super::{Queued, Request};
 use crate::audit::Direction;
 use crate::backend::{Position, failure, scope};
-use crate::coherence::{PlannedCopy, Region, Source};
+use crate::coherence::{PlannedCopy, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::order::At;
-use crate::storage::{Line, MemoryOrder, StaleOrigin};
+use crate::layout::MemoryOrder;
+use crate::ordering::UseEnd;
+use crate::storage::StaleOrigin;
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
 /// of both.
@@ -53,7 +54,7 @@ struct Moved {
     device: Device,
     stream: Stream,
     bytes: u64,
-    since: StaleOrigin<Line>,
+    since: StaleOrigin,
 }
 
 impl Pipeline {
@@ -65,7 +66,7 @@ impl Pipeline {
         device: &Device,
         stream: &Stream,
         bytes: u64,
-        since: StaleOrigin<Line>,
+        since: StaleOrigin,
     ) {
         match self
             .moved
@@ -94,7 +95,7 @@ impl Pipeline {
     /// So much is on its way that the next piece has to wait.
     pub(super) fn is_full(&self) -> bool {
         // A body waits for nothing: what it brings goes at once.
-        self.queued.len() - self.waited >= PIECES_MAX && !scope::in_body()
+        self.queued.len() - self.waited >= PIECES_MAX && !scope::is_in_body()
     }
 
     /// More is to come: an event behind this piece lets a later one wait for it alone.
@@ -106,13 +107,13 @@ impl Pipeline {
     pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
         let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
         self.waited += 1;
-        let waited = stream.core().wait_until_done(At::position(*position));
+        let waited = stream.core().wait_until_done(UseEnd::at(*position));
         waited.map_err(|refusal| request.refused(stream.device_ref(), "waiting for", &refusal))
     }
 
     /// Some of it failed already.
     pub(super) fn has_failed(&self) -> bool {
-        self.queued.iter().any(|(stream, position)| failure::of(stream.id(), *position).is_some())
+        self.queued.iter().any(|(stream, position)| failure::at(stream.id(), *position).is_some())
     }
 
     /// Bytes moved so far.
@@ -159,10 +160,8 @@ pub(super) fn first_share(
             first.push(*piece);
             room -= bytes;
         } else if room == bytes_max {
-            first.push(PlannedCopy {
-                region: head(memory_order, piece.region, bytes_max),
-                ..*piece
-            });
+            first
+                .push(PlannedCopy { region: memory_order.head(piece.region, bytes_max), ..*piece });
             room = 0;
         } else {
             room = 0;
@@ -176,44 +175,18 @@ pub(super) fn first_share(
     Chunk { is_last: elements(&first) == elements(pieces), pieces: first }
 }
 
-/// The start of a box along its slowest axes, of at most so many bytes, but one element.
-fn head(memory_order: &MemoryOrder, mut region: Region, bytes_max: u64) -> Region {
-    for axis in 0..region.axes() {
-        let span = region.span(axis);
-        let slice_bytes = memory_order.region_bytes(&region) / span.len().max(1);
-        let count = (bytes_max / slice_bytes.max(1)).clamp(1, span.len().max(1));
-        region = region.with_span(axis, span.first(count));
-        if slice_bytes <= bytes_max {
-            break;
-        }
-    }
-    region
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{first_share, head};
+    use super::first_share;
     use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
-    use crate::storage::MemoryOrder;
+    use crate::layout::MemoryOrder;
 
     fn memory_order() -> MemoryOrder {
         MemoryOrder::of(&[10, 20, 30], &[600, 30, 1], 4).expect("contiguous").0
     }
 
     fn piece(region: Region) -> PlannedCopy {
-        PlannedCopy { source: Source::Location(Location::HOST), region, padding: 0 }
-    }
-
-    #[test]
-    fn a_head_is_as_large_as_it_may_be_and_has_an_element() {
-        let whole = memory_order().whole();
-        let bytes =
-            |bytes_max| memory_order().region_bytes(&head(&memory_order(), whole, bytes_max));
-        assert_eq!(bytes(24_000), 24_000);
-        assert_eq!(bytes(23_999), 9 * 2400);
-        assert_eq!(bytes(2399), 19 * 120);
-        assert_eq!(bytes(119), 29 * 4);
-        assert_eq!(bytes(1), 4);
+        PlannedCopy { source: Source::Location(Location::HOST), region }
     }
 
     #[test]
@@ -228,17 +201,5 @@ mod tests {
         let unbounded = first_share(&memory_order(), &rows, 1, |_| false);
         assert!(unbounded.pieces.len() == 3 && unbounded.is_last);
         assert!(!first_share(&memory_order(), &rows, 1200, |_| true).is_last);
-    }
-
-    #[test]
-    fn taking_heads_again_and_again_takes_all_of_a_box_once() {
-        let mut left = vec![memory_order().whole()];
-        let mut seen = 0;
-        while let Some(region) = left.pop() {
-            let first = head(&memory_order(), region, 1000);
-            seen += first.len();
-            region.difference(&first, &mut left);
-        }
-        assert_eq!(seen, 6000);
     }
 }

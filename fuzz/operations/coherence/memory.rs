@@ -1,5 +1,5 @@
-//! One array's state beside actual memory at each location: plans are carried out on it, byte for
-//! byte.
+//! One array's coherence state beside a model with the memory of each location, on which plans are
+//! performed cell by cell.
 
 use arbitrary::Arbitrary;
 
@@ -7,11 +7,11 @@ use super::space::{Box, Mask, Space};
 use crate::access::Access;
 use crate::coherence::{
     Coherence, ConstantId, Content, CopyCosts, Holders, Location, LocationSet, LossId, PlannedCopy,
-    Refusal, Region, Source, Undefined,
+    Region, Source, Undefined, UndefinedRead,
 };
 
-/// Places that a program can have.
-pub(super) const PLACES_MAX: usize = 5;
+/// The largest number of locations in a program.
+pub(super) const LOCATIONS_MAX: usize = 5;
 
 /// What an array starts as.
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -33,23 +33,16 @@ enum Truth {
 #[derive(Clone)]
 struct Cell {
     truth: Truth,
-    is_fresh: [bool; PLACES_MAX],
-    memory: [u64; PLACES_MAX],
+    is_fresh: [bool; LOCATIONS_MAX],
+    memory: [u64; LOCATIONS_MAX],
 }
 
-/// CopyCosts as they are drawn.
-struct Drawn {
-    costs: [u8; PLACES_MAX],
-    bridged_max: u64,
-}
+/// The cost of a copy from each location.
+struct Costs([u8; LOCATIONS_MAX]);
 
-impl CopyCosts for Drawn {
+impl CopyCosts for Costs {
     fn cost(&self, from: Location) -> u32 {
-        u32::from(self.costs[from.index()])
-    }
-
-    fn bridges(&self, gap_elements: u64) -> bool {
-        gap_elements <= self.bridged_max
+        u32::from(self.0[from.index()])
     }
 }
 
@@ -57,7 +50,7 @@ impl CopyCosts for Drawn {
 pub(super) struct Memory {
     state: Coherence,
     cells: Vec<Cell>,
-    costs: Drawn,
+    costs: Costs,
     stamp: u64,
 }
 
@@ -68,8 +61,9 @@ fn constant_value(id: ConstantId) -> u64 {
 impl Cell {
     /// What the core must say of it.
     fn content(&self) -> Content {
-        let fresh =
-            (0..PLACES_MAX).filter(|location| self.is_fresh[*location]).filter_map(Location::slot);
+        let fresh = (0..LOCATIONS_MAX)
+            .filter(|location| self.is_fresh[*location])
+            .filter_map(Location::slot);
         let locations = fresh.fold(LocationSet::empty(), LocationSet::with);
         match self.truth {
             Truth::Undefined(why) => Content::Undefined(why),
@@ -81,13 +75,13 @@ impl Cell {
     }
 
     /// Where a copy of it must come from.
-    fn source(&self, costs: &Drawn) -> Source {
-        let fresh = (0..PLACES_MAX).filter(|location| self.is_fresh[*location]);
+    fn source(&self, costs: &Costs) -> Source {
+        let fresh = (0..LOCATIONS_MAX).filter(|location| self.is_fresh[*location]);
         match self.truth {
             Truth::Constant(id) => Source::Constant(id),
             _ => Source::Location(
                 fresh
-                    .min_by_key(|location| costs.costs[*location])
+                    .min_by_key(|location| costs.0[*location])
                     .and_then(Location::slot)
                     .expect("a stored cell is fresh somewhere"),
             ),
@@ -107,7 +101,7 @@ impl Cell {
     /// nothing else.
     fn write(&mut self, truth: Truth, at: Option<Location>, garbage: u64) {
         self.truth = truth;
-        self.is_fresh = [false; PLACES_MAX];
+        self.is_fresh = [false; LOCATIONS_MAX];
         self.memory = std::array::from_fn(|location| garbage + location as u64);
         if let (Some(at), Some(value)) = (at, self.value()) {
             self.is_fresh[at.index()] = true;
@@ -117,18 +111,13 @@ impl Cell {
 }
 
 impl Memory {
-    pub(super) fn new(
-        space: &Space,
-        start: Start,
-        costs: [u8; PLACES_MAX],
-        bridged_max: u8,
-    ) -> Self {
+    pub(super) fn new(space: &Space, start: Start, costs: [u8; LOCATIONS_MAX]) -> Self {
         let blank = Cell {
             truth: Truth::Undefined(Undefined::Never),
-            is_fresh: [false; PLACES_MAX],
-            memory: [0; PLACES_MAX],
+            is_fresh: [false; LOCATIONS_MAX],
+            memory: [0; LOCATIONS_MAX],
         };
-        let costs = Drawn { costs, bridged_max: u64::from(bridged_max % 8) };
+        let costs = Costs(costs);
         let mut cells = vec![blank; space.len()];
         let state = match start {
             Start::Undefined => Coherence::undefined(&space.shape),
@@ -161,18 +150,18 @@ impl Memory {
     pub(super) fn access(&mut self, space: &Space, at: Location, part: &Box, access: Access) {
         let (region, mask) = space.resolve(part);
         self.check_answers(at, &region, &mask);
-        let mut pieces = vec![PlannedCopy { source: Source::Location(at), region, padding: 7 }];
-        let outcome = self.state.plan(at, &region, access, &self.costs, &mut pieces);
+        let mut copies = vec![PlannedCopy { source: Source::Location(at), region }];
+        let outcome = self.state.plan(at, &region, access, &self.costs, &mut copies);
         let undefined: Vec<Undefined> = self.undefined(&mask);
         if access == Access::Overwrite {
-            assert!(outcome.is_ok() && pieces.is_empty());
+            assert!(outcome.is_ok() && copies.is_empty());
         } else if undefined.is_empty() {
             assert_eq!(outcome, Ok(()));
-            self.copy(space, at, &mask, &pieces);
+            self.copy(space, at, &mask, &copies);
         } else {
-            let refusal = outcome.expect_err("part of it is undefined");
-            assert!(pieces.is_empty());
-            return self.check_refusal(space, &mask, &refusal, &undefined);
+            let undefined_read = outcome.expect_err("part of it is undefined");
+            assert!(copies.is_empty());
+            return self.check_undefined_read(space, &mask, &undefined_read, &undefined);
         }
         self.state.apply(at, &region, access);
         if access != Access::Read {
@@ -189,40 +178,39 @@ impl Memory {
         self.inside(mask).filter_map(why).collect()
     }
 
-    /// A refusal names cells that are undefined for the reason it gives; what was lost comes before
-    /// what was never written.
-    fn check_refusal(
+    /// A undefined_read names cells that are undefined for the reason it gives; what was lost comes
+    /// before what was never written.
+    fn check_undefined_read(
         &mut self,
         space: &Space,
         mask: &Mask,
-        refusal: &Refusal,
+        undefined_read: &UndefinedRead,
         undefined: &[Undefined],
     ) {
-        let named = space.disjoint(&[refusal.region]);
+        let named = space.disjoint(&[undefined_read.region]);
         assert!(named.iter().zip(mask).all(|(named, inside)| !named || *inside));
-        assert!(self.inside(&named).all(|cell| cell.truth == Truth::Undefined(refusal.undefined)));
+        assert!(
+            self.inside(&named)
+                .all(|cell| cell.truth == Truth::Undefined(undefined_read.undefined))
+        );
         let is_lost = |why: &Undefined| matches!(why, Undefined::Lost(_));
-        assert_eq!(is_lost(&refusal.undefined), undefined.iter().any(is_lost));
+        assert_eq!(is_lost(&undefined_read.undefined), undefined.iter().any(is_lost));
     }
 
-    /// Carries out a plan: what is wanted and not fresh here, once each, and no element that is
-    /// fresh here but padding.
-    fn copy(&mut self, space: &Space, at: Location, mask: &Mask, pieces: &[PlannedCopy]) {
+    /// Performs a plan: copies each element that is wanted and not fresh here exactly once, and no
+    /// other.
+    fn copy(&mut self, space: &Space, at: Location, mask: &Mask, copies: &[PlannedCopy]) {
         let lower_bound =
             self.inside(mask).filter(|cell| !cell.is_fresh[at.index()]).count() as u64;
-        let copied: u64 = pieces.iter().map(|piece| piece.region.len() - piece.padding).sum();
+        let copied: u64 = copies.iter().map(|copy| copy.region.len()).sum();
         assert_eq!(copied, lower_bound, "elements copied and elements needed");
-        for piece in pieces {
-            let target = space.disjoint(&[piece.region]);
-            let padding: u64 = self
-                .cells
+        for copy in copies {
+            let target = space.disjoint(&[copy.region]);
+            self.cells
                 .iter_mut()
                 .zip(&target)
                 .filter(|(_, inside)| **inside)
-                .map(|(cell, _)| arrive(cell, at, piece, &self.costs))
-                .sum();
-            assert_eq!(padding, piece.padding);
-            assert!(padding == 0 || at != Location::HOST, "padding is written at the host");
+                .for_each(|(cell, _)| copy_cell(cell, at, copy, &self.costs));
         }
         for cell in self.inside(mask) {
             assert!(cell.is_fresh[at.index()], "an element was not copied");
@@ -238,10 +226,10 @@ impl Memory {
         self.check(space);
     }
 
-    pub(super) fn withdraw(&mut self, space: &Space, at: Location, part: &Box, loss: LossId) {
+    pub(super) fn invalidate(&mut self, space: &Space, at: Location, part: &Box, loss: LossId) {
         let (region, mask) = space.resolve(part);
         let (_, garbage) = self.next_stamp();
-        self.state.withdraw(at, &region, loss);
+        self.state.invalidate(at, &region, loss);
         for cell in self.inside(&mask) {
             let was_fresh = std::mem::take(&mut cell.is_fresh[at.index()]);
             cell.memory[at.index()] = garbage;
@@ -256,7 +244,7 @@ impl Memory {
     /// The state says of each cell what the model knows.
     fn check(&self, space: &Space) {
         let mut parts = Vec::new();
-        self.state.newest(&space.whole(), |part, content| parts.push((*part, content)));
+        self.state.visit_contents(&space.whole(), |part, content| parts.push((*part, content)));
         let regions: Vec<Region> = parts.iter().map(|(region, _)| *region).collect();
         assert!(space.disjoint(&regions).iter().all(|seen| *seen));
         for (region, content) in parts {
@@ -278,35 +266,22 @@ impl Memory {
             self.state.valid_elements(at),
             self.cells.iter().filter(|cell| is_fresh(cell)).count() as u64
         );
-        assert_eq!(
-            self.state.undefined_elements(),
-            self.cells.iter().filter(|cell| cell.value().is_none()).count() as u64
-        );
         assert_eq!(self.state.is_valid(at, region), self.inside(mask).all(|cell| is_fresh(cell)));
-        assert_eq!(self.state.would_lose(at, region), self.inside(mask).any(|cell| only(cell)));
+        assert_eq!(self.state.is_only_at(at, region), self.inside(mask).all(|cell| only(cell)));
     }
 }
 
-/// One element of a piece arrives at its destination. Says 1 if it is padding, which may change
-/// nothing.
-fn arrive(cell: &mut Cell, at: Location, piece: &PlannedCopy, costs: &Drawn) -> u64 {
-    let value = match piece.source {
+/// Copies one element to its destination.
+fn copy_cell(cell: &mut Cell, at: Location, copy: &PlannedCopy, costs: &Costs) {
+    let value = match copy.source {
         Source::Constant(id) => {
             assert_eq!(cell.truth, Truth::Constant(id));
             constant_value(id)
         }
         Source::Location(from) => cell.memory[from.index()],
     };
-    if cell.is_fresh[at.index()] {
-        assert_eq!(
-            value,
-            cell.memory[at.index()],
-            "padding changes an element that is valid at the destination"
-        );
-        return 1;
-    }
-    assert_eq!(piece.source, cell.source(costs), "a copy does not come from the nearest location");
+    assert!(!cell.is_fresh[at.index()], "an element is copied twice, or was valid");
+    assert_eq!(copy.source, cell.source(costs), "a copy does not come from the cheapest location");
     cell.memory[at.index()] = value;
     cell.is_fresh[at.index()] = true;
-    0
 }

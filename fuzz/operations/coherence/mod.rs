@@ -2,8 +2,8 @@
 
 #[path = "../list.rs"]
 mod list;
+mod map;
 mod memory;
-mod sets;
 mod space;
 mod spans;
 
@@ -12,15 +12,15 @@ use arbitrary::Arbitrary;
 use crate::access::Access;
 use crate::coherence::{ConstantId, Location, LossId};
 use list::List;
+use map::{Change, Table};
 use memory::{Memory, Start};
-use sets::{Change, Combination, Sets, Table};
 use space::{Box, Space};
 use spans::WideSpan;
 
-/// Operations of one program that are looked at; more only take time.
+/// The number of operations of one program that run.
 const OPERATIONS_MAX: usize = 80;
 
-/// What the fuzzer makes.
+/// A program, as the fuzzer makes it.
 #[derive(Arbitrary, Debug)]
 pub(crate) struct Program {
     axes: u8,
@@ -28,21 +28,16 @@ pub(crate) struct Program {
     locations: u8,
     start: Start,
     /// What a copy from each location costs.
-    costs: [u8; memory::PLACES_MAX],
-    /// Gaps up to this number of elements are bridged.
-    bridged_max: u8,
+    costs: [u8; memory::LOCATIONS_MAX],
     operations: List<Operation>,
 }
 
-/// One operation. Numbers are taken modulo what there is to choose from, so each is legal always.
+/// One operation. Numbers are taken modulo the number of choices, so every operation is legal.
 #[derive(Arbitrary, Debug)]
 enum Operation {
     Access { location: u8, part: Box, kind: Kind },
     Constant { part: Box, id: u8 },
-    Withdraw { location: u8, part: Box, id: u8 },
-    Insert { second: bool, part: Box },
-    Remove { second: bool, part: Box },
-    Combine { how: Combination, part: Box },
+    Invalidate { location: u8, part: Box, id: u8 },
     Change { part: Box, change: Change },
     Spans { one: WideSpan, other: WideSpan },
 }
@@ -69,18 +64,17 @@ struct Run {
     locations: usize,
     space: Space,
     memory: Memory,
-    sets: Sets,
     table: Table,
 }
 
 impl Program {
-    /// Runs it; what is wrong panics.
+    /// Runs the program; panics if a check fails.
     pub(crate) fn run(&self) {
         let space = Space::new(self.axes, self.extents);
-        let locations = 1 + usize::from(self.locations) % memory::PLACES_MAX;
-        let memory = Memory::new(&space, self.start, self.costs, self.bridged_max);
+        let locations = 1 + usize::from(self.locations) % memory::LOCATIONS_MAX;
+        let memory = Memory::new(&space, self.start, self.costs);
         let table = Table::new(&space);
-        let mut run = Run { locations, space, memory, sets: Sets::default(), table };
+        let mut run = Run { locations, space, memory, table };
         self.operations.0.iter().take(OPERATIONS_MAX).for_each(|operation| run.take(operation));
     }
 }
@@ -98,12 +92,9 @@ impl Run {
             Operation::Constant { part, id } => {
                 self.memory.write_constant(space, part, ConstantId(u32::from(id % 3)))
             }
-            Operation::Withdraw { location: number, part, id } => {
-                self.memory.withdraw(space, location(*number), part, LossId(u32::from(*id)))
+            Operation::Invalidate { location: number, part, id } => {
+                self.memory.invalidate(space, location(*number), part, LossId(u32::from(*id)))
             }
-            Operation::Insert { second, part } => self.sets.insert(space, *second, part),
-            Operation::Remove { second, part } => self.sets.remove(space, *second, part),
-            Operation::Combine { how, part } => self.sets.combine(space, *how, part),
             Operation::Change { part, change } => self.table.change(space, part, *change),
             Operation::Spans { one, other } => spans::check(*one, *other),
         }

@@ -70,10 +70,6 @@ impl Space {
         Region::whole(&self.shape)
     }
 
-    pub(super) fn cells(&self) -> &[Vec<u64>] {
-        &self.cells
-    }
-
     /// The cells of a box, and the same as a region.
     pub(super) fn resolve(&self, part: &Box) -> (Region, Mask) {
         let ranges: Vec<_> = part
@@ -119,9 +115,4 @@ impl Space {
         }
         seen
     }
-}
-
-/// Both masks, cell by cell.
-pub(super) fn combined(one: &Mask, other: &Mask, keep: impl Fn(bool, bool) -> bool) -> Mask {
-    one.iter().zip(other).map(|(one, other)| keep(*one, *other)).collect()
 }

@@ -1,5 +1,5 @@
-//! Spans over all 64 bits, where cells cannot be listed: what two spans have in common is asked of
-//! single indices.
+//! Spans over all 64 bits, where cells cannot be listed: set operations are checked at single
+//! indices.
 
 use arbitrary::Arbitrary;
 

@@ -32,7 +32,7 @@ impl QueueCore {
         if self.completed() >= position {
             return Ok(());
         }
-        if scope::in_body() {
+        if scope::is_in_body() {
             return Err(BackendError {
                 kind: BackendErrorKind::InsideKernel,
                 call: "synchronize",
@@ -206,14 +206,14 @@ impl QueueCore {
         let inheriting = self.line().ledger.inheriting(upto);
         for (position, depends, loss) in inheriting {
             if let Some(root) =
-                depends.iter().find_map(|(queue, position)| failure::of(*queue, *position))
+                depends.iter().find_map(|(queue, position)| failure::at(*queue, *position))
             {
                 let record = FailureRecord {
                     kind: root.kind.max(loss),
                     inherited: true,
                     ..root.as_ref().clone()
                 };
-                failure::enter(self.id, position, Arc::new(record));
+                failure::record(self.id, position, Arc::new(record));
             }
         }
         // What the host has yet to do of it is no secret meanwhile: a stream that is to wait for
@@ -224,7 +224,7 @@ impl QueueCore {
         for flight in over {
             match flight.after {
                 given_back @ After::GiveBack { .. } => defer_drop.push(given_back),
-                after if failure::of(self.id, flight.position).is_none() => self.finish(after),
+                after if failure::at(self.id, flight.position).is_none() => self.finish(after),
                 _ => {}
             }
         }
@@ -270,7 +270,7 @@ impl QueueCore {
             return;
         }
         let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
-        failure::enter_rest(self.id, completed, line.ledger.last_words(completed, cause));
+        failure::record_queue_loss(self.id, completed, line.ledger.last_words(completed, cause));
         // What the device may have been writing to stays where it is, for good.
         line.ledger.take_upto(tail).into_iter().for_each(|flight| flight.after.give_up());
         line.events.clear();

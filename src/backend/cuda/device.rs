@@ -20,7 +20,7 @@ use super::registered::Registered;
 use super::stream::{self, QueueCore};
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, Loaded, MemoryUsage, PinnedRegistration, Program, Queue, scope,
+    LoadError, LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, scope,
 };
 
 /// What is staged at once: long enough that a call is nothing beside it, short enough that a few of
@@ -119,7 +119,7 @@ impl DeviceCore {
             // then on.
             let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
                 && !self.memory.is_beyond_limit(len_bytes);
-            if !is_full || self.memory.usage().pooled == 0 || scope::in_body() {
+            if !is_full || self.memory.usage().pooled == 0 || scope::is_in_body() {
                 return Err(refusal);
             }
             self.trim()?;
@@ -205,7 +205,7 @@ impl Backend for CudaDevice {
     }
 
     fn trim(&self) -> Result<(), BackendError> {
-        if scope::in_body() {
+        if scope::is_in_body() {
             return Err(BackendError {
                 kind: BackendErrorKind::InsideKernel,
                 call: "trim",
@@ -229,7 +229,7 @@ impl Backend for CudaDevice {
             .unwrap_or_else(|_| "a GPU that does not tell its name".to_owned())
     }
 
-    fn poison(&self) -> Option<u8> {
+    fn poison_byte(&self) -> Option<u8> {
         None
     }
 
@@ -237,7 +237,7 @@ impl Backend for CudaDevice {
         peer.as_any().is::<Self>()
     }
 
-    fn staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         if !self.0.pinned.keeps(len_bytes) {
             // What is over gives some back: locking more pages takes far longer than to look.
             stream::look_around_on(&self.0);
@@ -256,7 +256,7 @@ impl Backend for CudaDevice {
         PIECE_BYTES_MAX
     }
 
-    fn page_lock(
+    fn pin_host_memory(
         &self,
         start: *mut u8,
         len_bytes: usize,
@@ -265,11 +265,11 @@ impl Backend for CudaDevice {
             .map(|registered| Box::new(registered) as Box<dyn PinnedRegistration>)
     }
 
-    fn runs(&self) -> BodyKind {
+    fn body_kind(&self) -> BodyKind {
         BodyKind::Cuda
     }
 
-    fn load(&self, program: &Program) -> Result<Arc<dyn Loaded>, LoadError> {
+    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
         code::load(&self.0.context, &self.0.programs, program)
     }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::lent::Lent;
 use crate::backend::{
     Address, CopyBox, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position,
-    QueueId, copy_pool, extent,
+    QueueId, host_copy,
 };
 use crate::call_site::CallSite;
 
@@ -57,7 +57,7 @@ impl After {
     fn is_of_matter_elsewhere(&self) -> bool {
         match self {
             Self::Nothing | Self::Free(_) | Self::GiveBack { .. } => false,
-            Self::LetGo { held } => held.iter().any(|host| host.is_wanted()),
+            Self::LetGo { held } => held.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::Behind { .. } => true,
         }
     }
@@ -71,7 +71,7 @@ impl After {
     pub(super) fn give_up(self) {
         match self {
             Self::LetGo { held } => {
-                held.iter().for_each(|host| host.abandon());
+                held.iter().for_each(|host| host.mark_leaked());
                 std::mem::forget(held);
             }
             Self::Unpack(Landing { packed, .. }) => std::mem::forget(packed),
@@ -99,7 +99,9 @@ impl Landing {
             // through with the packed memory. Nobody else touches these bytes of the destination:
             // they are stale there until this position completes, and the layers above let no one
             // at them before (DESIGN.md, "Why it is sound").
-            unsafe { copy_pool::copy_part(self.packed.base(), self.destination.base(), part) };
+            unsafe {
+                host_copy::copy_box_in_parallel(self.packed.base(), self.destination.base(), part)
+            };
         }
     }
 }
@@ -301,7 +303,7 @@ pub(super) struct Descent {
 pub(super) fn descent(parts: &[CopyBox], calls: u64, may_read_between: bool) -> Descent {
     let (into, out_of, len_bytes) = packed(parts);
     let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
-    let end = parts.iter().filter_map(extent::source_end_bytes).max().unwrap_or(0);
+    let end = parts.iter().filter_map(CopyBox::source_end_bytes).max().unwrap_or(0);
     let covered = end.saturating_sub(start);
     let apart =
         calls.saturating_mul(CALL_BYTES).saturating_add(parts.iter().map(weight_bytes).sum());
@@ -383,7 +385,7 @@ mod tests {
             position: Position(position),
             depends,
             after: After::Nothing,
-            loss: FailureKind::Body,
+            loss: FailureKind::Contents,
         }
     }
 

@@ -14,7 +14,6 @@
 //! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
 //! | `near` | which processors are near a GPU |
 //! | `memory`, `pinned`, `registered` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through; the user's memory, page-locked |
-//! | `pages` | what is registered with the driver for which arrays; plain data |
 //! | `lent` | slices of cudarc's in which arrays live |
 //! | `watch` | wakes tasks that wait for a stream |
 //! | `code` | from CUDA C to a kernel that can be launched: see there |
@@ -47,7 +46,6 @@ mod lent;
 mod library;
 mod memory;
 mod near;
-mod pages;
 mod pinned;
 mod queue;
 mod registered;

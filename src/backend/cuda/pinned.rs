@@ -238,8 +238,8 @@ unsafe impl HostMemory for Pinned {
         kind == DeviceKind::Cuda
     }
 
-    fn is_wanted(&self) -> bool {
-        false
+    fn is_staging(&self) -> bool {
+        true
     }
 }
 
@@ -286,8 +286,8 @@ unsafe impl HostMemory for Plain {
         self.layout.size()
     }
 
-    fn is_wanted(&self) -> bool {
-        false
+    fn is_staging(&self) -> bool {
+        true
     }
 }
 

@@ -156,7 +156,7 @@ impl Queue for CudaQueue {
         self.0.poll(position)
     }
 
-    fn notify(&self, waker: Waker) -> Result<(), BackendError> {
+    fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         watch::wake_when_over(&self.0, self.0.tail(), waker)
     }
 

@@ -1,185 +1,226 @@
-//! Host memory that the user asked to be page-locked.
+//! Host memory that the library registers with the driver for `page_lock`.
+//!
+//! The driver gets exactly the bytes of the array. If it refuses because some of them, or of their
+//! pages, are registered already, the array stays pageable and the error names the neighbour.
+//! A range that another library registered as a whole is used as it is.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
-use smallvec::SmallVec;
 
 use super::call::refusal;
 use super::context::Context;
-use super::pages::{Driver, Hold, Registrations};
 use crate::backend::{BackendError, PinnedRegistration};
 
-/// All memory that this process has registered for arrays, for all devices together: a registration
-/// made in one context holds in all. Its lock is held over the driver's calls, so that nobody
-/// counts on what is about to go; nothing else is locked under it.
-static REGISTRATIONS: Mutex<Registrations<Kept>> = Mutex::new(Registrations::new());
+const REGISTER: &str = "cuMemHostRegister";
 
-/// The process that made the first registration; 0 before. In the child of a fork none of them
-/// counts, and somebody may hold their lock who is not there.
+/// The registrations of this process by start address, for all devices: one that is made in one
+/// context holds in all. The lock covers the driver's calls too, so that table and driver agree.
+/// No other lock is taken under it.
+static REGISTRATIONS: Mutex<Registrations> = Mutex::new(Registrations(BTreeMap::new()));
+
+/// The process that made the first registration; 0 before. In a forked child the registrations do
+/// not count, and their lock may be held by a thread that the child does not have.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-fn registrations() -> MutexGuard<'static, Registrations<Kept>> {
-    REGISTRATIONS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether this process is the one that registers.
-fn is_at_home() -> bool {
-    let us = std::process::id();
-    let before = PROCESS.compare_exchange(0, us, Ordering::Relaxed, Ordering::Relaxed);
-    before.is_ok() || before == Err(us)
-}
-
-/// What stays for as long as a registration: the context in which it was made, and memory whose
-/// arrays are gone.
-struct Kept {
-    context: Arc<Context>,
-    memory: Vec<Arc<dyn Any + Send + Sync>>,
-}
-
-/// Locked pages, unlocked when this drops.
+/// The registration of one array's memory. Dropping it unregisters the memory.
 pub(super) struct Registered {
-    context: Arc<Context>,
-    /// Nothing of the library's where others locked the pages, who unlock them too.
-    hold: Hold,
-    boundaries_bytes: SmallVec<[u64; 2]>,
+    /// The memory's start; `None` if another library registered it.
+    start: Option<usize>,
+    is_unlocked: bool,
 }
+
+/// Bytes that one driver call registered.
+struct Registration {
+    end: usize,
+    /// The context that registered them.
+    context: Arc<Context>,
+    /// The array is gone, but the driver refused to unregister its memory.
+    is_unused: bool,
+    /// That memory, kept allocated.
+    memory: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+struct Registrations(BTreeMap<usize, Registration>);
 
 impl Registered {
-    /// Locks the pages of some memory, which is not empty, for all devices. What others locked
-    /// already is used as it is, and left to them; all of it must be then, since the driver copies
-    /// nothing that lies half in locked memory.
+    /// Registers `len_bytes` bytes from `start`, at least one, for all devices.
     pub(super) fn lock(
         context: &Arc<Context>,
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Self, BackendError> {
-        if !is_at_home() {
+        if !is_registering_process() {
             return Err(refusal(CUresult::CUDA_ERROR_NOT_INITIALIZED, REGISTER));
         }
-        context.enter()?;
-        let bytes = start.addr()..start.addr() + len_bytes;
-        let mut calls = Calls { memory: start };
         let mut registrations = registrations();
-        let given_back =
-            registrations.let_go_again(&mut calls, |kept| kept.context.death().is_none());
-        // That may have been in another context.
-        let entered = if given_back.is_empty() { Ok(()) } else { context.enter() };
-        let make = || Kept { context: Arc::clone(context), memory: Vec::new() };
-        let locked =
-            entered.and_then(|()| registrations.lock(&bytes, page_bytes(), &mut calls, make));
+        // Dropped after the lock: a context's drop calls the driver.
+        let _removed = registrations.retry_unused();
+        let outcome =
+            context.enter().and_then(|()| registrations.register(context, start, len_bytes));
         drop(registrations);
-        drop(given_back);
-        let hold = context.note(locked)?.ok_or_else(partly_registered)?;
-        let boundaries_bytes = hold.seams.iter().map(|seam| (seam - bytes.start) as u64).collect();
-        Ok(Self { context: Arc::clone(context), hold, boundaries_bytes })
+        context.note(outcome).map(|start| Self { start, is_unlocked: false })
     }
-}
-
-const REGISTER: &str = "cuMemHostRegister";
-
-#[cold]
-fn partly_registered() -> BackendError {
-    let refused = refusal(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, REGISTER);
-    let advice = "others registered a part of this memory and not all of it: unregister that part first, or register all of it";
-    BackendError { detail: format!("{}: {advice}", refused.detail), ..refused }
 }
 
 impl PinnedRegistration for Registered {
-    fn unlock(&mut self) -> bool {
-        if !is_at_home() {
-            return true;
-        }
+    fn unregister(&mut self) -> bool {
+        let Some(start) = self.start.filter(|_| is_registering_process()) else { return true };
         let mut registrations = registrations();
-        let given_back =
-            registrations.unlock(&mut self.hold, &mut Calls { memory: std::ptr::null_mut() });
-        let is_free = registrations.kept(&self.hold).is_none();
+        let is_first = !std::mem::replace(&mut self.is_unlocked, true);
+        let removed = if is_first { registrations.unregister(start) } else { None };
+        let is_free = !registrations.0.contains_key(&start);
         drop(registrations);
-        // Memory and contexts are let go of with no lock held.
-        drop(given_back);
+        drop(removed);
         is_free
     }
 
-    fn keep(&mut self, memory: Arc<dyn Any + Send + Sync>) {
-        if is_at_home()
-            && let Some(kept) = registrations().kept(&self.hold)
+    fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>) {
+        if let Some(start) = self.start.filter(|_| is_registering_process())
+            && let Some(registration) = registrations().0.get_mut(&start)
         {
-            kept.memory.push(memory);
+            registration.memory = Some(memory);
         }
-    }
-
-    fn boundaries_bytes(&self) -> &[u64] {
-        &self.boundaries_bytes
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.unlock();
+        if !self.is_unlocked {
+            self.unregister();
+        }
     }
 }
 
 impl fmt::Debug for Registered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Registered(of {})", self.context.ordinal())
+        write!(f, "Registered({:#x?})", self.start)
     }
 }
 
-/// The driver's calls. To register, the context is current, and `memory` is where all that is asked
-/// for lies.
-struct Calls {
-    memory: *mut u8,
-}
-
-impl Driver<Kept> for Calls {
-    type Refusal = BackendError;
-
-    fn register(&mut self, bytes: &Range<usize>) -> Result<bool, BackendError> {
+impl Registrations {
+    /// Registers memory; the context is current. Returns its start, or `None` if another library
+    /// registered all of it.
+    fn register(
+        &mut self,
+        context: &Arc<Context>,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
-        let start = self.memory.with_addr(bytes.start);
-        // SAFETY: the bytes lie in the caller's memory, who keeps it for as long as the lock;
-        // registering changes nothing of what it holds.
-        let outcome = unsafe { sys::cuMemHostRegister_v2(start.cast(), bytes.len(), PORTABLE) };
-        match outcome {
-            CUresult::CUDA_SUCCESS => Ok(true),
-            CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED => Ok(false),
+        let bytes = start.addr()..start.addr() + len_bytes;
+        // SAFETY: the caller of `page_lock` owns these bytes and keeps them until `unlock`;
+        // registering does not change their contents.
+        match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
+            CUresult::CUDA_SUCCESS => {
+                let (context, memory) = (Arc::clone(context), None);
+                let registration =
+                    Registration { end: bytes.end, context, is_unused: false, memory };
+                self.0.insert(bytes.start, registration);
+                Ok(Some(bytes.start))
+            }
+            CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED => {
+                let neighbour = self.neighbour(&bytes);
+                if neighbour.is_none() && is_one_registration(&bytes) {
+                    return Ok(None);
+                }
+                Err(already_registered(&bytes, neighbour))
+            }
             other => Err(refusal(other, REGISTER)),
         }
     }
 
-    fn knows(&mut self, bytes: &Range<usize>) -> bool {
-        let (first, last) = (registration_at(bytes.start), registration_at(bytes.end - 1));
-        first.is_some() && first == last
+    /// The library's registration that has a page in common with `bytes`.
+    fn neighbour(&self, bytes: &Range<usize>) -> Option<Range<usize>> {
+        let page_bytes = page_bytes();
+        let first_page = bytes.start / page_bytes * page_bytes;
+        let last_page_end = bytes.end.checked_next_multiple_of(page_bytes).unwrap_or(usize::MAX);
+        let (start, registration) = self.0.range(..last_page_end).next_back()?;
+        (registration.end > first_page).then_some(*start..registration.end)
     }
 
-    fn unregister(&mut self, start: usize, kept: &Kept) -> bool {
-        // A context whose kernel failed keeps its registrations: it is asked all the same, and
-        // memory that it does not let go of stays where it is.
-        if kept.context.enter().is_err() {
-            // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
-            let _dead = unsafe { sys::cuCtxSetCurrent(kept.context.cudarc().cu_ctx()) };
+    /// Unregisters memory. Returns the removed registration, or `None` if the driver refused.
+    fn unregister(&mut self, start: usize) -> Option<Registration> {
+        let registration = self.0.get_mut(&start)?;
+        if !unregister_in(&registration.context, start) {
+            registration.is_unused = true;
+            return None;
         }
-        let start = std::ptr::without_provenance_mut(start);
-        // SAFETY: registered by `register`; arrays whose memory lies in its pages have left, and
-        // work in flight keeps its arrays, so nothing uses it any more.
-        let outcome = unsafe { sys::cuMemHostUnregister(start) };
-        match outcome {
-            // Not registered: nobody has these pages any more.
-            CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED => true,
-            other => {
-                let _noted = kept.context.note::<()>(Err(refusal(other, "cuMemHostUnregister")));
-                false
-            }
+        self.0.remove(&start)
+    }
+
+    /// Unregisters what the driver refused to unregister before, unless the device died.
+    fn retry_unused(&mut self) -> Vec<Registration> {
+        let is_worth_a_try = |registration: &Registration| {
+            registration.is_unused && registration.context.death().is_none()
+        };
+        let unused = self.0.iter().filter(|(_, registration)| is_worth_a_try(registration));
+        let starts: Vec<usize> = unused.map(|(start, _)| *start).collect();
+        starts.into_iter().filter_map(|start| self.unregister(start)).collect()
+    }
+}
+
+/// Unregisters memory in the context that registered it. `false` if the driver refused.
+fn unregister_in(context: &Context, start: usize) -> bool {
+    // A dead context may still unregister: it is made current all the same.
+    if context.enter().is_err() {
+        // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
+        let _dead = unsafe { sys::cuCtxSetCurrent(context.cudarc().cu_ctx()) };
+    }
+    let start = std::ptr::without_provenance_mut(start);
+    // SAFETY: `register` registered this address. No copy in flight uses the memory: such a copy
+    // keeps the array, and with it the registration (`HostMemory`).
+    let outcome = unsafe { sys::cuMemHostUnregister(start) };
+    match outcome {
+        CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED => true,
+        other => {
+            let _noted = context.note::<()>(Err(refusal(other, "cuMemHostUnregister")));
+            false
         }
     }
 }
 
-/// The number of the registration whose pages this address lies in, 0 if the driver does not tell;
-/// none if it is ordinary memory. A context is current.
+fn registrations() -> MutexGuard<'static, Registrations> {
+    REGISTRATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this is the process that registers, not a forked child of it.
+fn is_registering_process() -> bool {
+    let this = std::process::id();
+    let before = PROCESS.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed);
+    before.is_ok() || before == Err(this)
+}
+
+#[cold]
+fn already_registered(bytes: &Range<usize>, neighbour: Option<Range<usize>>) -> BackendError {
+    let refused = refusal(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, REGISTER);
+    let advice = match neighbour {
+        Some(other) => format!(
+            "the array at {bytes:#x?} shares a page with the page-locked array at {other:#x?}, \
+             and this driver registers a page only once: allocate one of them page-aligned, put \
+             both into one array, or leave this one pageable"
+        ),
+        None => format!(
+            "another library registered a part of the array at {bytes:#x?}, or of its first or \
+             last page: unregister that part first, register all of the array, or leave it pageable"
+        ),
+    };
+    BackendError { detail: format!("{}: {advice}", refused.detail), ..refused }
+}
+
+/// Whether all of these bytes lie in one registration; a context is current.
+fn is_one_registration(bytes: &Range<usize>) -> bool {
+    let (first, last) = (registration_at(bytes.start), registration_at(bytes.end - 1));
+    first.is_some() && first == last
+}
+
+/// The number of the registration that holds this address, 0 if the driver gives none; `None` for
+/// pageable memory. A context is current.
 fn registration_at(address: usize) -> Option<u64> {
     const HOST: u64 = 1;
     let kind = attribute(address, CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
@@ -190,43 +231,19 @@ fn registration_at(address: usize) -> Option<u64> {
 
 fn attribute(address: usize, attribute: CUpointer_attribute) -> Option<u64> {
     let mut value = 0_u64;
-    // SAFETY: the driver writes one number of 32 or 64 bits; the address is a name to it, which it
-    // does not follow.
-    let asked = unsafe {
+    // SAFETY: the driver writes 32 or 64 bits to `value`, and does not dereference the address.
+    let outcome = unsafe {
         sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, address as sys::CUdeviceptr)
     };
-    (asked == CUresult::CUDA_SUCCESS).then_some(value)
+    (outcome == CUresult::CUDA_SUCCESS).then_some(value)
 }
 
-/// The system's pages: from the vector that Linux hands to each process, else what nearly all have.
+#[cfg(target_os = "linux")]
 fn page_bytes() -> usize {
-    static PAGE_BYTES: OnceLock<usize> = OnceLock::new();
-    *PAGE_BYTES.get_or_init(|| {
-        std::fs::read("/proc/self/auxv")
-            .ok()
-            .and_then(|entries| told_page_bytes(&entries))
-            .unwrap_or(4096)
-    })
+    rustix::param::page_size()
 }
 
-/// The vector is made of pairs of words: what is told, and the value.
-fn told_page_bytes(entries: &[u8]) -> Option<usize> {
-    const PAGE_SIZE: usize = 6;
-    let words = entries.chunks_exact(size_of::<usize>()).filter_map(|word| word.try_into().ok());
-    let words: Vec<usize> = words.map(usize::from_ne_bytes).collect();
-    let told = words.chunks_exact(2).find(|pair| pair[0] == PAGE_SIZE).map(|pair| pair[1]);
-    told.filter(|bytes| bytes.is_power_of_two())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{page_bytes, told_page_bytes};
-
-    #[test]
-    fn the_system_tells_its_pages() {
-        let entries = [3_usize, 1 << 40, 6, 65536, 0, 0].map(usize::to_ne_bytes).concat();
-        assert_eq!(told_page_bytes(&entries), Some(65536));
-        assert_eq!([&entries[..20], &[][..]].map(told_page_bytes), [None; 2]);
-        assert!(page_bytes().is_power_of_two());
-    }
+#[cfg(not(target_os = "linux"))]
+fn page_bytes() -> usize {
+    4096
 }

@@ -174,7 +174,7 @@ impl QueueCore {
     ) -> Result<Dependencies, Arc<FailureRecord>> {
         let mut pending = Dependencies::new();
         for (queue, position) in depends {
-            if let Some(root) = failure::of(queue, position) {
+            if let Some(root) = failure::at(queue, position) {
                 return Err(root);
             }
             // Work of this very stream fails with its device alone, unless it depends on other

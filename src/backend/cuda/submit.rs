@@ -14,8 +14,8 @@ use super::pinned::Plain;
 use super::stream::{Line, QueueCore};
 use super::{fill, launch, shape};
 use crate::backend::{
-    BackendError, BackendErrorKind, Code, CopyBox, CopyWork, DeviceKind, FailureKind,
-    FailureRecord, FillWork, HostMemory, LaunchWork, Memory, Position, Work, extent, failure,
+    BackendError, BackendErrorKind, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord,
+    FillWork, HostMemory, KernelCode, LaunchWork, Memory, Position, Work, failure,
 };
 
 /// Queues work; the context is current. The stream's lock is held while it is queued, so that
@@ -39,7 +39,7 @@ fn target(core: &QueueCore) -> Target {
 
 fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendError> {
     let LaunchWork { code, grid, mut arguments, depends, site } = work;
-    let Code::Loaded(loaded) = &code else {
+    let KernelCode::Loaded(loaded) = &code else {
         return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
     };
     let Some(kernel) = loaded.as_any().downcast_ref::<CudaKernel>() else {
@@ -52,7 +52,7 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
     let mut line = core.line();
     let depends = match core.pending(&line, depends) {
         Ok(depends) => depends,
-        Err(root) => return Ok(skip(core, &mut line, &root, FailureKind::Body)),
+        Err(root) => return Ok(skip(core, &mut line, &root, FailureKind::Contents)),
     };
     // SAFETY: `submit` made the context current; a `CudaKernel` of another device is refused by the
     // driver, whose handle it is not. Arguments, lifetimes and order are kept by the layers above
@@ -60,7 +60,7 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
     core.note_locked(unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) })?;
     let position = core.draw(&mut line);
     line.ledger.name(position, name);
-    line.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Body });
+    line.push(Flight { position, depends, after: After::Nothing, loss: FailureKind::Contents });
     core.mark_the_way(&mut line);
     Ok(position)
 }
@@ -69,12 +69,12 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
 fn skip(core: &QueueCore, line: &mut Line, root: &FailureRecord, loss: FailureKind) -> Position {
     let position = core.draw(line);
     let record = FailureRecord { kind: root.kind.max(loss), inherited: true, ..root.clone() };
-    failure::enter(core.id(), position, Arc::new(record));
+    failure::record(core.id(), position, Arc::new(record));
     position
 }
 
 fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError> {
-    let FillWork { address, parts, pattern, poison: _, loss, depends, label } = work;
+    let FillWork { address, parts, pattern, loss, depends, label } = work;
     if parts.iter().any(|part| pattern.is_empty() || part.run_bytes % pattern.len() as u64 != 0) {
         return Err(invalid(
             "fill",
@@ -107,7 +107,7 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
 fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError> {
     let name = Name::of_label(&work.label);
     let loss = work.loss;
-    if let Some(overrun) = extent::host_overrun(&work) {
+    if let Some(overrun) = work.host_overrun() {
         return Err(invalid("copy", overrun));
     }
     let mut line = core.line();

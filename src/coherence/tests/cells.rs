@@ -1,4 +1,4 @@
-//! Regions as plain sets of cells, and random regions.
+//! Regions as sets of cells, and random regions.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub(super) fn cell_set(region: &Region) -> BTreeSet<Cell> {
     disjoint_cells([region])
 }
 
-/// Spans on an axis of this extent, a little beyond it too; some are empty.
+/// Spans on an axis of this extent, some a little beyond it, some empty.
 pub(super) fn any_span(extent: u64) -> impl Strategy<Value = Span> {
     let step = prop_oneof![4 => Just(1), 4 => 1_u64..=5];
     (0..=extent, 0..=extent + 1, step).prop_map(|(a, b, step)| Span::new(a.min(b), a.max(b), step))
@@ -61,7 +61,7 @@ pub(super) fn any_shape() -> impl Strategy<Value = Vec<u64>> {
     ]
 }
 
-/// A space and as many regions in it.
+/// A space and `count` regions in it.
 pub(super) fn regions_in_shape(count: usize) -> impl Strategy<Value = (Vec<u64>, Vec<Region>)> {
     any_shape().prop_flat_map(move |shape| {
         let regions = prop::collection::vec(any_region(&shape), count);

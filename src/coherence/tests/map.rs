@@ -1,4 +1,4 @@
-//! The map against a value per cell.
+//! Maps against one value per cell.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::{Region, RegionMap, Span};
 use super::cells::{Cell, any_region, any_shape, cells};
 
-/// A map and the same as a value per cell.
+/// A map, and the same values cell by cell.
 struct Pair {
     map: RegionMap<u32>,
     naive: BTreeMap<Cell, u32>,
@@ -19,21 +19,8 @@ impl Pair {
         Self { map: RegionMap::new(shape, 0), naive }
     }
 
-    /// Changes both, and checks that the function is asked about exactly the cells there are.
     fn update(&mut self, region: &Region, next: impl Fn(u32) -> u32) {
-        let mut asked = BTreeMap::new();
-        self.map.update(region, |part, value| {
-            for cell in cells(part) {
-                assert_eq!(asked.insert(cell, *value), None);
-            }
-            next(*value)
-        });
-        self.expect_parts(region, &asked);
-        self.update_naive(region, next);
-    }
-
-    fn update_values(&mut self, region: &Region, next: impl Fn(u32) -> u32) {
-        self.map.update_values(region, |value| next(*value));
+        self.map.update(region, |value| next(*value));
         self.update_naive(region, next);
     }
 
@@ -77,22 +64,17 @@ impl Pair {
     }
 }
 
-/// A region, a value, and the kind of update.
-type Step = (Region, u32, u8);
+/// A region, a value, and whether it replaces the old values.
+type Step = (Region, u32, bool);
 
 fn any_steps(shape: &[u64], count: usize) -> impl Strategy<Value = Vec<Step>> + use<> {
-    prop::collection::vec((any_region(shape), 0_u32..4, 0_u8..4), 1..count)
+    prop::collection::vec((any_region(shape), 0_u32..4, any::<bool>()), 1..count)
 }
 
 fn run(shape: &[u64], steps: &[Step]) {
     let mut pair = Pair::new(shape);
-    for (region, value, kind) in steps {
-        match kind {
-            0 => pair.update(region, |_| *value),
-            1 => pair.update_values(region, |_| *value),
-            2 => pair.update(region, |old| (old + value) % 5),
-            _ => pair.update_values(region, |old| (old | value) % 5),
-        }
+    for (region, value, replaces) in steps {
+        pair.update(region, |old| if *replaces { *value } else { (old + value) % 5 });
         pair.check_all();
         pair.check(&steps[0].0);
     }
@@ -100,35 +82,20 @@ fn run(shape: &[u64], steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn any_updates_give_the_values_of_cells(
-        (shape, steps) in any_shape().prop_flat_map(|shape| (Just(shape.clone()), any_steps(&shape, 20))),
+    fn any_updates_agree_with_cells(
+        (shape, steps) in any_shape()
+            .prop_flat_map(|shape| (Just(shape.clone()), any_steps(&shape, 20))),
     ) {
         run(&shape, &steps);
     }
 
-    #[test]
-    fn values_that_depend_on_the_place_are_right(
-        (shape, regions) in any_shape().prop_flat_map(|s| (Just(s.clone()), prop::collection::vec(any_region(&s), 8))),
-    ) {
-        let mut pair = Pair::new(&shape);
-        for region in &regions {
-            let mut given = BTreeMap::new();
-            pair.map.update(region, |part, _| {
-                let value = (part.span(0).start() % 3) as u32;
-                given.extend(cells(part).into_iter().map(|cell| (cell, value)));
-                value
-            });
-            pair.naive.extend(given);
-            pair.check_all();
-        }
-    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn hundreds_of_boxes_keep_the_index_sound(
+    fn hundreds_of_boxes_keep_the_tree_sound(
         cells in prop::collection::vec((0_u64..28, 0_u64..28, 1_u64..4, 0_u32..5), 600..900),
         region in any_region(&[28, 28]),
     ) {
@@ -136,8 +103,8 @@ proptest! {
         let mut most = 0;
         for (at, (row, column, breadth, value)) in cells.into_iter().enumerate() {
             let part = Region::new(&[Span::single(row), Span::new(column, column + breadth, 1)]);
-            pair.update_values(&part, |_| value);
-            most = most.max(pair.map.pieces());
+            pair.update(&part, |_| value);
+            most = most.max(pair.map.value_count());
             if at % 32 == 0 {
                 pair.check_all();
             }
@@ -145,7 +112,7 @@ proptest! {
         prop_assert!(most > 100 && pair.map.is_indexed());
         pair.check(&region);
         for row in 0..28 {
-            pair.update_values(&Region::new(&[Span::single(row), Span::full(28)]), |_| 3);
+            pair.update(&Region::new(&[Span::single(row), Span::full(28)]), |_| 3);
             pair.map.assert_sound();
         }
         prop_assert_eq!(pair.map.uniform(), Some(&3));
@@ -162,11 +129,11 @@ fn elements_written_in_order_stay_few_boxes_and_end_as_one_value() {
         let mut map = RegionMap::new(&shape, 0);
         let mut most = 0;
         for cell in cells(&Region::whole(&shape)) {
-            map.update_values(&single(&cell), |_| 1);
-            most = most.max(map.pieces());
+            map.update(&single(&cell), |_| 1);
+            most = most.max(map.value_count());
         }
         assert_eq!(map.uniform(), Some(&1));
-        assert!(most <= 1 + shape.len(), "{most} pieces in {shape:?}");
+        assert!(most <= 1 + shape.len(), "{most} values in {shape:?}");
     }
 }
 
@@ -177,7 +144,7 @@ fn elements_written_in_any_order_end_as_one_value() {
         let mut map = RegionMap::new(&shape, 0);
         for at in 0..all.len() {
             assert_eq!(map.uniform().is_some(), at == 0);
-            map.update_values(&single(&all[at * 101 % all.len()]), |_| 1);
+            map.update(&single(&all[at * 101 % all.len()]), |_| 1);
             map.assert_sound();
         }
         assert_eq!(map.uniform(), Some(&1));
@@ -188,56 +155,47 @@ fn elements_written_in_any_order_end_as_one_value() {
 fn strided_phases_end_as_one_value() {
     let mut map = RegionMap::new(&[100, 100], 0);
     for phase in 0..3 {
-        map.update_values(&Region::new(&[Span::full(100), Span::new(phase, 100, 3)]), |_| 1);
+        map.update(&Region::new(&[Span::full(100), Span::new(phase, 100, 3)]), |_| 1);
     }
     assert_eq!(map.uniform(), Some(&1));
 }
 
-/// A map with so many boxes of their own values that it is indexed, far from the first 1000
-/// elements.
+/// A map with so many boxes of different values that it has an R-tree; all are behind the first
+/// 1000 elements.
 fn indexed() -> RegionMap<u32> {
     let mut map = RegionMap::new(&[2000], 0);
     for at in 0..20 {
-        map.update_values(&Region::new(&[Span::single(1000 + 2 * at)]), |_| 100 + at as u32);
+        map.update(&Region::new(&[Span::single(1000 + 2 * at)]), |_| 100 + at as u32);
     }
     assert!(map.is_indexed());
     map
 }
 
 #[test]
-fn neighbours_merge_with_an_index_too_whichever_comes_first() {
+fn neighbours_merge_in_either_order_with_a_tree_too() {
     let adjacent = [Span::new(10, 20, 1), Span::new(20, 30, 1)];
     let strided = [Span::new(10, 20, 3), Span::new(22, 30, 3)];
     let phases = [Span::new(10, 30, 4), Span::new(12, 30, 4)];
     for pair in [adjacent, strided, phases] {
         for (first, second) in [(0, 1), (1, 0)] {
             let mut map = indexed();
-            map.update_values(&Region::new(&[pair[first]]), |_| 1);
-            map.update_values(&Region::new(&[pair[second]]), |_| 1);
-            assert_eq!(map.pieces(), 1 + 20 + 1, "{pair:?}");
+            map.update(&Region::new(&[pair[first]]), |_| 1);
+            map.update(&Region::new(&[pair[second]]), |_| 1);
+            assert_eq!(map.value_count(), 1 + 20 + 1, "{pair:?}");
             map.assert_sound();
         }
     }
 }
 
 #[test]
-fn a_background_that_is_nowhere_gives_way_to_the_largest_box() {
-    let mut map = RegionMap::new(&[100], 0);
-    map.update_values(&Region::new(&[Span::new(10, 20, 1)]), |_| 1);
-    map.update(&Region::whole(&[100]), |part, _| if part.len() > 50 { 7 } else { 8 });
-    map.assert_sound();
-    assert_eq!(map.form(), (7, vec![(0, Region::new(&[Span::new(0, 20, 1)]), 8)]));
-}
-
-#[test]
-fn an_index_follows_boxes_to_the_far_end_of_an_axis() {
+fn a_tree_finds_boxes_up_to_the_end_of_an_axis() {
     let mut map = RegionMap::new(&[u64::MAX, 3], 0);
     let part = |row: u64, column| Region::new(&[Span::single(row), Span::single(column)]);
     let rows: Vec<u64> = (0..126)
         .map(|at| if at % 2 == 0 { 1 << (at / 2) } else { u64::MAX - (2 << (at / 2)) })
         .collect();
     for (at, row) in rows.iter().enumerate() {
-        map.update_values(&part(*row, at as u64 % 3), |_| 1 + at as u32);
+        map.update(&part(*row, at as u64 % 3), |_| 1 + at as u32);
         map.assert_sound();
     }
     for (at, row) in rows.iter().enumerate() {
@@ -246,16 +204,16 @@ fn an_index_follows_boxes_to_the_far_end_of_an_axis() {
         assert!(!map.any_value(&part(*row, (at as u64 + 1) % 3), |value| *value != 0));
     }
     for (at, row) in rows.iter().enumerate() {
-        map.update_values(&part(*row, at as u64 % 3), |_| 0);
+        map.update(&part(*row, at as u64 % 3), |_| 0);
         map.assert_sound();
     }
     assert_eq!(map.uniform(), Some(&0));
 }
 
 #[test]
-fn nothing_is_asked_after_an_answer() {
+fn any_stops_at_the_first_match() {
     let mut map = indexed();
-    map.update_values(&Region::new(&[Span::new(10, 20, 1)]), |_| 1);
+    map.update(&Region::new(&[Span::new(10, 20, 1)]), |_| 1);
     let mut asked = 0;
     assert!(map.any(&Region::whole(&[2000]), |_, _| {
         asked += 1;
@@ -269,10 +227,10 @@ fn a_box_put_back_to_the_background_vanishes() {
     let interior = Region::new(&[Span::new(1, 1023, 1); 3]);
     let mut map = RegionMap::new(&[1024; 3], 0);
     for _ in 0..3 {
-        map.update_values(&interior, |_| 1);
-        assert_eq!(map.pieces(), 2);
+        map.update(&interior, |_| 1);
+        assert_eq!(map.value_count(), 2);
         assert!(map.heap_bytes() <= 512, "{}", map.heap_bytes());
-        map.update_values(&interior, |_| 0);
+        map.update(&interior, |_| 0);
         assert_eq!(map.uniform(), Some(&0));
     }
     map.set_all(2);
@@ -280,56 +238,56 @@ fn a_box_put_back_to_the_background_vanishes() {
 }
 
 #[test]
-fn interior_and_faces_stay_seven_values() {
+fn an_interior_and_its_faces_stay_seven_values() {
     let mut map = RegionMap::new(&[64; 3], 0);
     let interior = Region::new(&[Span::new(1, 63, 1); 3]);
     let mut faces = Vec::new();
-    Region::whole(&[64; 3]).difference(&interior, &mut faces);
+    Region::whole(&[64; 3]).difference(&interior, |face| faces.push(*face));
     for round in 1..20 {
-        map.update_values(&interior, |_| round);
+        map.update(&interior, |_| round);
         for (at, face) in faces.iter().enumerate() {
-            map.update_values(face, |_| round + 100 * (at as u32 + 1));
+            map.update(face, |_| round + 100 * (at as u32 + 1));
         }
-        assert_eq!(map.pieces(), 7);
+        assert_eq!(map.value_count(), 7);
         map.assert_sound();
     }
 }
 
 #[test]
-fn a_checkerboard_collapses_when_written_over() {
+fn a_checkerboard_becomes_uniform_when_overwritten() {
     let mut map = RegionMap::new(&[64, 64], 0);
     for cell in cells(&Region::whole(&[64, 64])).iter().filter(|cell| (cell[0] + cell[1]) % 2 == 0)
     {
-        map.update_values(&single(cell), |_| 1);
+        map.update(&single(cell), |_| 1);
     }
-    assert_eq!(map.pieces(), 64 * 32 + 1);
+    assert_eq!(map.value_count(), 64 * 32 + 1);
     map.assert_sound();
-    map.update_values(&Region::new(&[Span::new(1, 63, 1), Span::full(64)]), |_| 2);
+    map.update(&Region::new(&[Span::new(1, 63, 1), Span::full(64)]), |_| 2);
     map.assert_sound();
-    assert_eq!(map.pieces(), 64 + 2);
-    map.update(&Region::whole(&[64, 64]), |_, _| 3);
+    assert_eq!(map.value_count(), 64 + 2);
+    map.update(&Region::whole(&[64, 64]), |_| 3);
     assert_eq!(map.uniform(), Some(&3));
 }
 
 #[test]
 fn spaces_without_axes_or_elements_are_uniform() {
     let mut point = RegionMap::new(&[], 0);
-    point.update(&Region::new(&[]), |_, value| value + 1);
+    point.update(&Region::new(&[]), |value| value + 1);
     assert_eq!((point.uniform(), point.elements()), (Some(&1), 1));
     let mut empty = RegionMap::new(&[3, 0], 0);
-    empty.update(&Region::whole(&[3, 0]), |_, _| 1);
+    empty.update(&Region::whole(&[3, 0]), |_| 1);
     assert!(!empty.any(&Region::whole(&[3, 3]), |_, _| true));
     assert_eq!((empty.uniform(), empty.elements()), (Some(&0), 0));
 }
 
 #[test]
-fn more_elements_than_64_bits_count_are_no_trap() {
+fn spaces_of_more_than_64_bits_of_elements_are_right() {
     let shape = [u64::MAX - 1; 3];
     let mut map = RegionMap::new(&shape, 0);
     let half = Region::whole(&shape).with_span(0, Span::full(1 << 63));
     let rest = Region::whole(&shape).with_span(0, Span::new(1 << 63, u64::MAX - 1, 1));
-    map.update_values(&half, |_| 1);
+    map.update(&half, |_| 1);
     assert!(map.any_value(&Region::whole(&shape), |value| *value == 0));
-    map.update_values(&rest, |_| 2);
+    map.update(&rest, |_| 2);
     assert!(!map.any(&half, |_, value| *value != 1) && !map.any(&rest, |_, value| *value != 2));
 }

@@ -1,5 +1,5 @@
-//! Tests of the core: its algebra against sets of cells, its protocol against a model that knows
-//! only bytes.
+//! Tests of the core: spans, regions and maps against sets of cells; the protocol against a model
+//! that knows only bytes.
 
 mod cells;
 mod coherence;
@@ -8,6 +8,5 @@ mod model;
 mod plan;
 mod programs;
 mod region;
-mod set;
 mod span;
 mod sweep;

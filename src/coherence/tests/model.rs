@@ -1,5 +1,5 @@
-//! A naive model: for each cell the true value, where it stands, and the actual bytes at each
-//! location.
+//! A naive model of one array: for each cell its true value, the locations where it is valid, and
+//! the memory of each location.
 
 use super::super::{
     Coherence, ConstantId, Content, CopyCosts, Holders, Location, LocationSet, LossId, PlannedCopy,
@@ -8,19 +8,12 @@ use super::super::{
 use super::cells::{Cell, cells};
 use crate::access::Access;
 
-/// Distances: the host is farther than other devices, and those are ordered, but not by slot.
-pub(super) struct Distances {
-    /// Gaps up to this number of elements are bridged.
-    pub(super) bridged_max: u64,
-}
+/// Costs by distance: the host is farthest; the order of the devices is not that of their slots.
+pub(super) struct Distances;
 
 impl CopyCosts for Distances {
     fn cost(&self, from: Location) -> u32 {
         if from == Location::HOST { 100 } else { 50 - from.index() as u32 }
-    }
-
-    fn bridges(&self, gap_elements: u64) -> bool {
-        gap_elements <= self.bridged_max
     }
 }
 
@@ -89,7 +82,7 @@ impl Model {
         }
     }
 
-    /// A constant that stands nowhere.
+    /// A constant that no memory has yet.
     pub(super) fn write_constant(&mut self, region: &Region, id: ConstantId) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
@@ -101,7 +94,7 @@ impl Model {
     }
 
     /// The copy at a location turns into garbage.
-    pub(super) fn withdraw(&mut self, at: Location, region: &Region, loss: LossId) {
+    pub(super) fn invalidate(&mut self, at: Location, region: &Region, loss: LossId) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
             let was_valid = std::mem::take(&mut cell.valid[at.index()]);
@@ -112,7 +105,7 @@ impl Model {
         }
     }
 
-    /// Checks a plan or refusal, makes its copies, and the access. Returns false if it was refused.
+    /// Checks a plan, performs its copies and then the access. Returns false if there is no plan.
     pub(super) fn access(
         &mut self,
         state: &Coherence,
@@ -120,23 +113,31 @@ impl Model {
         region: &Region,
         access: Access,
         costs: &Distances,
-        pieces: &mut Vec<PlannedCopy>,
+        copies: &mut Vec<PlannedCopy>,
     ) -> bool {
         let undefined = self.inside(region).filter_map(|cell| cell.truth.err()).collect::<Vec<_>>();
-        let result = state.plan(at, region, access, costs, pieces);
+        let result = state.plan(at, region, access, costs, copies);
         if access == Access::Overwrite {
-            assert!(result.is_ok() && pieces.is_empty());
+            assert!(result.is_ok() && copies.is_empty());
         } else if undefined.is_empty() {
             assert_eq!(result, Ok(()));
-            self.copy(at, region, costs, pieces);
+            self.copy(at, region, costs, copies);
         } else {
-            let refusal = result.expect_err("part of the region is undefined");
+            let undefined_read = result.expect_err("part of the region is undefined");
             assert!(
-                pieces.is_empty() && region.contains(&refusal.region) && !refusal.region.is_empty()
+                copies.is_empty()
+                    && region.intersection(&undefined_read.region) == Some(undefined_read.region)
             );
-            assert!(self.inside(&refusal.region).all(|cell| cell.truth == Err(refusal.undefined)));
+            assert!(
+                self.inside(&undefined_read.region)
+                    .all(|cell| cell.truth == Err(undefined_read.undefined))
+            );
             let lost = undefined.iter().any(|why| matches!(why, Undefined::Lost(_)));
-            assert_eq!(matches!(refusal.undefined, Undefined::Lost(_)), lost, "losses come first");
+            assert_eq!(
+                matches!(undefined_read.undefined, Undefined::Lost(_)),
+                lost,
+                "losses come first"
+            );
             return false;
         }
         if access != Access::Read {
@@ -145,31 +146,24 @@ impl Model {
         true
     }
 
-    /// Makes the copies of a plan on bytes: what is needed and not valid here, once; nothing that
-    /// is valid here.
-    fn copy(&mut self, at: Location, region: &Region, costs: &Distances, pieces: &[PlannedCopy]) {
-        for piece in pieces {
-            let mut padding = 0;
-            for cell in self.inside(&piece.region) {
-                let source = match piece.source {
+    /// Performs the copies of a plan: each cell that is needed and not valid here exactly once, no
+    /// other cell.
+    fn copy(&mut self, at: Location, region: &Region, costs: &Distances, copies: &[PlannedCopy]) {
+        for copy in copies {
+            for cell in self.inside(&copy.region) {
+                let source = match copy.source {
                     Source::Constant(id) => {
                         assert_eq!(cell.constant, Some(id));
                         constant_value(id)
                     }
                     Source::Location(from) => cell.memory[from.index()],
                 };
-                if cell.valid[at.index()] {
-                    padding += 1;
-                    assert_eq!(source, cell.memory[at.index()], "padding changes a valid element");
-                    continue;
-                }
+                assert!(!cell.valid[at.index()], "{:?} is copied twice, or was valid", cell.at);
                 assert!(region.contains_point(&cell.at), "{:?} is not wanted", cell.at);
-                assert_eq!(piece.source, nearest(cell, costs));
+                assert_eq!(copy.source, cheapest(cell, costs));
                 cell.memory[at.index()] = source;
                 cell.valid[at.index()] = true;
             }
-            assert_eq!(piece.padding, padding, "an element is copied twice, or was valid");
-            assert!(padding == 0 || at != Location::HOST && costs.bridged_max > 0);
         }
         for cell in self.inside(region) {
             assert!(cell.valid[at.index()], "{:?} was not copied", cell.at);
@@ -181,7 +175,7 @@ impl Model {
     pub(super) fn check(&self, state: &Coherence) {
         state.contents().assert_sound();
         let mut seen = 0;
-        state.newest(&Region::whole(state.shape()), |part, content| {
+        state.visit_contents(&Region::whole(state.shape()), |part, content| {
             for cell in self.cells.iter().filter(|cell| part.contains_point(&cell.at)) {
                 assert_eq!(content, self.content(cell), "at {:?}", cell.at);
                 seen += 1;
@@ -197,17 +191,13 @@ impl Model {
             state.valid_elements(at),
             self.cells.iter().filter(|cell| valid(cell)).count() as u64
         );
-        assert_eq!(
-            state.undefined_elements(),
-            self.cells.iter().filter(|cell| cell.truth.is_err()).count() as u64
-        );
         assert_eq!(state.is_valid(at, region), self.inside(region).all(|cell| valid(cell)));
         let only = |cell: &ModelCell| {
             valid(cell)
                 && cell.constant.is_none()
                 && cell.valid.iter().filter(|valid| **valid).count() == 1
         };
-        assert_eq!(state.would_lose(at, region), self.inside(region).any(|cell| only(cell)));
+        assert_eq!(state.is_only_at(at, region), self.inside(region).all(|cell| only(cell)));
     }
 
     fn content(&self, cell: &ModelCell) -> Content {
@@ -224,8 +214,8 @@ impl Model {
     }
 }
 
-/// The source that a cell must come from: its constant, or the nearest location.
-fn nearest(cell: &ModelCell, costs: &Distances) -> Source {
+/// The source that a cell must come from: its constant, or the cheapest location.
+fn cheapest(cell: &ModelCell, costs: &Distances) -> Source {
     let holders = (0..cell.valid.len()).filter(|index| cell.valid[*index]).map(location);
     match cell.constant {
         Some(id) => Source::Constant(id),

@@ -1,29 +1,27 @@
 //! Every sequence of operations to a depth, over a host and two devices, on the whole array and
 //! three overlapping boxes, against the model.
 //!
-//! Sequences that lead to the same state, box by box and slot by slot, have the same continuations:
-//! the state is continued once, from the shortest sequence. Stale memory differs between such
-//! sequences, but it is garbage in any case: the model writes a fresh value into it, which no check
-//! accepts.
+//! Sequences that lead to the same state, box by box and slot by slot, continue in the same way, so
+//! each state is continued only once, from the shortest sequence. Only stale memory differs between
+//! such sequences, and no check accepts stale memory: the model fills it with fresh garbage.
 
-use crate::access::Access;
 use std::collections::HashSet;
 
 use super::super::{Coherence, ConstantId, Location, LossId, PlannedCopy, Region, Span};
 use super::model::{Distances, Model};
+use crate::access::Access;
 
-const PLACES: usize = 3;
-const NO_BRIDGES: Distances = Distances { bridged_max: 0 };
+const LOCATIONS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Access(Location, Region, Access),
     Constant(Region, ConstantId),
-    Withdraw(Location, Region, LossId),
+    Invalidate(Location, Region, LossId),
 }
 
 fn locations() -> impl Iterator<Item = Location> {
-    (0..PLACES).filter_map(Location::slot)
+    (0..LOCATIONS).filter_map(Location::slot)
 }
 
 fn accesses(regions: &[Region]) -> Vec<Operation> {
@@ -40,22 +38,22 @@ fn accesses(regions: &[Region]) -> Vec<Operation> {
 
 fn all_operations(regions: &[Region]) -> Vec<Operation> {
     let constants = regions.iter().map(|region| Operation::Constant(*region, ConstantId(1)));
-    let withdrawals = locations().flat_map(|location| {
-        regions.iter().map(move |region| Operation::Withdraw(location, *region, LossId(7)))
+    let invalidations = locations().flat_map(|location| {
+        regions.iter().map(move |region| Operation::Invalidate(location, *region, LossId(7)))
     });
-    accesses(regions).into_iter().chain(constants).chain(withdrawals).collect()
+    accesses(regions).into_iter().chain(constants).chain(invalidations).collect()
 }
 
-/// Does it to state and model, with all checks.
+/// Performs the operation on state and model, with all checks.
 fn perform(
     state: &mut Coherence,
     model: &mut Model,
     operation: Operation,
-    pieces: &mut Vec<PlannedCopy>,
+    copies: &mut Vec<PlannedCopy>,
 ) {
     match operation {
         Operation::Access(location, region, access) => {
-            if !model.access(state, location, &region, access, &NO_BRIDGES, pieces) {
+            if !model.access(state, location, &region, access, &Distances, copies) {
                 return;
             }
             state.apply(location, &region, access);
@@ -64,9 +62,9 @@ fn perform(
             state.write_constant(&region, value);
             model.write_constant(&region, value);
         }
-        Operation::Withdraw(location, region, loss) => {
-            state.withdraw(location, &region, loss);
-            model.withdraw(location, &region, loss);
+        Operation::Invalidate(location, region, loss) => {
+            state.invalidate(location, &region, loss);
+            model.invalidate(location, &region, loss);
         }
     }
     model.check(state);
@@ -76,13 +74,13 @@ fn perform(
 fn sweep(start: (Coherence, Model), operations: &[Operation], depth: usize) -> usize {
     let mut seen = HashSet::from([start.0.contents().form()]);
     let mut level = vec![start];
-    let mut pieces = Vec::new();
+    let mut copies = Vec::new();
     for remaining in (0..depth).rev() {
         let mut next_level = Vec::new();
         for (state, model) in &level {
             for operation in operations {
                 let (mut state, mut model) = (state.clone(), model.clone());
-                perform(&mut state, &mut model, *operation, &mut pieces);
+                perform(&mut state, &mut model, *operation, &mut copies);
                 if remaining > 0 && seen.insert(state.contents().form()) {
                     next_level.push((state, model));
                 }
@@ -95,7 +93,7 @@ fn sweep(start: (Coherence, Model), operations: &[Operation], depth: usize) -> u
 
 fn starts(shape: &[u64]) -> [(Coherence, Model); 3] {
     let whole = Region::whole(shape);
-    let undefined = Model::undefined(shape, PLACES);
+    let undefined = Model::undefined(shape, LOCATIONS);
     let (mut constant, mut stored) = (undefined.clone(), undefined.clone());
     constant.write_constant(&whole, ConstantId(1));
     stored.write(Location::HOST, &whole);

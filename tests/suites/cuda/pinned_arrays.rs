@@ -1,5 +1,5 @@
-//! Page-locked arrays that share pages, and pages that a driver does not unlock: on the stand-in
-//! driver, which registers whole pages.
+//! Page-locked arrays side by side, and memory that a driver refuses to register or to unregister:
+//! on the stand-in driver.
 //!
 //! This program's allocator lays arrays side by side where a test asks for that, and remembers
 //! which of them it got back.
@@ -82,17 +82,7 @@ fn count(name: &str) -> usize {
 fn neighbours_are_locked_and_go_in_every_order() {
     own_process!();
     let (_turn, devices) = devices();
-    lock_and_drop_in_every_order(&devices[0]);
-}
-
-#[test]
-fn neighbours_do_not_meet_where_the_driver_looks_at_bytes() {
-    alone(test_name!(neighbours_do_not_meet_where_the_driver_looks_at_bytes), || {
-        lock_and_drop_in_every_order(&support::driver::open(Settings::new().locks_bytes(), 1)[0]);
-    });
-}
-
-fn lock_and_drop_in_every_order(here: &Device) {
+    let here = &devices[0];
     let _here = here.enter();
     let lens = [3 * PAGE_BYTES + 100, 2 * PAGE_BYTES, 5 * PAGE_BYTES - 7];
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
@@ -130,46 +120,32 @@ fn lock_and_drop_in_every_order(here: &Device) {
 }
 
 #[test]
-fn an_array_whose_pages_are_its_neighbours_keeps_them() {
-    own_process!();
-    let (_turn, devices) = devices();
-    let _here = devices[0].enter();
-    let ([before, mut between, behind], [first, start, last]) =
-        arrays([PAGE_BYTES + 8, PAGE_BYTES + 900, 3 * PAGE_BYTES]);
-    [&before, &behind, &between].into_iter().for_each(|array| array.page_lock().expect("locked"));
-    // On its way while both go.
-    between.prefetch(&devices[0].stream()).expect("queued");
-    drop((before, behind));
-    assert!(
-        is_known(start) && is_known(start + PAGE_BYTES + 899),
-        "others' going takes no pages from it"
+fn a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages() {
+    alone(
+        test_name!(a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages),
+        || {
+            let device = support::driver::open(Settings::new().locks_whole_pages(), 1).remove(0);
+            let _here = device.enter();
+            let ([one, mut other, mut small], [first, second, _]) =
+                arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES, 1024]);
+            one.page_lock().expect("locked");
+            let refused = other.page_lock().expect_err("they share a page").to_string();
+            let neighbour = format!("{first:#x}..{:#x}", first + 2 * PAGE_BYTES + 50);
+            assert!(refused.contains("ALREADY_REGISTERED"), "{refused}");
+            assert!(refused.contains(&neighbour) && refused.contains("page-aligned"), "{refused}");
+            assert!(!is_known(second + PAGE_BYTES), "it stays pageable");
+            drop(other.gpu_mut_on(&device.stream()).expect("staged"));
+            assert_eq!(*other.host().expect("staged"), contents(1, 2 * PAGE_BYTES));
+            drop(one);
+            other.page_lock().expect("the neighbour is gone");
+            assert_goes_there_and_back(&mut other, &device);
+            // All of its bytes lie on the neighbour's last page.
+            small.page_lock().expect_err("the neighbour unlocks them when it goes");
+            drop(other);
+            small.page_lock().expect("the neighbour is gone");
+            assert_goes_there_and_back(&mut small, &device);
+        },
     );
-    assert_eq!(
-        [first, last].map(is_given_back),
-        [false; 2],
-        "what the driver still has stays allocated"
-    );
-    assert_goes_there_and_back(&mut between, &devices[0]);
-    drop(between);
-    assert!(!is_known(start));
-    assert_eq!([first, start, last].map(is_given_back), [true; 3]);
-}
-
-#[test]
-fn an_array_leaves_its_pages_to_a_neighbour_that_needs_them() {
-    own_process!();
-    let (_turn, devices) = devices();
-    let _here = devices[0].enter();
-    let ([one, mut other], [first, _]) = arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES]);
-    one.page_lock().expect("locked");
-    other.page_lock().expect("locked");
-    let taken = one.into_array().expect("the host has it");
-    assert_eq!(taken, contents(0, taken.len()));
-    assert_ne!(taken.as_ptr().addr(), first, "that memory stays until the neighbour goes");
-    assert_goes_there_and_back(&mut other, &devices[0]);
-    assert!(!is_given_back(first));
-    drop(other);
-    assert!(is_given_back(first));
 }
 
 #[test]
@@ -186,30 +162,6 @@ fn neighbours_are_locked_by_different_devices() {
     assert_goes_there_and_back(&mut other, &devices[0]);
     drop(other);
     assert!(!is_known(second) && is_given_back(first) && is_given_back(second));
-}
-
-#[test]
-fn parts_across_a_seam_go_there_and_back() {
-    own_process!();
-    let (_turn, devices) = devices();
-    let _here = devices[0].enter();
-    let ([one, other], _) = arrays([PAGE_BYTES + 100, 4 * PAGE_BYTES]);
-    one.page_lock().expect("locked");
-    let mut square = SmartArray::from(
-        other
-            .into_array()
-            .expect("it is there")
-            .into_shape_with_order((128, 128))
-            .expect("as many"),
-    );
-    square.page_lock().expect("locked");
-    let part = resident::ndarray::s![3..;2, 5..100;5];
-    let expected = square.host().expect("it is there").to_owned();
-    for _ in 0..2 {
-        drop(square.slice_mut(part).gpu_mut_on(&devices[0].stream()).expect("queued"));
-        assert_eq!(*square.host().expect("it comes down"), expected);
-        square.slice_mut(part).host_mut().expect("the host's").map_inplace(|_| {});
-    }
 }
 
 #[test]

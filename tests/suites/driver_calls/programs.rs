@@ -101,20 +101,20 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
         streams.iter().for_each(|stream| stream.synchronize().expect("a wait"));
     };
     Pair {
-        name: "20 rounds over 4 streams: one writes what all four read",
+        name: "20 rounds over 4 streams: one writes, all four read",
         ours: Box::new(ours),
         twin: four_streams_by_hand(),
         extra: &[
             (
                 "cuEventRecord",
                 20,
-                "the reader on the writer's own stream takes an event too: who will write next is \
-                 not known",
+                "the reader on the writer's own stream also records an event, because the next \
+                 writer's stream is not known",
             ),
             (
                 "cuStreamWaitEvent",
                 -3,
-                "the first round's writer need not wait for readers that are known to be over",
+                "the first round's writer does not wait for readers that are known to be complete",
             ),
             ("cuCtxGetCurrent", 17, "with the records, less the waits"),
         ],
@@ -199,7 +199,7 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
     let mut memory = by_hand::zeros(&stream, 1 << 21);
     // SAFETY: written before it is read.
     let mut pinned =
-        unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("page-locked memory");
+        unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
     pinned.as_mut_slice().expect("idle").fill(1.0);
     let by_hand = move || {
         stream.memcpy_htod(&pinned, &mut memory).expect("a copy");
@@ -208,16 +208,12 @@ pub(crate) fn up_and_down_page_locked() -> Pair {
         assert!(pinned.as_slice().expect("idle")[5] > 0.0);
     };
     Pair {
-        name: "8 MiB up and down, page-locked",
+        name: "8 MiB uploaded and downloaded, pinned",
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
-            (
-                "cuEventSynchronize",
-                -1,
-                "cudarc waits for its page-locked slice's own event as well",
-            ),
-            ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slice by events"),
+            ("cuEventSynchronize", -1, "cudarc also waits for the event of its pinned slice"),
+            ("cuStreamWaitEvent", -2, "cudarc orders its pinned slice by events"),
             ("cuCtxGetCurrent", -3, "with those calls"),
         ],
     }
@@ -244,8 +240,8 @@ pub(crate) fn up_and_down_at_once() -> Pair {
     let (mut above, below) = (by_hand::zeros(&up, 1 << 21), by_hand::zeros(&down, 1 << 21));
     let pinned = || {
         // SAFETY: written before it is read.
-        let mut pinned = unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }
-            .expect("page-locked memory");
+        let mut pinned =
+            unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
         pinned.as_mut_slice().expect("idle").fill(1.0);
         pinned
     };
@@ -257,17 +253,16 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         up.synchronize().expect("a wait");
     };
     Pair {
-        name: "8 MiB up and 8 MiB down at once, page-locked",
+        name: "8 MiB each way at once, pinned",
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
             (
                 "cuEventRecord",
                 1,
-                "what was asked for ahead of its use takes an event, so that a later user waits \
-                 for nothing more",
+                "a prefetch records an event, so that a later user waits for nothing more",
             ),
-            ("cuStreamWaitEvent", -2, "cudarc orders its page-locked slices by events"),
+            ("cuStreamWaitEvent", -2, "cudarc orders its pinned slices by events"),
             ("cuCtxGetCurrent", -1, "with those calls"),
         ],
     }
@@ -327,26 +322,26 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
         assert!(ordinary[5] > 0.0);
     };
     Pair {
-        name: "8 MiB up and down, ordinary memory",
+        name: "8 MiB uploaded and downloaded, pageable",
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
             (
                 "cuMemcpyHtoDAsync_v2",
                 1,
-                "through page-locked memory in pieces of 4 MiB, where the twin leaves that to the \
-                 driver",
+                "the copy goes through pinned memory in chunks of 4 MiB; the twin leaves that to \
+                 the driver",
             ),
             ("cuMemcpyDtoHAsync_v2", 1, "the same"),
             (
                 "cuEventRecord",
                 2,
-                "one behind the first piece each way, for which later pieces may have to wait",
+                "one after the first chunk each way, for which later chunks may have to wait",
             ),
             (
                 "cuEventSynchronize",
                 1,
-                "the first piece of the download is put in its place while the second comes down",
+                "the host unpacks the first chunk of the download while the second is downloaded",
             ),
             ("cuCtxGetCurrent", 6, "with those calls"),
         ],
@@ -423,20 +418,20 @@ pub(crate) fn a_pipeline_of_kernels() -> Pair {
         assert!(down[0] > 0.0);
     };
     Pair {
-        name: "4 arrays up, 50 launches, 1 array down, all freed",
+        name: "4 uploads, 50 launches, 1 download, all freed",
         ours: Box::new(ours),
         twin: Box::new(by_hand),
         extra: &[
             (
                 "cuMemAllocFromPoolAsync",
                 4,
-                "from a pool of our own, where the twin takes the device's default pool",
+                "resident allocates from its own pool, the twin from the device's default pool",
             ),
             ("cuMemAllocAsync", -4, "instead of these"),
             (
                 "cuCtxGetCurrent",
                 4,
-                "each free makes its own context current, which cudarc leaves out (its hole d)",
+                "each free makes its context current first, which cudarc omits (its hole d)",
             ),
         ],
     }
@@ -454,31 +449,31 @@ pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
             (
                 "cuMemAllocFromPoolAsync",
                 8,
-                "from a pool of our own, where the twin takes the device's default pool",
+                "resident allocates from its own pool, the twin from the device's default pool",
             ),
             ("cuMemAllocAsync", -8, "instead of these"),
             (
                 "cuMemcpyHtoDAsync_v2",
                 2,
-                "ones of 8 bytes are no pattern that the driver sets: 4 KiB of them are laid, and \
-                 copied on the device",
+                "the driver cannot fill with a pattern of 8 bytes, so 4 KiB of ones are uploaded \
+                 and copied on the device",
             ),
             (
                 "cuMemcpyDtoDAsync_v2",
                 0,
-                "those copies, where the twin copies from ones that it keeps; each when its array \
-                 is first used",
+                "those copies, each when its array is first used; the twin copies from ones that \
+                 it keeps",
             ),
             (
                 "cuMemsetD8Async",
                 -5,
-                "what is written before it is read is not zeroed first, as cudarc's safe \
-                 `alloc_zeros` does",
+                "memory that is written before it is read is not zeroed first, unlike in cudarc's \
+                 safe `alloc_zeros`",
             ),
             (
                 "cuCtxGetCurrent",
                 3,
-                "each free makes its own context current, which cudarc leaves out; less the fills",
+                "each free makes its context current first, which cudarc omits; less the fills",
             ),
         ],
     }
@@ -499,34 +494,34 @@ pub(crate) fn photographs_overlapped() -> Pair {
     Pair {
         name: "8 photographs over 3 streams",
         ours: Box::new(move || {
-            assert_eq!(ours.develop(photos(), 1).expect("photographs").len(), 1)
+            assert_eq!(ours.process(photos(), 1).expect("photographs").len(), 1)
         }),
         twin: Box::new(move || {
-            assert_eq!(by_hand.develop(photos(), 1).expect("photographs").len(), 1)
+            assert_eq!(by_hand.process(photos(), 1).expect("photographs").len(), 1)
         }),
         extra: &[
             (
                 "cuMemAllocFromPoolAsync",
                 88,
-                "from a pool of our own, where the twin takes the device's default pool",
+                "resident allocates from its own pool, the twin from the device's default pool",
             ),
             ("cuMemAllocAsync", -88, "instead of these"),
             (
                 "cuEventRecord",
                 8,
-                "the kernel that reads the photograph, an array of two streams by then, takes an \
-                 event too: who will write next is not known",
+                "the kernel that reads the photograph, which two streams use by then, also \
+                 records an event, because the next writer's stream is not known",
             ),
             (
                 "cuMemFreeAsync",
                 0,
-                "each array goes where its scope ends, and the twin's at the end",
+                "each array is freed where its scope ends, the twin's at the end",
             ),
-            ("cuMemsetD8Async", 0, "zeros are laid when their array is first used"),
+            ("cuMemsetD8Async", 0, "zeros are filled in when their array is first used"),
             (
                 "cuCtxGetCurrent",
                 112,
-                "each free makes its own context current, which cudarc leaves out; and with the \
+                "each free makes its context current first, which cudarc omits; and with the \
                  events",
             ),
         ],

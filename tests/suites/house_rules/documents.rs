@@ -8,10 +8,11 @@ use crate::sources::{none, root};
 
 const COLUMNS_MAX: usize = 100;
 
-/// Rust and Markdown files that git tracks or would track; outside a checkout there are none.
-fn documents() -> Vec<PathBuf> {
+/// Files that git tracks or would track, by their ends; outside a checkout there are none.
+fn files(patterns: &[&str]) -> Vec<PathBuf> {
     let listing = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs", "*.md"])
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .args(patterns)
         .current_dir(root())
         .output();
     let listing = listing.map(|output| output.stdout).unwrap_or_default();
@@ -28,7 +29,7 @@ fn is_table_row(line: &str) -> bool {
 #[test]
 fn no_line_is_wider_than_100_columns() {
     let mut found = Vec::new();
-    for path in documents() {
+    for path in files(&["*.rs", "*.md"]) {
         let text = fs::read_to_string(&path).expect("text");
         for (index, line) in text.lines().enumerate() {
             let columns = line.chars().count();
@@ -65,7 +66,7 @@ fn exists(word: &str, files: &[PathBuf]) -> bool {
 #[test]
 fn paths_in_the_design_exist() {
     let text = fs::read_to_string(root().join("DESIGN.md")).expect("it is there");
-    let files = documents();
+    let files = files(&[]);
     let words = text.split('`').skip(1).step_by(2);
     let missing = words.filter(|word| is_path(word) && !exists(word, &files));
     none(missing.map(str::to_owned).collect());

@@ -27,14 +27,13 @@ pub(crate) fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All Rust files below these folders; folders that are not there hold none.
-pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
+/// These files, and all Rust files below these folders; paths that do not exist add nothing.
+pub(crate) fn sources(paths_from_root: &[&str]) -> Vec<Source> {
     let mut paths = Vec::new();
-    folders
-        .iter()
-        .map(|folder| root().join(folder))
-        .filter(|folder| folder.is_dir())
-        .for_each(|folder| files_below(&folder, &mut paths));
+    paths_from_root.iter().map(|path| root().join(path)).for_each(|path| match path.is_dir() {
+        true => files_below(&path, &mut paths),
+        false => paths.extend(path.is_file().then_some(path)),
+    });
     let source = |path: PathBuf| Source {
         path: path
             .strip_prefix(root())
@@ -44,7 +43,7 @@ pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
         text: fs::read_to_string(&path).expect("text"),
     };
     let sources: Vec<Source> = paths.into_iter().map(source).collect();
-    assert!(!sources.is_empty(), "no sources in {folders:?}");
+    assert!(!sources.is_empty(), "no sources in {paths_from_root:?}");
     sources
 }
 

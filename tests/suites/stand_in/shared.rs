@@ -26,7 +26,8 @@ ret;
 
 /// Thirteen devices, of which tests that lose one take their own.
 pub(crate) fn load() {
-    resident_stand_in::load(Settings::new().devices(13)).expect("the stand-in loads");
+    let settings = Settings::new().devices(13).locks_whole_pages();
+    resident_stand_in::load(settings).expect("the stand-in loads");
 }
 
 pub(crate) fn context(ordinal: usize) -> Arc<CudaContext> {

@@ -6,17 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::handle::{self, Handle, Outcome, Status, Word};
 use crate::kernels::{ADD, DOT, MULTIPLY, MULTIPLY_INTO};
 
-/// `CUBLAS_POINTER_MODE_DEVICE`; 0 is the host.
+/// `CUBLAS_POINTER_MODE_DEVICE`; the host mode is 0.
 const ON_DEVICE: u32 = 1;
 
-/// Exported under cuBLAS's names; none unwinds.
+/// Defines functions that are exported under cuBLAS's names and never unwind.
 macro_rules! library_functions {
     ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
-        /// As cuBLAS's manual says, in so far as the stand-in does it.
+        /// Implements the function of cuBLAS's manual, as far as the stand-in supports it.
         ///
         /// # Safety
         ///
-        /// As cuBLAS's manual says: what arguments point to is valid.
+        /// As in cuBLAS's manual: pointers are valid.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "cuBLAS's name")]
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
@@ -134,7 +134,7 @@ library_functions! {
     }
 }
 
-/// A handle whose pointer mode is this.
+/// The handle, if it has this pointer mode.
 fn with_numbers(handle: u64, on_device: bool) -> Outcome<Handle> {
     let handle = handle::find(handle)?;
     if handle.has_numbers_on_device == on_device { Ok(handle) } else { Err(Status::NOT_SUPPORTED) }
@@ -148,12 +148,12 @@ fn set<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(Status::INVALID_VALUE);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller (cuBLAS's manual).
     unsafe { place.write(value) };
     Ok(())
 }
 
 fn get<T: Copy>(place: *const T) -> Outcome<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller (cuBLAS's manual).
     if place.is_null() { Err(Status::INVALID_VALUE) } else { Ok(unsafe { place.read() }) }
 }

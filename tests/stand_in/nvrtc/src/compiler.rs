@@ -1,4 +1,4 @@
-//! Programs: what is compiled, with which options, and what comes of it.
+//! Programs: their sources, options and compiled code.
 
 #![forbid(unsafe_code)]
 
@@ -10,10 +10,10 @@ use crate::preprocess::{self, Inputs};
 use crate::source::{self, Kernel, Source};
 use crate::types::Layout;
 
-/// Architectures, as NVRTC 13 has them.
+/// The architectures of NVRTC 13.
 pub(crate) const ARCHITECTURES: [i32; 11] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 120, 121];
 
-/// What a compilation can end with.
+/// The error of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     InvalidOption,
@@ -30,12 +30,12 @@ pub(crate) struct Program {
     pub(crate) outcome: Option<Product>,
 }
 
-/// What a compilation made.
+/// The result of a compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Product {
     pub(crate) log: String,
     pub(crate) ptx: Option<String>,
-    /// Whether the architecture was a real one, for which there is a cubin.
+    /// Whether the architecture is a real one, so that there is a cubin.
     pub(crate) has_cubin: bool,
     /// Lowered names by name expression, as C strings.
     pub(crate) lowered: HashMap<String, std::ffi::CString>,
@@ -54,24 +54,24 @@ pub(crate) fn version() -> [i32; 2] {
     [0, 1].map(|part| VERSION[part].load(Ordering::Relaxed))
 }
 
-/// Says another version from now on.
+/// Sets the reported version.
 pub(crate) fn set_version(version: [i32; 2]) {
     [0, 1].iter().for_each(|part| VERSION[*part].store(version[*part], Ordering::Relaxed));
 }
 
-/// What the options ask for.
+/// The parsed options.
 #[derive(Debug)]
 struct Options {
     architecture: i32,
     is_real: bool,
-    /// Whether there is to be code that a driver loads.
+    /// Whether the output is code that a driver can load.
     has_code: bool,
     include_paths: Vec<String>,
     macros: HashMap<String, String>,
 }
 
 impl Program {
-    /// Compiles it; the log and what was made are kept.
+    /// Compiles the program. The log and the result are stored.
     pub(crate) fn compile(&mut self, options: &[String]) -> Result<(), Fault> {
         COMPILATIONS.fetch_add(1, Ordering::Relaxed);
         let made =
@@ -121,7 +121,7 @@ impl Program {
         Ok(Product { ptx: Some(ptx), lowered, ..Product::default() })
     }
 
-    /// The symbol of a name expression, and the entry if it is a template's.
+    /// The symbol of a name expression, and its entry if it is a template instance.
     fn instantiate(
         &self,
         expression: &str,
@@ -143,7 +143,7 @@ impl Program {
     }
 }
 
-/// The head of a text: which PTX, for what.
+/// The header of the PTX: version and target.
 fn head(architecture: i32) -> String {
     let (major, minor) = ptx_version(version());
     format!(
@@ -152,7 +152,7 @@ fn head(architecture: i32) -> String {
     )
 }
 
-/// The PTX that a version of CUDA writes.
+/// The PTX version that a CUDA version writes.
 fn ptx_version([major, minor]: [i32; 2]) -> (i32, i32) {
     match (major, minor) {
         (11, _) => (7, minor),
@@ -178,8 +178,8 @@ fn entry(symbol: &str, kernel: &Kernel, layouts: &[Layout]) -> String {
     format!(".visible .entry {symbol}(\n{}\n)\n{bounds}{{\n\tret;\n}}\n\n", parameters.join(",\n"))
 }
 
-/// Options in either of their two forms: `--name=value` and `--name value`, and for macros and
-/// paths also `-Dname`, `-I path`. Spaces around are no part.
+/// Parses options in both forms, `--name=value` and `--name value`; macros and paths also as
+/// `-Dname` and `-I path`. Surrounding spaces are ignored.
 fn read_options(options: &[String]) -> Result<Options, String> {
     let (include_paths, macros) = (Vec::new(), HashMap::new());
     let mut read = Options {
@@ -206,7 +206,7 @@ fn read_options(options: &[String]) -> Result<Options, String> {
                 (read.architecture, read.is_real) =
                     architecture(&follows().ok_or_else(wrong)?).ok_or_else(wrong)?;
             }
-            // What is linked later, and what is for OptiX, is neither PTX nor a cubin.
+            // Code for later linking and for OptiX is neither PTX nor a cubin.
             "-dlto" | "--dlink-time-opt" | "-optix-ir" | "--optix-ir" => read.has_code = false,
             "--include-path" | "-I" => read.include_paths.push(follows().ok_or_else(wrong)?),
             "--define-macro" | "-D" => define(&follows().ok_or_else(wrong)?, &mut read.macros),
@@ -219,7 +219,7 @@ fn read_options(options: &[String]) -> Result<Options, String> {
     Ok(read)
 }
 
-/// `sm_90a` or `compute_90`: the number, and whether it is a real one.
+/// `sm_90a` or `compute_90`: the number, and whether it is a real architecture.
 fn architecture(text: &str) -> Option<(i32, bool)> {
     let (number, is_real) = match text.strip_prefix("sm_") {
         Some(number) => (number, true),
@@ -234,7 +234,7 @@ fn define(text: &str, macros: &mut HashMap<String, String>) {
     macros.insert(name.trim().to_owned(), value.to_owned());
 }
 
-/// Options that change nothing here.
+/// Whether this is an option without effect here.
 fn is_known(name: &str) -> bool {
     const KNOWN: [&str; 33] = [
         "--std",

@@ -47,7 +47,7 @@ struct End3 {
     host: u64,
     device: u64,
     array: u64,
-    /// The context of a peer copy, else reserved.
+    /// The context in a peer copy, otherwise reserved.
     context: u64,
     pitch_bytes: usize,
     height: usize,
@@ -114,8 +114,8 @@ driver_functions! {
         run(Place::of(destination), Place::of(source), len_bytes, stream, Return::Early)
     }
 
-    // In the order of the stream alone, with one set of attributes for all, and between a device
-    // and page-locked memory or another place of it.
+    // Supports only stream order, one set of attributes for all copies, and copies between a device
+    // and pinned memory or within the device.
     cuMemcpyBatchAsync(
         destinations: In<u64>,
         sources: In<u64>,
@@ -249,7 +249,7 @@ fn to_host(
     copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), until)
 }
 
-/// The contexts have to be there; where the memory is, its address says.
+/// Checks that the contexts exist. The addresses determine where the memory is.
 fn peers(
     destination: u64,
     to: Handle,
@@ -338,7 +338,7 @@ fn submit(
     )
 }
 
-/// Checks an end's pitch and height, and turns it into a place with strides.
+/// Checks an end's pitch and height, and converts it into memory with strides.
 fn resolve(end: End3, extent: Extent) -> Outcome<End> {
     let place = match end.kind {
         1 => Place::of_host(end.host)?,
@@ -348,7 +348,7 @@ fn resolve(end: End3, extent: Extent) -> Outcome<End> {
         _ => return Err(Code::INVALID_VALUE),
     };
     let (x_bytes, y, z) = (end.x_bytes as u64, end.y as u64, end.z as u64);
-    // A single row, and a single slice, need no pitch and no height.
+    // A single row needs no pitch, and a single slice needs no height.
     let is_flat = extent.height == 1 && extent.depth == 1;
     let pitch_bytes = if end.pitch_bytes == 0 {
         x_bytes.saturating_add(extent.width_bytes)

@@ -11,7 +11,7 @@ use crate::driver::kernel::{self, MULTIPROCESSORS, Shape, blocks_per_multiproces
 use crate::driver::module::{Function, Module};
 use std::sync::Arc;
 
-/// `CUjit_option`: where the log of errors goes, and how large that is.
+/// `CUjit_option`: the buffer for the error log, and its size.
 const ERROR_LOG: u32 = 5;
 const ERROR_LOG_BYTES: u32 = 6;
 
@@ -29,7 +29,7 @@ driver_functions! {
     ) {
         let outcome = load(module, image);
         if outcome.is_err() {
-            tell(outcome, count, options, values)?;
+            write_log(outcome, count, options, values)?;
         }
         outcome
     }
@@ -66,7 +66,7 @@ driver_functions! {
         find(function)?.1.set_attribute(attribute, value)
     }
 
-    // Both are hints.
+    // Cache configurations are hints and have no effect.
     cuFuncSetCacheConfig(function: Handle, configuration: u32) {
         find(function)?;
         if configuration > 3 { Err(Code::INVALID_VALUE) } else { Ok(()) }
@@ -177,9 +177,8 @@ fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
     Ok((context, function))
 }
 
-/// Writes a log of what is wrong with an image, where the caller has room for one, and how long it
-/// is.
-fn tell(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
+/// Writes an error log for an image and its length, if the caller provides a buffer.
+fn write_log(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
     let options =
         (0..count as usize).map(|index| options.nth(index)).collect::<Outcome<Vec<u32>>>()?;
     let place = |option| options.iter().position(|known| *known == option);
@@ -193,7 +192,7 @@ fn tell(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>)
         }
         _ => "device kernel image is invalid",
     };
-    // The size is passed in the pointer's place, as a number.
+    // The size is passed as a number in place of a pointer.
     let room_bytes = values.nth(room)?.addr();
     let log = Out::<u8>::at(values.nth(log)?);
     let written = text.len().min(room_bytes.saturating_sub(1));
@@ -224,7 +223,7 @@ fn active_blocks(
     })
 }
 
-/// The largest block that fits, since nothing here speaks for a smaller one.
+/// The largest block that fits. The stand-in has no reason to prefer a smaller one.
 fn block_size(
     grid: Out<c_int>,
     block: Out<c_int>,
@@ -238,8 +237,7 @@ fn block_size(
     let threads =
         if limit == 0 { function.max_threads() } else { limit.min(function.max_threads()) };
     let shared_bytes = match shared_bytes_of {
-        // SAFETY: the caller of the driver promises a function that may be asked for any size of
-        // block.
+        // SAFETY: the caller of the driver guarantees a function that accepts any block size.
         Some(shared_bytes_of) => unsafe { shared_bytes_of(threads as c_int) },
         None => shared_bytes,
     };

@@ -1,5 +1,5 @@
-//! All other functions of the driver: refused, and noted at the first call, so that a program that
-//! needs one says which.
+//! All other functions of the driver. They return an error, and the first call of each adds a note,
+//! so that a test sees which function is missing.
 
 use crate::driver::call::unsupported_functions;
 

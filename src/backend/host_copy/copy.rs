@@ -1,0 +1,126 @@
+//! Copies and fills through raw pointers: other threads may hold the same memory, so no reference
+//! to its bytes is made.
+
+use std::ptr;
+
+use crate::backend::{CopyBox, Footprint};
+
+/// A fill doubles the bytes that it has written up to this length, which stays in the L1 cache, and
+/// then repeats them.
+const DOUBLING_BYTES_MAX: usize = 16 << 10;
+
+/// The start of memory, and how many bytes from there on may be accessed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BoundedMemory {
+    pub(crate) start: *mut u8,
+    pub(crate) len_bytes: u64,
+}
+
+impl BoundedMemory {
+    fn holds(self, end_bytes: Option<u64>) -> bool {
+        end_bytes.is_some_and(|end_bytes| end_bytes <= self.len_bytes)
+    }
+}
+
+/// Copies one box. The memories may overlap; each run is copied as if through a buffer.
+///
+/// # Safety
+///
+/// * `source` and `destination` are the starts of memory that holds every run of the box, valid for
+///   reads and writes. The source's runs are initialised.
+/// * During the call no other thread writes the source's runs or accesses the destination's.
+pub(crate) unsafe fn copy_box(source: *const u8, destination: *mut u8, copy_box: &CopyBox) {
+    copy_box.for_each_run(&mut |source_offset, destination_offset, run_bytes| {
+        let from = source.wrapping_add(source_offset as usize);
+        let to = destination.wrapping_add(destination_offset as usize);
+        // SAFETY: both runs lie within their memories and no other thread interferes: the caller's
+        // promise.
+        unsafe { ptr::copy(from, to, run_bytes as usize) };
+    });
+}
+
+/// As [`copy_box`], but checks the bounds first: returns `false` and accesses nothing if the box
+/// exceeds one of the memories.
+///
+/// # Safety
+///
+/// * Both memories are valid for their length, and the source is initialised.
+/// * During the call no other thread writes the source's runs or accesses the destination's.
+#[must_use]
+pub(crate) unsafe fn copy_box_within(
+    source: BoundedMemory,
+    destination: BoundedMemory,
+    part: &CopyBox,
+) -> bool {
+    let fits =
+        source.holds(part.source_end_bytes()) && destination.holds(part.destination_end_bytes());
+    if fits {
+        // SAFETY: the box lies within both memories, as compared above. The rest is the caller's
+        // promise.
+        unsafe { copy_box(source.start, destination.start, part) };
+    }
+    fits
+}
+
+/// Repeats `pattern` over the runs of a footprint.
+///
+/// # Safety
+///
+/// `memory` is the start of memory that holds every run, valid for writes. During the call no other
+/// thread accesses the runs. Each run is a multiple of the pattern's length, or the pattern is
+/// empty and so are the runs.
+pub(crate) unsafe fn fill(memory: *mut u8, footprint: &Footprint, pattern: &[u8]) {
+    footprint.for_each_run(&mut |offset, run_bytes| {
+        let run = memory.wrapping_add(offset as usize);
+        // SAFETY: the run lies within the memory, which no other thread accesses: the caller's
+        // promise.
+        unsafe { fill_run(run, run_bytes as usize, pattern) };
+    });
+}
+
+/// As [`fill`], but checks the bounds first: returns `false` and writes nothing if the footprint
+/// exceeds the memory.
+///
+/// # Safety
+///
+/// The memory is valid for writes of its length. During the call no other thread accesses the runs.
+#[must_use]
+pub(crate) unsafe fn fill_within(
+    memory: BoundedMemory,
+    footprint: &Footprint,
+    pattern: &[u8],
+) -> bool {
+    let fits = memory.holds(footprint.end_bytes());
+    if fits {
+        // SAFETY: the footprint lies within the memory, as compared above. The rest is the caller's
+        // promise.
+        unsafe { fill(memory.start, footprint, pattern) };
+    }
+    fits
+}
+
+/// Repeats `pattern` over `len_bytes` bytes from `run` on. Writes nothing if it is empty.
+///
+/// # Safety
+///
+/// `run` is valid for writes of `len_bytes`, and no other thread accesses these bytes meanwhile.
+unsafe fn fill_run(run: *mut u8, len_bytes: usize, pattern: &[u8]) {
+    if pattern.is_empty() {
+        return;
+    }
+    let mut done_bytes = pattern.len().min(len_bytes);
+    let mut chunk_bytes = done_bytes;
+    // SAFETY: at most `len_bytes` are written. The pattern does not overlap the run: it is a shared
+    // slice, and only this thread may access the run.
+    unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), run, done_bytes) };
+    while done_bytes < len_bytes {
+        let next_bytes = chunk_bytes.min(len_bytes - done_bytes);
+        // SAFETY: the first `chunk_bytes` of the run are written, `done_bytes` is at least that
+        // large, and `done_bytes + next_bytes` is at most `len_bytes`.
+        unsafe { ptr::copy_nonoverlapping(run, run.wrapping_add(done_bytes), next_bytes) };
+        done_bytes += next_bytes;
+        if done_bytes <= DOUBLING_BYTES_MAX {
+            chunk_bytes = done_bytes;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Bounding boxes, and how the R-tree splits a full node.
+
+use crate::coherence::region::AXES_MAX;
+use crate::coherence::span::Span;
+
+/// The largest number of children of a node.
+pub(super) const FANOUT: usize = 16;
+
+/// The smallest number of children of a node after a split.
+const FILL_MIN: usize = 6;
+
+/// The largest coordinate: 31 bits, so that a comparison is the sign of a 32-bit difference. SIMD
+/// instructions compute several of those at once, and a node takes half the memory that 64-bit
+/// indices would take.
+const COORDINATE_MAX: u32 = i32::MAX as u32;
+
+/// Converts the indices of each axis to 31-bit coordinates: divides them by a power of two, which
+/// is one on axes of up to 2^30 elements. Lower bounds round down and upper bounds round up, so
+/// bounds always contain their box. On longer axes a search can therefore find boxes that do not
+/// meet its query, but it never misses one that does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Scale {
+    /// The power of two on each axis.
+    shifts: [u8; AXES_MAX],
+}
+
+impl Scale {
+    /// The scale for boxes up to these ends, and up to about twice as far.
+    pub(super) fn for_ends(ends: &[u64; AXES_MAX]) -> Self {
+        Self { shifts: ends.map(|end| (u64::BITS - end.leading_zeros()).saturating_sub(30) as u8) }
+    }
+
+    /// Whether all coordinates of this box are below the largest one, which others saturate to.
+    pub(super) fn can_represent(&self, spans: &[Span]) -> bool {
+        spans
+            .iter()
+            .zip(self.shifts)
+            .all(|(span, shift)| span.end() >> shift < u64::from(COORDINATE_MAX))
+    }
+}
+
+/// The range from first to last index on each axis, as coordinates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Bounds {
+    /// The first index on each axis.
+    pub(super) low: [u32; AXES_MAX],
+    /// The last index on each axis, plus one.
+    pub(super) high: [u32; AXES_MAX],
+}
+
+impl Bounds {
+    /// The bounds of no box: the neutral element of a union. No query overlaps them.
+    pub(super) const EMPTY: Self = Self { low: [COORDINATE_MAX; AXES_MAX], high: [0; AXES_MAX] };
+
+    /// The bounds of the non-empty box with these spans.
+    pub(super) fn of(spans: &[Span], scale: &Scale) -> Self {
+        let mut bounds = Self::EMPTY;
+        for ((axis, span), shift) in spans.iter().enumerate().zip(scale.shifts) {
+            bounds.low[axis] = u32::try_from(span.start() >> shift)
+                .map_or(COORDINATE_MAX - 1, |low| low.min(COORDINATE_MAX - 1));
+            let last = span.end().saturating_sub(1) >> shift;
+            bounds.high[axis] =
+                u32::try_from(last).map_or(COORDINATE_MAX, |last| last.min(COORDINATE_MAX - 1) + 1);
+        }
+        bounds
+    }
+
+    /// The smallest bounds that contain both.
+    pub(super) fn union(&self, other: &Self) -> Self {
+        let mut union = *self;
+        for axis in 0..AXES_MAX {
+            union.low[axis] = union.low[axis].min(other.low[axis]);
+            union.high[axis] = union.high[axis].max(other.high[axis]);
+        }
+        union
+    }
+
+    /// The sum of the extents along the first `axes` axes. Unlike the volume, it is not zero for
+    /// flat boxes, so it can compare them.
+    pub(super) fn margin(&self, axes: usize) -> u64 {
+        (0..axes).map(|axis| u64::from(self.high[axis].saturating_sub(self.low[axis]))).sum()
+    }
+}
+
+/// Sorts the entries along an axis and returns the number of entries in the first half, such that
+/// the sum of the margins of both halves is smallest. Of equal splits the last wins, so that boxes
+/// inserted in order leave well-filled nodes behind.
+pub(super) fn best_split(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize) -> usize {
+    let mut best = (u64::MAX, 0, FILL_MIN);
+    for axis in 0..axes {
+        sort_along(entries, axis);
+        let margins = split_margins(entries, axes);
+        for (split, margin) in
+            margins.into_iter().enumerate().skip(FILL_MIN).take(FANOUT + 2 - 2 * FILL_MIN)
+        {
+            if margin <= best.0 {
+                best = (margin, axis, split);
+            }
+        }
+    }
+    sort_along(entries, best.1);
+    best.2
+}
+
+/// Sorts by the first index on this axis, then by the last.
+fn sort_along(entries: &mut [(u32, Bounds); FANOUT + 1], axis: usize) {
+    entries.sort_unstable_by_key(|(_, bounds)| (bounds.low[axis], bounds.high[axis]));
+}
+
+/// The sum of the margins of both halves, for each number of entries in the first half.
+fn split_margins(entries: &[(u32, Bounds); FANOUT + 1], axes: usize) -> [u64; FANOUT + 1] {
+    let mut margins = [0_u64; FANOUT + 1];
+    let (mut first, mut second) = (Bounds::EMPTY, Bounds::EMPTY);
+    for split in 1..=FANOUT {
+        first = first.union(&entries[split - 1].1);
+        margins[split] += first.margin(axes);
+        let from = FANOUT + 1 - split;
+        second = second.union(&entries[from].1);
+        margins[from] += second.margin(axes);
+    }
+    margins
+}

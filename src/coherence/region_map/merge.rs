@@ -1,0 +1,80 @@
+//! Merging: boxes of equal value whose union is a box become one.
+
+use smallvec::SmallVec;
+
+use super::box_store::BoxStore;
+use crate::coherence::region::{AXES_MAX, Region, merged_spans};
+use crate::coherence::span::Span;
+
+/// One index per axis.
+type Point = SmallVec<[u64; AXES_MAX]>;
+
+impl<V: Clone + PartialEq> BoxStore<V> {
+    /// Merges the boxes in these slots with their neighbours, for as long as any merge. This can
+    /// free slots; free slots in the list are ignored.
+    pub(super) fn merge_all(&mut self, slots: &[u32]) {
+        if self.count() > 1 {
+            for slot in slots {
+                self.merge(*slot);
+            }
+        }
+    }
+
+    /// Merges the box in `slot` with its neighbours until none can be merged.
+    fn merge(&mut self, slot: u32) {
+        while let Some((neighbour, union)) = self.mergeable_neighbour(slot) {
+            let _ = self.remove(neighbour);
+            self.reshape(slot, &union);
+        }
+    }
+
+    /// A box of equal value whose union with the box in `slot` is a box, and that union.
+    fn mergeable_neighbour(&self, slot: u32) -> Option<(u32, Region)> {
+        let value = self.value(slot)?;
+        let union = |other: u32| {
+            if other == slot || self.value(other) != Some(value) {
+                return None;
+            }
+            let (axis, span) =
+                merged_spans(self.spans(slot), self.spans(other), Span::union_without_gap)?;
+            Some((other, axis, span))
+        };
+        let (other, axis, span) = if self.is_indexed() {
+            self.adjacent(slot).find_map(union)?
+        } else {
+            self.slots().find_map(union)?
+        };
+        Some((other, self.region(slot).with_span(axis, span)))
+    }
+
+    /// Candidates for a merge with the box in `slot`. All mergeable boxes are among them.
+    ///
+    /// A mergeable box has equal spans on all axes but one. So it contains the first corner of this
+    /// box after a move along that axis, by one step in either direction (an adjacent box) or by
+    /// half a step (the other phase of a strided one). Boxes are disjoint, so each such point leads
+    /// to at most one box.
+    fn adjacent(&self, slot: u32) -> impl Iterator<Item = u32> {
+        let spans = self.spans(slot);
+        let corner: Point = spans.iter().map(Span::start).collect();
+        let moved = spans.iter().enumerate().flat_map(|(axis, span)| {
+            adjacent_indices(span).into_iter().flatten().map(move |index| (axis, index))
+        });
+        moved.filter_map(move |(axis, index)| {
+            let mut point = corner.clone();
+            point[axis] = index;
+            self.find(&point)
+        })
+    }
+}
+
+/// Indices that a span could contain which merges with this one: one step before the first and
+/// after the last, and half a step before and after the first.
+fn adjacent_indices(span: &Span) -> [Option<u64>; 4] {
+    let half = (span.step() > 1 && span.step().is_multiple_of(2)).then_some(span.step() / 2);
+    [
+        span.start().checked_sub(span.step()),
+        (span.end() - 1).checked_add(span.step()),
+        half.and_then(|half| span.start().checked_sub(half)),
+        half.and_then(|half| span.start().checked_add(half)),
+    ]
+}

@@ -1,0 +1,228 @@
+//! A map that has a value for every element of an index space.
+//!
+//! It stores a background value, and disjoint boxes ([`BoxStore`]) with other values. A uniform map
+//! has no boxes and takes no heap. The map is always exact; it is kept compact where that is cheap,
+//! so equal maps may have different boxes. Invariants:
+//!
+//! - no box has the value of the background, so the map is uniform if and only if it has no boxes;
+//! - boxes are disjoint, not empty, and inside the space;
+//! - boxes do not fill the space (if its number of elements fits 64 bits).
+//!
+//! Reading is in this file, changing in `update`. `box_store` stores the boxes and finds them,
+//! through an R-tree (`rtree`, `bounds`) once there are more than a few. `subtract` cuts boxes;
+//! `merge` joins them.
+
+mod bounds;
+mod box_store;
+mod merge;
+mod rtree;
+mod subtract;
+mod update;
+
+use std::ops::ControlFlow;
+
+use smallvec::SmallVec;
+
+use super::region::{AXES_MAX, Region};
+use super::span::Span;
+use box_store::BoxStore;
+use subtract::Slots;
+
+/// A value for every element of an index space. See the module's documentation.
+///
+/// Methods clip the regions they are given to the space. Regions have as many axes as the space,
+/// which debug builds check; in release builds, others contain no element.
+#[derive(Clone, Debug)]
+pub(crate) struct RegionMap<V> {
+    /// The extents of the space.
+    shape: SmallVec<[u64; 3]>,
+    /// The value outside all boxes.
+    background: V,
+    /// Kept, if small, when the last box is removed, so that repeated changes allocate nothing.
+    exceptions: Option<Box<BoxStore<V>>>,
+}
+
+impl<V: Clone + PartialEq> RegionMap<V> {
+    /// A uniform map over a space of at most six axes (as in [`Region::whole`]). Up to three axes
+    /// take no heap.
+    #[must_use]
+    pub(crate) fn new(shape: &[u64], value: V) -> Self {
+        debug_assert!(
+            shape.len() <= AXES_MAX,
+            "a map has at most {AXES_MAX} axes, not {}",
+            shape.len()
+        );
+        let axes = shape.len().min(AXES_MAX);
+        Self { shape: SmallVec::from_slice(&shape[..axes]), background: value, exceptions: None }
+    }
+
+    /// The extents of the space.
+    #[must_use]
+    pub(crate) fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The number of elements, or `u64::MAX` if it is larger.
+    #[must_use]
+    pub(crate) fn elements(&self) -> u64 {
+        if self.shape.contains(&0) {
+            return 0;
+        }
+        self.shape.iter().fold(1, |product, extent| product.saturating_mul(*extent))
+    }
+
+    /// The value, if the map is uniform.
+    #[must_use]
+    #[inline]
+    pub(crate) fn uniform(&self) -> Option<&V> {
+        self.boxes().is_none().then_some(&self.background)
+    }
+
+    /// The value, for a change, if the map is uniform.
+    #[must_use]
+    #[inline]
+    pub(crate) fn uniform_mut(&mut self) -> Option<&mut V> {
+        if self.boxes().is_some() {
+            return None;
+        }
+        Some(&mut self.background)
+    }
+
+    /// Makes the map uniform and frees the boxes.
+    pub(crate) fn set_all(&mut self, value: V) {
+        self.background = value;
+        self.exceptions = None;
+    }
+
+    /// Whether `region` contains the whole space.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_whole(&self, region: &Region) -> bool {
+        let is_full = |(span, extent): (&Span, &u64)| {
+            *extent == 0 || span.start() == 0 && span.step() == 1 && span.end() >= *extent
+        };
+        region.axes() == self.shape.len() && region.spans().iter().zip(&self.shape).all(is_full)
+    }
+
+    /// Calls `f` with disjoint parts that exactly cover the region, and their values.
+    pub(crate) fn visit(&self, region: &Region, mut f: impl FnMut(&Region, &V)) {
+        let _ = self.any(region, |part, value| {
+            f(part, value);
+            false
+        });
+    }
+
+    /// Whether `f` is true of any of the disjoint parts that exactly cover the region. Stops at the
+    /// first such part.
+    #[must_use]
+    pub(crate) fn any(&self, region: &Region, mut f: impl FnMut(&Region, &V) -> bool) -> bool {
+        let mut room = None;
+        let Some(clip) = self.clip(region, &mut room) else { return false };
+        let Some(boxes) = self.boxes() else { return f(clip, &self.background) };
+        let mut slots = Slots::new();
+        let mut covered = 0_u64;
+        let flow = boxes.overlapping(clip, |slot, part, value| {
+            slots.push(slot);
+            covered = covered.saturating_add(part.len());
+            if f(part, value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let mut found = flow.is_break();
+        if !found && !covers(covered, clip) {
+            boxes.remainder(clip, &slots, |part| found = found || f(part, &self.background));
+        }
+        found
+    }
+
+    /// Whether `f` is true of any value in the region. Cheaper than [`any`](Self::any), since the
+    /// parts of the background need not be found.
+    #[must_use]
+    pub(crate) fn any_value(&self, region: &Region, mut f: impl FnMut(&V) -> bool) -> bool {
+        let mut room = None;
+        let Some(clip) = self.clip(region, &mut room) else { return false };
+        let Some(boxes) = self.boxes() else { return f(&self.background) };
+        let mut covered = 0_u64;
+        let flow = boxes.overlapping(clip, |_, part, value| {
+            covered = covered.saturating_add(part.len());
+            if f(value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        flow.is_break() || !covers(covered, clip) && f(&self.background)
+    }
+
+    /// Calls `f` with disjoint parts that exactly cover the whole space, and their values.
+    pub(crate) fn visit_all(&self, f: impl FnMut(&Region, &V)) {
+        self.visit(&Region::whole(&self.shape), f);
+    }
+
+    /// The number of stored values: the background's and one for each box.
+    #[must_use]
+    pub(crate) fn value_count(&self) -> usize {
+        1 + self.boxes().map_or(0, BoxStore::count)
+    }
+
+    /// The part of the region inside the space, unless it is empty. If it is not the region itself,
+    /// it is stored in `room`.
+    fn clip<'a>(&self, region: &'a Region, room: &'a mut Option<Region>) -> Option<&'a Region> {
+        debug_assert!(
+            region.axes() == self.shape.len(),
+            "{region:?} is looked up in the shape {:?}",
+            self.shape
+        );
+        if region.axes() != self.shape.len() {
+            return None;
+        }
+        let inside = |(span, extent): (&Span, &u64)| span.end() <= *extent;
+        let clip = if region.spans().iter().zip(&self.shape).all(inside) {
+            region
+        } else {
+            room.insert(region.clipped(&self.shape))
+        };
+        (!clip.is_empty()).then_some(clip)
+    }
+
+    /// The boxes, if there are any.
+    fn boxes(&self) -> Option<&BoxStore<V>> {
+        self.exceptions.as_deref().filter(|boxes| boxes.count() > 0)
+    }
+}
+
+/// Whether disjoint parts of `region` with this number of elements cover it. A number that
+/// saturated proves nothing.
+fn covers(elements: u64, region: &Region) -> bool {
+    elements == region.len() && elements != u64::MAX
+}
+
+#[cfg(test)]
+impl<V: Clone + PartialEq + std::fmt::Debug> RegionMap<V> {
+    /// Checks the invariants in the module's documentation.
+    pub(in crate::coherence) fn assert_sound(&self) {
+        let Some(boxes) = self.boxes() else { return };
+        boxes.assert_sound();
+        assert!(boxes.elements() < self.elements());
+        for (_, region, value) in boxes.iter() {
+            assert_ne!(*value, self.background);
+            assert_eq!(region, region.clipped(&self.shape));
+        }
+    }
+
+    /// The heap bytes that the map takes.
+    pub(in crate::coherence) fn heap_bytes(&self) -> usize {
+        let shape = if self.shape.spilled() { self.shape.capacity() * size_of::<u64>() } else { 0 };
+        let boxes = |boxes: &BoxStore<V>| size_of::<BoxStore<V>>() + boxes.heap_bytes();
+        shape + self.exceptions.as_deref().map_or(0, boxes)
+    }
+
+    /// The background and the boxes in the order of their slots. Two maps that agree in this behave
+    /// the same.
+    pub(in crate::coherence) fn form(&self) -> (V, Vec<(u32, Region, V)>) {
+        let boxes = self.boxes().into_iter().flat_map(BoxStore::iter);
+        (
+            self.background.clone(),
+            boxes.map(|(slot, region, value)| (slot, region, value.clone())).collect(),
+        )
+    }
+
+    /// Whether an R-tree is in use.
+    pub(in crate::coherence) fn is_indexed(&self) -> bool {
+        self.boxes().is_some_and(BoxStore::is_indexed)
+    }
+}

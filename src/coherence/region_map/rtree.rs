@@ -1,0 +1,423 @@
+//! An R-tree over the bounds of boxes: finds the few of many boxes that may meet a query.
+//!
+//! Nodes are stored in an arena and refer to each other by number. A node has up to [`FANOUT`]
+//! children. It stores their bounds axis by axis (all lower bounds, then all upper bounds), so that
+//! a query compares one row after another without branches. The children of a leaf are slots: the
+//! numbers that the owner gave its boxes.
+//!
+//! Invariants: the entry of a node in its parent is the union of the bounds of all boxes below the
+//! node, and `leaf_of_slot` has the leaf of each slot. Insertion widens the entries on its way down
+//! and splits full nodes; removal narrows the entries on its way up and frees empty nodes. Nodes
+//! are never merged. Instead, [`RTree::is_sparse`] reports that nodes outnumber slots, and the
+//! owner builds a new tree. It costs as many insertions as there were removals before.
+
+use std::ops::ControlFlow;
+
+use super::bounds::{Bounds, FANOUT, Scale, best_split};
+use crate::coherence::region::AXES_MAX;
+use crate::coherence::span::Span;
+
+/// Stands for no node: the parent of the root, and the leaf of a slot that is not in the tree.
+const NO_NODE: u32 = u32::MAX;
+
+/// A node of the tree.
+#[derive(Clone, Debug)]
+struct Node {
+    /// The parent, or [`NO_NODE`].
+    parent: u32,
+    /// 0 for a leaf.
+    height: u8,
+    /// The number of children.
+    len: u8,
+    /// The first `len` are in use.
+    children: [u32; FANOUT],
+}
+
+/// The lower or upper bounds of all children along one axis. Unused entries overlap no query.
+type Row = [u32; FANOUT];
+
+/// An R-tree over slots. See the module's documentation.
+#[derive(Clone, Debug)]
+pub(super) struct RTree {
+    /// The number of axes of all boxes.
+    axes: usize,
+    /// Converts indices to coordinates.
+    scale: Scale,
+    /// The arena.
+    nodes: Vec<Node>,
+    /// For each node `2 * axes` rows: lower and upper bounds along the first axis, the second, ...
+    rows: Vec<Row>,
+    /// Unused nodes.
+    free: Vec<u32>,
+    /// The root; an empty tree is one leaf.
+    root: u32,
+    /// The number of slots in the tree.
+    slots: usize,
+    /// The leaf of each slot.
+    leaf_of_slot: Vec<u32>,
+}
+
+impl RTree {
+    /// An empty tree for boxes with `axes` axes, at least one and at most six.
+    #[must_use]
+    pub(super) fn new(axes: usize, scale: Scale) -> Self {
+        let axes = axes.min(AXES_MAX);
+        let mut tree = Self {
+            axes,
+            scale,
+            nodes: Vec::new(),
+            rows: Vec::new(),
+            free: Vec::new(),
+            root: 0,
+            slots: 0,
+            leaf_of_slot: Vec::new(),
+        };
+        tree.root = tree.new_node(0, NO_NODE);
+        tree
+    }
+
+    /// Calls `found` with each slot whose bounds overlap those of `query`, until it breaks.
+    pub(super) fn search(
+        &self,
+        query: &[Span],
+        found: &mut impl FnMut(u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.search_below(self.root, &Bounds::of(query, &self.scale), found)
+    }
+
+    /// Searches below one node. The recursion is as deep as the tree is high.
+    fn search_below(
+        &self,
+        node: u32,
+        query: &Bounds,
+        found: &mut impl FnMut(u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Node { height, children, .. } = &self.nodes[node as usize];
+        let mut overlapping = self.overlapping(node, query);
+        while overlapping != 0 {
+            let child = children[overlapping.trailing_zeros() as usize % FANOUT];
+            overlapping &= overlapping - 1;
+            if *height == 0 {
+                found(child)?;
+            } else {
+                self.search_below(child, query, found)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// One bit for each child of `node` whose bounds overlap `query`.
+    ///
+    /// Tests `low < end` and `start < high` on each axis by the signs of differences (see
+    /// [`Bounds`]).
+    fn overlapping(&self, node: u32, query: &Bounds) -> u32 {
+        let from = self.row(node);
+        let mut signs = [u32::MAX; FANOUT];
+        for (axis, pair) in
+            self.rows[from..from + 2 * self.axes].chunks_exact(2).enumerate().take(AXES_MAX)
+        {
+            let (start, end) = (query.low[axis], query.high[axis]);
+            for child in 0..FANOUT {
+                signs[child] &=
+                    pair[0][child].wrapping_sub(end) & start.wrapping_sub(pair[1][child]);
+            }
+        }
+        // Spreads the sign over all bits and keeps the bit of the child.
+        let bit =
+            |(child, sign): (usize, u32)| (sign.cast_signed() >> 31).cast_unsigned() & 1 << child;
+        signs.into_iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit)
+    }
+
+    /// Adds a slot that is not in the tree, for the box that has these spans.
+    pub(super) fn insert(&mut self, slot: u32, spans: &[Span]) {
+        let bounds = Bounds::of(spans, &self.scale);
+        if self.leaf_of_slot.len() <= slot as usize {
+            self.leaf_of_slot.resize(slot as usize + 1, NO_NODE);
+        }
+        self.slots += 1;
+        let leaf = self.choose_leaf(&bounds);
+        self.add(leaf, slot, &bounds);
+    }
+
+    /// Chooses the leaf for a box with these bounds, and widens the entries on the way down to it.
+    fn choose_leaf(&mut self, bounds: &Bounds) -> u32 {
+        let mut node = self.root;
+        while self.nodes[node as usize].height > 0 {
+            let at = self.cheapest_child(node, bounds);
+            let widened = self.entry(node, at).union(bounds);
+            self.set_entry(node, at, &widened);
+            node = self.nodes[node as usize].children[at];
+        }
+        node
+    }
+
+    /// The child whose margin grows least with these bounds; of equal ones the smallest.
+    fn cheapest_child(&self, node: u32, bounds: &Bounds) -> usize {
+        let cost = |at: &usize| {
+            let entry = self.entry(node, *at);
+            let margin = entry.margin(self.axes);
+            (entry.union(bounds).margin(self.axes) - margin, margin)
+        };
+        (0..self.len(node)).min_by_key(cost).unwrap_or(0)
+    }
+
+    /// Adds a child to a node whose entry already contains its bounds; splits the node and its
+    /// ancestors where they are full.
+    fn add(&mut self, mut node: u32, mut child: u32, bounds: &Bounds) {
+        let mut bounds = *bounds;
+        while self.len(node) == FANOUT {
+            let (own, sibling, siblings) = self.split(node, child, &bounds);
+            let parent = match self.nodes[node as usize].parent {
+                NO_NODE => self.grow_root(node, &own),
+                parent => parent,
+            };
+            let at = self.child_index(parent, node);
+            self.set_entry(parent, at, &own);
+            (node, child, bounds) = (parent, sibling, siblings);
+        }
+        self.push(node, child, &bounds);
+    }
+
+    /// Adds a new root above the old one, which has these bounds.
+    fn grow_root(&mut self, old: u32, bounds: &Bounds) -> u32 {
+        let height = self.nodes[old as usize].height.saturating_add(1);
+        self.root = self.new_node(height, NO_NODE);
+        self.push(self.root, old, bounds);
+        self.root
+    }
+
+    /// Distributes the children of a full node and one more between it and a new sibling.
+    /// Returns the bounds of the node, the sibling, and its bounds.
+    fn split(&mut self, node: u32, child: u32, bounds: &Bounds) -> (Bounds, u32, Bounds) {
+        let mut entries = [(child, *bounds); FANOUT + 1];
+        for (at, entry) in entries.iter_mut().enumerate().take(FANOUT) {
+            *entry = (self.nodes[node as usize].children[at], self.entry(node, at));
+        }
+        let split = best_split(&mut entries, self.axes);
+        let sibling =
+            self.new_node(self.nodes[node as usize].height, self.nodes[node as usize].parent);
+        self.clear(node);
+        let own = self.push_all(node, &entries[..split]);
+        let siblings = self.push_all(sibling, &entries[split..]);
+        (own, sibling, siblings)
+    }
+
+    /// Adds children to a node with room for them; returns their bounds.
+    fn push_all(&mut self, node: u32, entries: &[(u32, Bounds)]) -> Bounds {
+        entries.iter().fold(Bounds::EMPTY, |union, (child, bounds)| {
+            self.push(node, *child, bounds);
+            union.union(bounds)
+        })
+    }
+
+    /// Adds a child to a node with room for it.
+    fn push(&mut self, node: u32, child: u32, bounds: &Bounds) {
+        let at = self.len(node);
+        self.nodes[node as usize].children[at] = child;
+        self.nodes[node as usize].len += 1;
+        self.set_entry(node, at, bounds);
+        if self.nodes[node as usize].height == 0 {
+            self.leaf_of_slot[child as usize] = node;
+        } else {
+            self.nodes[child as usize].parent = node;
+        }
+    }
+
+    /// Removes a slot, if it is in the tree.
+    pub(super) fn remove(&mut self, slot: u32) {
+        let Some(leaf) = self.leaf_of_slot.get_mut(slot as usize) else { return };
+        let node = std::mem::replace(leaf, NO_NODE);
+        if node == NO_NODE {
+            return;
+        }
+        self.slots -= 1;
+        self.detach(node, slot);
+        self.shrink_root();
+    }
+
+    /// Removes a child from a node, frees the nodes that this empties, and narrows the entries
+    /// above.
+    fn detach(&mut self, mut node: u32, mut child: u32) {
+        loop {
+            let at = self.child_index(node, child);
+            self.swap_remove(node, at);
+            if self.len(node) > 0 || node == self.root {
+                break;
+            }
+            self.free.push(node);
+            (node, child) = (self.nodes[node as usize].parent, node);
+        }
+        self.narrow_above(node);
+    }
+
+    /// Recomputes the entries above `node`, as far up as they change.
+    fn narrow_above(&mut self, mut node: u32) {
+        while node != self.root {
+            let parent = self.nodes[node as usize].parent;
+            let at = self.child_index(parent, node);
+            let tight = self.bounds(node);
+            let old = self.entry(parent, at);
+            if old == tight {
+                return;
+            }
+            self.set_entry(parent, at, &tight);
+            node = parent;
+        }
+    }
+
+    /// Removes roots that have one child; makes an empty root a leaf.
+    fn shrink_root(&mut self) {
+        while self.nodes[self.root as usize].height > 0 && self.len(self.root) <= 1 {
+            if self.len(self.root) == 0 {
+                self.nodes[self.root as usize].height = 0;
+                return;
+            }
+            self.free.push(self.root);
+            self.root = self.nodes[self.root as usize].children[0];
+            self.nodes[self.root as usize].parent = NO_NODE;
+        }
+    }
+
+    /// Removes a child; the last one takes its index.
+    fn swap_remove(&mut self, node: u32, at: usize) {
+        let last = self.len(node) - 1;
+        let moved = self.entry(node, last);
+        self.set_entry(node, at, &moved);
+        self.set_entry(node, last, &Bounds::EMPTY);
+        self.nodes[node as usize].children.swap(at, last);
+        self.nodes[node as usize].len -= 1;
+    }
+
+    /// Whether the coordinates can represent this box; a search for others is slow.
+    #[must_use]
+    pub(super) fn can_represent(&self, spans: &[Span]) -> bool {
+        self.scale.can_represent(spans)
+    }
+
+    /// Whether so many nodes are almost empty that a new tree is worth its cost.
+    #[must_use]
+    pub(super) const fn is_sparse(&self) -> bool {
+        self.nodes.len() - self.free.len() > self.slots + 16
+    }
+
+    /// A node without children.
+    fn new_node(&mut self, height: u8, parent: u32) -> u32 {
+        let node = Node { parent, height, len: 0, children: [0; FANOUT] };
+        if let Some(reused) = self.free.pop() {
+            self.nodes[reused as usize] = node;
+            self.clear(reused);
+            return reused;
+        }
+        self.nodes.push(node);
+        let number = self.nodes.len() as u32 - 1;
+        self.rows.resize(self.nodes.len() * 2 * self.axes, [0; FANOUT]);
+        self.clear(number);
+        number
+    }
+
+    /// Removes all children.
+    fn clear(&mut self, node: u32) {
+        self.nodes[node as usize].len = 0;
+        for at in 0..FANOUT {
+            self.set_entry(node, at, &Bounds::EMPTY);
+        }
+    }
+
+    /// The number of children.
+    fn len(&self, node: u32) -> usize {
+        usize::from(self.nodes[node as usize].len)
+    }
+
+    /// The index of `child` in its parent.
+    fn child_index(&self, parent: u32, child: u32) -> usize {
+        let node = &self.nodes[parent as usize];
+        node.children[..usize::from(node.len)]
+            .iter()
+            .position(|other| *other == child)
+            .unwrap_or_else(|| {
+                debug_assert!(false, "node {parent} has no child {child}");
+                0
+            })
+    }
+
+    /// The index of a node's first row.
+    const fn row(&self, node: u32) -> usize {
+        node as usize * 2 * self.axes
+    }
+
+    /// The bounds of a child, from its parent's rows.
+    fn entry(&self, node: u32, at: usize) -> Bounds {
+        let mut bounds = Bounds::EMPTY;
+        let row = self.row(node);
+        for axis in 0..self.axes {
+            bounds.low[axis] = self.rows[row + 2 * axis][at];
+            bounds.high[axis] = self.rows[row + 2 * axis + 1][at];
+        }
+        bounds
+    }
+
+    /// Sets the bounds of a child in its parent's rows.
+    fn set_entry(&mut self, node: u32, at: usize, bounds: &Bounds) {
+        let row = self.row(node);
+        for axis in 0..self.axes {
+            self.rows[row + 2 * axis][at] = bounds.low[axis];
+            self.rows[row + 2 * axis + 1][at] = bounds.high[axis];
+        }
+    }
+
+    /// The union of the bounds of all children.
+    fn bounds(&self, node: u32) -> Bounds {
+        (0..self.len(node)).fold(Bounds::EMPTY, |union, at| union.union(&self.entry(node, at)))
+    }
+}
+
+#[cfg(test)]
+impl RTree {
+    /// The heap bytes that the tree takes.
+    pub(super) const fn heap_bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>()
+            + self.rows.capacity() * size_of::<Row>()
+            + (self.free.capacity() + self.leaf_of_slot.capacity()) * size_of::<u32>()
+    }
+
+    /// Checks the invariants in the module's documentation; `spans` returns the box of a slot that
+    /// the tree must contain.
+    pub(super) fn assert_sound<'a>(&self, slots: usize, spans: impl Fn(u32) -> &'a [Span]) {
+        assert_eq!(self.slots, slots);
+        assert_eq!(self.nodes[self.root as usize].parent, NO_NODE);
+        let mut found = Vec::new();
+        let nodes = self.assert_sound_below(self.root, &spans, &mut found);
+        assert_eq!(nodes, self.nodes.len() - self.free.len(), "nodes that have no parent");
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), slots);
+        assert_eq!(self.leaf_of_slot.iter().filter(|leaf| **leaf != NO_NODE).count(), slots);
+    }
+
+    fn assert_sound_below<'a>(
+        &self,
+        node: u32,
+        spans: &impl Fn(u32) -> &'a [Span],
+        found: &mut Vec<u32>,
+    ) -> usize {
+        let Node { height, len, children, .. } = self.nodes[node as usize].clone();
+        assert!(len > 0 || node == self.root);
+        let mut nodes = 1;
+        for (at, child) in children.into_iter().enumerate() {
+            let entry = self.entry(node, at);
+            if at >= usize::from(len) {
+                assert_eq!(entry, Bounds::EMPTY);
+            } else if height == 0 {
+                assert_eq!(self.leaf_of_slot[child as usize], node);
+                assert_eq!(entry, Bounds::of(spans(child), &self.scale));
+                found.push(child);
+            } else {
+                assert_eq!(self.nodes[child as usize].parent, node);
+                assert_eq!(self.nodes[child as usize].height + 1, height);
+                assert_eq!(entry, self.bounds(child), "entry {at} of node {node} is not tight");
+                nodes += self.assert_sound_below(child, spans, found);
+            }
+        }
+        nodes
+    }
+}

@@ -1,0 +1,69 @@
+//! Set differences: a region minus boxes, and a box minus a region.
+
+use smallvec::SmallVec;
+
+use super::box_store::BoxStore;
+use crate::coherence::region::Region;
+
+/// Slots of boxes that an operation found or changed. A few need no heap.
+pub(super) type Slots = SmallVec<[u32; 16]>;
+
+impl<V: Clone + PartialEq> BoxStore<V> {
+    /// Calls `emit` with disjoint boxes of the elements of `region` that no box in `slots` holds.
+    ///
+    /// Works like quicksort: it subtracts one box, the pivot, from the middle of the list; each
+    /// piece that remains continues with only those boxes of the list that meet it. So `k` boxes
+    /// cost about `k log k` steps, not `k` times the number of pieces. All lists share one stack;
+    /// the list of a pending piece lies above that of the piece it came from.
+    pub(super) fn remainder(&self, region: &Region, slots: &[u32], mut emit: impl FnMut(&Region)) {
+        let mut lists = Slots::from_slice(slots);
+        let mut pending: SmallVec<[(Region, usize, usize); 4]> = SmallVec::new();
+        pending.push((*region, 0, lists.len()));
+        while let Some((piece, from, to)) = pending.pop() {
+            lists.truncate(to);
+            if from == to {
+                emit(&piece);
+                continue;
+            }
+            let pivot = lists[from + (to - from) / 2];
+            piece.difference(&self.region(pivot), |smaller| {
+                let start = lists.len();
+                for at in from..to {
+                    let slot = lists[at];
+                    if slot != pivot && self.meets(slot, smaller) {
+                        lists.push(slot);
+                    }
+                }
+                pending.push((*smaller, start, lists.len()));
+            });
+        }
+    }
+
+    /// Whether the box in `slot` and `region` have a common element.
+    fn meets(&self, slot: u32, region: &Region) -> bool {
+        let mut pairs = self.spans(slot).iter().zip(region.spans());
+        pairs.clone().all(|(own, other)| own.overlaps(other))
+            && pairs.all(|(own, other)| own.intersection(other).is_some())
+    }
+
+    /// Removes `part` from the box in `slot`, which contains it. The slot keeps one piece of the
+    /// rest, or becomes free if nothing remains. Adds the slots of all pieces to `changed`.
+    pub(super) fn subtract(&mut self, slot: u32, part: &Region, changed: &mut Slots) {
+        if self.spans(slot) == part.spans() {
+            let _ = self.remove(slot);
+            return;
+        }
+        let mut pieces: SmallVec<[Region; 8]> = SmallVec::new();
+        self.region(slot).without(part, |piece| pieces.push(*piece));
+        let Some((first, rest)) = pieces.split_first() else {
+            let _ = self.remove(slot);
+            return;
+        };
+        self.reshape(slot, first);
+        changed.push(slot);
+        for piece in rest {
+            let Some(value) = self.value(slot).cloned() else { return };
+            changed.push(self.insert(piece, value));
+        }
+    }
+}
