@@ -77,9 +77,11 @@ mod grid;
 #[cfg(feature = "cuda")]
 mod interop;
 mod launch;
+mod live_arrays;
 mod ordering;
 mod storage;
 mod sync;
+mod traffic;
 mod transfer;
 
 pub use array::{

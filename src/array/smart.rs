@@ -18,7 +18,7 @@ use super::pending::{Pending, sole_owner};
 use super::questions::asking;
 use super::view::{AsView, SmartView, SmartViewMut};
 use crate::access::Access;
-use crate::audit::{Cause, Residency, Traffic, registry};
+use crate::audit::{Cause, Residency, Traffic};
 use crate::backend::Bytes;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
@@ -444,7 +444,7 @@ fn bytes_of<T: Element>(value: &T) -> Bytes {
 
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     fn drop(&mut self) {
-        registry::leave(self.storage.number());
+        self.storage.unregister();
         transfer::release(&self.storage);
     }
 }

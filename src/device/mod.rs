@@ -15,13 +15,13 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::audit::{Flow, SharedTraffic, Traffic};
 #[cfg(feature = "cuda")]
 use crate::backend::Queue;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, EmulationLog};
 use crate::backend::{Backend, BackendError, Capacity, DeviceKind, MemoryUsage, Position};
 use crate::error::{Error, Result};
 use crate::sync::{self, DeviceLevel, Mutex};
+use crate::traffic::{Flow, Traffic, TrafficCounter};
 
 pub use current::Entered;
 pub use event::Event;
@@ -64,7 +64,7 @@ pub(crate) struct DeviceShared {
     /// Where memory is freed that several streams use at its end; made when it is first needed.
     frees: OnceLock<Arc<StreamCore>>,
     frees_since_look: AtomicU32,
-    traffic: SharedTraffic,
+    traffic: TrafficCounter,
     /// With what stale copies are filled, at hand.
     poison: Option<u8>,
 }
@@ -139,7 +139,7 @@ impl Device {
             deferred_frees: Mutex::new(Vec::new()),
             frees: OnceLock::new(),
             frees_since_look: AtomicU32::new(0),
-            traffic: SharedTraffic::default(),
+            traffic: TrafficCounter::default(),
         };
         Ok(Self(Arc::new(shared)))
     }

@@ -70,7 +70,11 @@ impl<D: Dimension> HandedOut<'_, D> {
             return (self.lowest_address(), SyncOnDrop::Sync(None));
         }
         let device = self.kept_stream().device_ref();
-        audit::waited_for(&self.array_name(), &device.name_shared(), self.kept_stream().number());
+        audit::report_foreign_use(
+            &self.array_name(),
+            &device.name_shared(),
+            self.kept_stream().number(),
+        );
         match own.hold_up(stream).or_else(|_| own.wait_before(stream)) {
             Ok(()) => (self.lowest_address(), SyncOnDrop::sync_stream(stream)),
             Err(_) => refused(stream, CUresult::CUDA_ERROR_NOT_PERMITTED),

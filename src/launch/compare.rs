@@ -7,7 +7,7 @@ use super::argument::{Bound, BoundArray};
 use super::judge::Judge;
 use super::queue::{self, Launch};
 use crate::access::Access;
-use crate::audit::{Cause, registry};
+use crate::audit::Cause;
 use crate::backend::{KernelBody, KernelCode};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
@@ -157,7 +157,7 @@ impl Twin {
 
 impl Drop for Twin {
     fn drop(&mut self) {
-        registry::leave(self.0.number());
+        self.0.unregister();
         transfer::release(&self.0);
     }
 }

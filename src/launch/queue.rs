@@ -184,7 +184,7 @@ fn mark(
         avoided += spared;
     }
     stream.device_ref().count_avoided(avoided);
-    audit::avoided(avoided);
+    audit::report_avoided(avoided);
     if is_worth_an_event {
         stream.record_in_time();
     }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::since::{Parts, StaleOrigin};
-use super::{HostBuffer, MemoryOrder, Selection};
+use super::{HostBuffer, MemoryOrder, Selection, Validity};
 use crate::access::Access;
-use crate::audit::{Traffic, Validity};
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, failure};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, ConstantId, Content, Location, LocationSet, LossId, Region};
 use crate::device::{Device, Stream};
 use crate::ordering::{Mark, StreamKey, UseEnd, Uses};
 use crate::sync;
+use crate::traffic::Traffic;
 
 /// More streams than this are looked through for idle ones before another is kept.
 const STREAMS_KEPT: usize = 8;
