@@ -186,7 +186,7 @@ fn mark(
     stream.device_ref().count_avoided(avoided);
     audit::report_avoided(avoided);
     if is_worth_an_event {
-        stream.record_in_time();
+        stream.ensure_event_at_tail();
     }
 }
 

@@ -369,7 +369,7 @@ fn carry_on_device(
             .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
         from.mark_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_neighbour {
-            source.visited_by(stream.core(), position);
+            source.record_remote_use(stream.core(), position);
         }
         drop(state);
         position
@@ -390,7 +390,7 @@ fn carry_on_device(
     }
     mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
     if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
-        stream.record_in_time();
+        stream.ensure_event_at_tail();
     }
     Ok(())
 }
