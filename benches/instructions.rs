@@ -11,15 +11,12 @@
     reason = "the macros make public modules and constants without documentation, and name things in full"
 )]
 
-#[path = "common/cube.rs"]
-mod cube;
-
 use std::hint::black_box;
 
-use cube::{Cube, cube};
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use resident::ndarray::{Array2, Ix2, Ix3, s};
 use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, SmartViewMut, Stream};
+use resident_benches::cube::{Cube, cube};
 
 const TURNS: usize = 1_000;
 

@@ -5,21 +5,7 @@
 //! The first few are done one after the other before, for comparison: overlapping may change the
 //! speed and must not change a pixel.
 
-#[path = "pipeline/arguments.rs"]
-mod arguments;
-#[path = "pipeline/bodies.rs"]
-mod bodies;
-#[path = "pipeline/failure.rs"]
-mod failure;
-#[path = "pipeline/kernels.rs"]
-mod kernels;
-#[path = "pipeline/picture.rs"]
-mod picture;
-#[path = "pipeline/progress.rs"]
-mod progress;
-#[path = "pipeline/steps.rs"]
-mod steps;
-
+use resident_examples::pipeline::{arguments, failure, picture};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,11 +14,11 @@ use std::time::Instant;
 use resident::ndarray::{Array3, s};
 use resident::{Device, Pending, SmartArray, Stream, audit};
 
-use arguments::{Arguments, Command, Settings};
-use failure::Failure;
-use kernels::Kernels;
-use progress::Progress;
-use steps::{LAUNCHES, Steps};
+use resident_examples::pipeline::arguments::{Arguments, Command, Settings};
+use resident_examples::pipeline::failure::Failure;
+use resident_examples::pipeline::kernels::Kernels;
+use resident_examples::pipeline::progress::Progress;
+use resident_examples::pipeline::steps::{LAUNCHES, Steps};
 
 const HELP: &str = "\
 Finds the edges of many photographs, with upload, computation and download overlapped.

@@ -10,39 +10,20 @@
     reason = "a program: `pub` says what a module is for"
 )]
 
-#[path = "../../examples/pipeline/bodies.rs"]
-#[allow(dead_code, reason = "the library has its host bodies")]
-mod bodies;
-#[path = "../../examples/pipeline/failure.rs"]
-#[allow(dead_code, reason = "the example ends with it")]
-mod failure;
-mod fault;
-#[path = "../../examples/pipeline/kernels.rs"]
-mod kernels;
 mod measure;
-mod ours;
-#[path = "../../examples/pipeline/picture.rs"]
-#[allow(dead_code, reason = "the example reads and writes files")]
-mod picture;
-mod programs;
-mod progress;
 mod report;
 mod rows;
 mod session;
-mod stand_in;
-#[path = "../../examples/pipeline/steps.rs"]
-#[allow(dead_code, reason = "the example counts its launches")]
-mod steps;
-mod twin;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use resident::Device;
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::stand_in;
 use resident_stand_in::Settings;
 
-use fault::{Fault, Outcome};
 use report::{Object, Report};
 use rows::Row;
 use session::Session;

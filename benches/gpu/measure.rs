@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::fault::{Fault, Outcome};
+use resident_benches::gpu::fault::{Fault, Outcome};
 
 /// How often each contender is run to get warm.
 const WARM_UP: usize = 3;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::fault::Outcome;
 use crate::measure::Figure;
+use resident_benches::gpu::fault::Outcome;
 
 /// A median of fewer runs is told with their number.
 const RUNS_TOLD: usize = 20;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use resident::{Device, Stream};
 
-use crate::fault::Outcome;
 use crate::measure::{self, Contender, Measured};
-use crate::stand_in;
+use resident_benches::gpu::fault::Outcome;
+use resident_benches::gpu::stand_in;
 
 pub struct Session {
     pub gpu: Device,

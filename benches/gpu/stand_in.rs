@@ -8,7 +8,7 @@ use resident_stand_in::{
     self as driver, Access, Launch, Length, Parameter, Settings, View, register,
 };
 
-use crate::bodies;
+use resident_examples::pipeline::bodies;
 
 const READ: Parameter = pointer(Access::Read);
 const WRITE: Parameter = pointer(Access::Write);

@@ -12,8 +12,8 @@ use resident::cudarc::driver::{
 };
 use resident::cudarc::nvrtc::{Ptx, result as nvrtc, sys as nvrtc_sys};
 
-use crate::fault::{Fault, Outcome};
-use crate::ours::{PARTS, SOURCE, THREADS};
+use crate::gpu::fault::{Fault, Outcome};
+use crate::gpu::ours::{PARTS, SOURCE, THREADS};
 
 /// A context object of its own, with the kernels loaded.
 pub struct Twin {

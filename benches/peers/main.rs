@@ -11,8 +11,6 @@
 )]
 
 mod coaster_device;
-#[path = "../common/cube.rs"]
-mod cube;
 mod footprint;
 mod gate;
 mod measure;

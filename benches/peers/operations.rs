@@ -13,9 +13,9 @@ use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream, audit};
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::coaster_device::Second;
-use crate::cube::{Cube, cube};
 use crate::gate::Gate;
 use crate::measure::{Row, alone, batched, beside, difference, turns};
+use resident_benches::cube::{Cube, cube};
 
 type Operation = fn() -> Row;
 

@@ -7,7 +7,7 @@ use resident::cudarc::driver::{DevicePtr, DevicePtrMut};
 use resident::{DeviceKind, Stream};
 
 use super::Outcome;
-use super::kernels::{Factor, Number, Vector};
+use resident_examples::conjugate_gradient::kernels::{Factor, Number, Vector};
 
 pub(crate) struct Cublas {
     handle: CudaBlas,

@@ -4,13 +4,13 @@ use resident::ndarray::{ArrayView1, ArrayViewMut1, Ix1};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature, SmartArray, SmartView};
 
 /// Threads of the one block that makes a product of two vectors, as in `kernels.cu`.
-pub(crate) const BLOCK: u32 = 256;
+pub const BLOCK: u32 = 256;
 
-pub(crate) type Vector = SmartArray<f64, Ix1>;
+pub type Vector = SmartArray<f64, Ix1>;
 /// One number or two, on the device.
-pub(crate) type Number = SmartArray<f64, Ix1>;
+pub type Number = SmartArray<f64, Ix1>;
 /// One number of those.
-pub(crate) type Factor<'a> = SmartView<'a, f64, Ix1>;
+pub type Factor<'a> = SmartView<'a, f64, Ix1>;
 
 /// Values, columns, where rows start; a vector; the matrix times the vector.
 type Multiply = Kernel<(In<f64, Ix1>, In<u32, Ix1>, In<u32, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
@@ -23,16 +23,16 @@ type Step = Kernel<(In<f64, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
 /// The residual's square now and before, the residual; the direction.
 type Turn = Kernel<(In<f64, Ix1>, In<f64, Ix1>, In<f64, Ix1>, InOut<f64, Ix1>)>;
 
-pub(crate) struct Kernels {
-    pub(crate) multiply: Multiply,
-    pub(crate) dot: Dot,
-    pub(crate) add: Add,
-    pub(crate) step: Step,
-    pub(crate) turn: Turn,
+pub struct Kernels {
+    pub multiply: Multiply,
+    pub dot: Dot,
+    pub add: Add,
+    pub step: Step,
+    pub turn: Turn,
 }
 
 impl Kernels {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             multiply: on_gpus(
                 Multiply::new("multiply")

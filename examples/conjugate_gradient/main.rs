@@ -9,16 +9,16 @@
 
 #[cfg(feature = "cublas")]
 mod cublas;
-mod kernels;
 mod laplacian;
 
+use resident_examples::conjugate_gradient::kernels;
 use std::process::ExitCode;
 
-use kernels::{BLOCK, Kernels, Number, Vector};
 use laplacian::Laplacian;
 use resident::audit::{self, Report};
 use resident::ndarray::{Array1, s};
 use resident::{Device, Error, Grid, SmartArray, Stream};
+use resident_examples::conjugate_gradient::kernels::{BLOCK, Kernels, Number, Vector};
 
 /// Grid points along each side of the square.
 const SIDE: usize = 96;

@@ -12,14 +12,14 @@ type Jacobi = Kernel<(In<f64, Ix3>, Out<f64, Ix3>)>;
 /// The inner parts of both, and the largest change so far.
 type Residual = Kernel<(In<f64, Ix3>, In<f64, Ix3>, InOut<f64>)>;
 
-pub(crate) struct Kernels {
-    pub(crate) start: Start,
-    pub(crate) jacobi: Jacobi,
-    pub(crate) residual: Residual,
+pub struct Kernels {
+    pub start: Start,
+    pub jacobi: Jacobi,
+    pub residual: Residual,
 }
 
 impl Kernels {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             start: on_gpus(
                 Start::new("start")

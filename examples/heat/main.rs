@@ -7,16 +7,13 @@
 //! can be checked to rounding after any number of steps, and a single plane that arrives late
 //! shows.
 
-mod kernels;
-mod waves;
-
 use std::process::ExitCode;
 
-use kernels::Kernels;
 use resident::audit::{self, Report};
 use resident::ndarray::{Ix1, Ix3, s};
 use resident::{Device, DeviceKind, Emulation, Grid, Result, SmartArray};
-use waves::{POINTS, WAVES, heat, shrinking};
+use resident_examples::heat::kernels::Kernels;
+use resident_examples::heat::waves::{POINTS, WAVES, heat, shrinking};
 
 /// Planes of one half: its own, and on each side one that belongs to the wall or to the other half.
 const PLANES: usize = POINTS / 2 + 1;

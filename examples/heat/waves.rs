@@ -3,14 +3,13 @@
 use std::f64::consts::PI;
 
 /// Grid points along each axis, walls included.
-pub(crate) const POINTS: usize = 66;
+pub const POINTS: usize = 66;
 
 /// Half waves along each axis, and the height, of the waves that the cube starts with.
-pub(crate) const WAVES: [([usize; 3], f64); 3] =
-    [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
+pub const WAVES: [([usize; 3], f64); 3] = [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
 
 /// The sum of some waves at a point; all of them are exactly zero on the walls.
-pub(crate) fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
+pub fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
     if point.iter().any(|&index| index == 0 || index == POINTS - 1) {
         return 0.0;
     }
@@ -23,6 +22,6 @@ pub(crate) fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
 }
 
 /// What one step makes of a wave: the mean of six neighbours is the wave itself, this much smaller.
-pub(crate) fn shrinking(counts: [usize; 3]) -> f64 {
+pub fn shrinking(counts: [usize; 3]) -> f64 {
     counts.iter().map(|&count| (PI * count as f64 / (POINTS - 1) as f64).cos()).sum::<f64>() / 3.0
 }

@@ -3,28 +3,28 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crate::failure::Failure;
-use crate::kernels::SIGMA_MAX;
+use super::failure::Failure;
+use super::kernels::SIGMA_MAX;
 
 /// What to do.
-pub(crate) enum Command {
+pub enum Command {
     Help,
     Run(Arguments),
 }
 
 /// What the command line said, or the defaults.
-pub(crate) struct Arguments {
-    pub(crate) input: Option<PathBuf>,
-    pub(crate) output: Option<PathBuf>,
-    pub(crate) settings: Settings,
+pub struct Arguments {
+    pub input: Option<PathBuf>,
+    pub output: Option<PathBuf>,
+    pub settings: Settings,
 }
 
 /// How wide to blur, and which gradients are edges.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    pub(crate) sigma: f32,
-    pub(crate) low: f32,
-    pub(crate) high: f32,
+pub struct Settings {
+    pub sigma: f32,
+    pub low: f32,
+    pub high: f32,
 }
 
 impl Default for Settings {
@@ -34,7 +34,7 @@ impl Default for Settings {
 }
 
 /// Reads the words after the program's name.
-pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failure> {
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failure> {
     let mut arguments = Arguments { input: None, output: None, settings: Settings::default() };
     let mut words = words.into_iter();
     let mut options_ended = false;

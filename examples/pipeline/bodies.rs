@@ -10,7 +10,7 @@ use resident::ndarray::{
 };
 
 /// The label of a pixel that is no candidate for an edge.
-pub(crate) const NO_LABEL: u32 = u32::MAX;
+pub const NO_LABEL: u32 = u32::MAX;
 
 /// How much red, green and blue count in the brightness of a pixel (ITU-R BT.601).
 const BRIGHTNESS: [f32; 3] = [0.299, 0.587, 0.114];
@@ -31,7 +31,7 @@ const EDGE_COLOUR: [u8; 3] = [255, 236, 92];
 const DIMMED_TO_PERCENT: u16 = 45;
 
 /// Brightness from 0 to 1.
-pub(crate) fn grey(photo: ArrayView3<'_, u8>, grey: ArrayViewMut2<'_, f32>) {
+pub fn grey(photo: ArrayView3<'_, u8>, grey: ArrayViewMut2<'_, f32>) {
     Zip::from(grey).and(photo.lanes(Axis(2))).for_each(|grey, pixel| {
         let [red, green, blue] = [f32::from(pixel[0]), f32::from(pixel[1]), f32::from(pixel[2])];
         *grey = (BRIGHTNESS[0] * red + BRIGHTNESS[1] * green + BRIGHTNESS[2] * blue) / 255.0;
@@ -39,11 +39,7 @@ pub(crate) fn grey(photo: ArrayView3<'_, u8>, grey: ArrayViewMut2<'_, f32>) {
 }
 
 /// One half of a Gaussian blur, along the rows. Beyond the border the outermost pixel goes on.
-pub(crate) fn blur_rows(
-    sigma: f32,
-    source: ArrayView2<'_, f32>,
-    mut target: ArrayViewMut2<'_, f32>,
-) {
+pub fn blur_rows(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayViewMut2<'_, f32>) {
     let weights = gaussian(sigma);
     let mut padded = Vec::with_capacity(source.ncols() + weights.len());
     for (source, mut target) in source.rows().into_iter().zip(target.rows_mut()) {
@@ -56,11 +52,7 @@ pub(crate) fn blur_rows(
 }
 
 /// The other half, along the columns: whole rows are added up, which is kind to the cache.
-pub(crate) fn blur_columns(
-    sigma: f32,
-    source: ArrayView2<'_, f32>,
-    mut target: ArrayViewMut2<'_, f32>,
-) {
+pub fn blur_columns(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayViewMut2<'_, f32>) {
     let weights = gaussian(sigma);
     let radius = weights.len() / 2;
     for (row, mut target) in target.rows_mut().into_iter().enumerate() {
@@ -74,7 +66,7 @@ pub(crate) fn blur_columns(
 
 /// The gradient by Sobel's masks: its strength, 1 for a step from black to white, and the nearest
 /// of four directions.
-pub(crate) fn sobel(
+pub fn sobel(
     soft: ArrayView2<'_, f32>,
     strength: ArrayViewMut2<'_, f32>,
     direction: ArrayViewMut2<'_, u8>,
@@ -94,7 +86,7 @@ pub(crate) fn sobel(
 
 /// Non-maximum suppression: a pixel stays if it is the strongest along its gradient. Of two equal
 /// ones the first in that direction stays.
-pub(crate) fn thin(
+pub fn thin(
     strength: ArrayView2<'_, f32>,
     direction: ArrayView2<'_, u8>,
     ridges: ArrayViewMut2<'_, f32>,
@@ -112,7 +104,7 @@ pub(crate) fn thin(
 
 /// First step of hysteresis: each pixel above the low threshold is a tree of its own, whose label
 /// is its own index.
-pub(crate) fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayViewMut2<'_, u32>) {
+pub fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayViewMut2<'_, u32>) {
     let columns = ridges.ncols();
     Zip::indexed(labels).and(ridges).for_each(|(row, column), label, &ridge| {
         *label = if ridge > low { (row * columns + column) as u32 } else { NO_LABEL };
@@ -121,7 +113,7 @@ pub(crate) fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayVie
 
 /// Second step: trees that touch become one, the smaller root winning. One launch does it, on a
 /// device by an atomic minimum at the roots.
-pub(crate) fn unite(mut labels: ArrayViewMut2<'_, u32>) {
+pub fn unite(mut labels: ArrayViewMut2<'_, u32>) {
     let (rows, columns) = labels.dim();
     for row in 0..rows {
         for column in 0..columns {
@@ -133,7 +125,7 @@ pub(crate) fn unite(mut labels: ArrayViewMut2<'_, u32>) {
 }
 
 /// Third step: a pixel above the high threshold holds its whole tree.
-pub(crate) fn anchor(
+pub fn anchor(
     high: f32,
     ridges: ArrayView2<'_, f32>,
     labels: ArrayView2<'_, u32>,
@@ -149,7 +141,7 @@ pub(crate) fn anchor(
 }
 
 /// Last step: what stands on an anchored tree is an edge.
-pub(crate) fn keep(
+pub fn keep(
     labels: ArrayView2<'_, u32>,
     anchored: ArrayView2<'_, u8>,
     edges: ArrayViewMut2<'_, u8>,
@@ -162,7 +154,7 @@ pub(crate) fn keep(
 }
 
 /// The edges on the darkened photograph.
-pub(crate) fn overlay(
+pub fn overlay(
     photo: ArrayView3<'_, u8>,
     edges: ArrayView2<'_, u8>,
     mut overlay: ArrayViewMut3<'_, u8>,

@@ -4,25 +4,25 @@
 use resident::ndarray::{ArrayView2, Ix1, Ix2};
 use resident::{Grid, In, InOut, Kernel, Result, SmartArray, Stream};
 
-use crate::steps::Plane;
+use super::steps::Plane;
 
 /// From black to white.
-pub(crate) const BINS: usize = 256;
+pub const BINS: usize = 256;
 
 /// Bars of increasing height.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BINS_PER_BAR: usize = 8;
 
-pub(crate) type HistogramKernel = Kernel<(In<f32, Ix2>, InOut<u32>)>;
+pub type HistogramKernel = Kernel<(In<f32, Ix2>, InOut<u32>)>;
 
 /// Queues the count. The bins start as zeros, which no transfer brings to the device.
-pub(crate) fn histogram(stream: &Stream, grey: &Plane<f32>) -> Result<SmartArray<u32, Ix1>> {
+pub fn histogram(stream: &Stream, grey: &Plane<f32>) -> Result<SmartArray<u32, Ix1>> {
     let mut bins = SmartArray::zeros(BINS).named("histogram");
     kernel().launch_on(stream, Grid::cover(grey.len()), (grey, &mut bins))?;
     Ok(bins)
 }
 
-pub(crate) fn kernel() -> HistogramKernel {
+pub fn kernel() -> HistogramKernel {
     let kernel = HistogramKernel::new("histogram")
         .require("there are 256 bins", |_grid, (_, bins)| bins.len() == BINS)
         .host(|_grid, (grey, bins)| body(grey, bins));
@@ -31,14 +31,14 @@ pub(crate) fn kernel() -> HistogramKernel {
     unsafe { kernel.cuda(include_str!("brightness.cu")) }
 }
 
-pub(crate) fn body(grey: ArrayView2<'_, f32>, bins: &mut [u32]) {
+pub fn body(grey: ArrayView2<'_, f32>, bins: &mut [u32]) {
     for &brightness in grey {
         bins[bin(brightness)] += 1;
     }
 }
 
 /// One line: the histogram as bars, and the brightness that half of the pixels stay below.
-pub(crate) fn line(bins: &[u32]) -> String {
+pub fn line(bins: &[u32]) -> String {
     let heights: Vec<u64> = bins
         .chunks(BINS_PER_BAR)
         .map(|chunk| chunk.iter().map(|&count| u64::from(count)).sum())

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Prints what the program has to say, or why it has nothing to say.
-pub(crate) fn finish(program: &str, outcome: Result<String, Failure>) -> ExitCode {
+pub fn finish(program: &str, outcome: Result<String, Failure>) -> ExitCode {
     let unprintable = |error| Failure::result(format_args!("cannot print the result: {error}"));
     match outcome.and_then(|text| writeln!(std::io::stdout(), "{text}").map_err(unprintable)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -15,19 +15,19 @@ pub(crate) fn finish(program: &str, outcome: Result<String, Failure>) -> ExitCod
 
 /// What went wrong, in one line, and the code to leave with.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     message: String,
     code: u8,
 }
 
 impl Failure {
     /// What the user gave cannot be used: code 2.
-    pub(crate) fn input(message: impl Display) -> Self {
+    pub fn input(message: impl Display) -> Self {
         Self { message: message.to_string(), code: 2 }
     }
 
     /// The program did its work and the result is wrong: code 1.
-    pub(crate) fn result(message: impl Display) -> Self {
+    pub fn result(message: impl Display) -> Self {
         Self { message: message.to_string(), code: 1 }
     }
 

@@ -4,11 +4,11 @@
 use resident::ndarray::{Ix2, Ix3};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
-use crate::bodies;
+use super::bodies;
 
 /// The widest blur that a launch accepts, in pixels. Three times as much is read on each side of a
 /// pixel.
-pub(crate) const SIGMA_MAX: f32 = 64.0;
+pub const SIGMA_MAX: f32 = 64.0;
 
 type Grey = Kernel<(In<u8, Ix3>, Out<f32, Ix2>)>;
 type Blur = Kernel<(f32, In<f32, Ix2>, Out<f32, Ix2>)>;
@@ -21,21 +21,21 @@ type Keep = Kernel<(In<u32, Ix2>, In<u8, Ix2>, Out<u8, Ix2>)>;
 type Overlay = Kernel<(In<u8, Ix3>, In<u8, Ix2>, Out<u8, Ix3>)>;
 
 /// All kernels of the edge detector. Made once, launched as often as there are photographs.
-pub(crate) struct Kernels {
-    pub(crate) grey: Grey,
-    pub(crate) blur_rows: Blur,
-    pub(crate) blur_columns: Blur,
-    pub(crate) sobel: Sobel,
-    pub(crate) thin: Thin,
-    pub(crate) candidates: Candidates,
-    pub(crate) unite: Unite,
-    pub(crate) anchor: Anchor,
-    pub(crate) keep: Keep,
-    pub(crate) overlay: Overlay,
+pub struct Kernels {
+    pub grey: Grey,
+    pub blur_rows: Blur,
+    pub blur_columns: Blur,
+    pub sobel: Sobel,
+    pub thin: Thin,
+    pub candidates: Candidates,
+    pub unite: Unite,
+    pub anchor: Anchor,
+    pub keep: Keep,
+    pub overlay: Overlay,
 }
 
 impl Kernels {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let blur_rows = blur("blur_rows")
             .host(|_grid, (sigma, source, target)| bodies::blur_rows(sigma, source, target));
         let blur_columns = blur("blur_columns")

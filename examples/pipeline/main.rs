@@ -5,28 +5,20 @@
 //! the device; nobody says so anywhere. One picture comes down, the first, the middle and the last
 //! stage side by side. The same steps done with ndarray alone must give the same.
 
-mod arguments;
-mod bodies;
-mod brightness;
-mod failure;
-mod kernels;
-mod picture;
-mod progress;
 mod reference;
-mod sheet;
-mod steps;
 
+use resident_examples::pipeline::{arguments, brightness, failure, picture, sheet};
 use std::path::Path;
 use std::process::ExitCode;
 
 use resident::ndarray::Array3;
 use resident::{Device, Result, SmartArray, audit};
 
-use arguments::{Arguments, Command, Settings};
-use failure::Failure;
-use kernels::Kernels;
-use progress::Progress;
-use steps::{LAUNCHES, Picture, Steps};
+use resident_examples::pipeline::arguments::{Arguments, Command, Settings};
+use resident_examples::pipeline::failure::Failure;
+use resident_examples::pipeline::kernels::Kernels;
+use resident_examples::pipeline::progress::Progress;
+use resident_examples::pipeline::steps::{LAUNCHES, Picture, Steps};
 
 const HELP: &str = "\
 Finds the edges of a photograph, and shows what moved between host and device.

@@ -8,14 +8,14 @@ use image::metadata::Orientation;
 use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 use resident::ndarray::{Array3, ArrayView3};
 
-use crate::failure::Failure;
+use super::failure::Failure;
 
 /// The photograph that comes with the examples; `examples/data/README.md` says where it is from.
 const ASTRONAUT: &[u8] = include_bytes!("../data/astronaut.png");
 
 /// Reads a PNG or JPEG, turned as its metadata says; what the file holds counts, not how it is
 /// called.
-pub(crate) fn read(path: &Path) -> Result<Array3<u8>, Failure> {
+pub fn read(path: &Path) -> Result<Array3<u8>, Failure> {
     let name = path.display();
     let file = File::open(path)
         .map_err(|error| Failure::input(format_args!("cannot open {name}: {error}")))?;
@@ -23,12 +23,12 @@ pub(crate) fn read(path: &Path) -> Result<Array3<u8>, Failure> {
 }
 
 /// The photograph that comes with the examples.
-pub(crate) fn built_in() -> Result<Array3<u8>, Failure> {
+pub fn built_in() -> Result<Array3<u8>, Failure> {
     decode(Cursor::new(ASTRONAUT), "the built-in photograph")
 }
 
 /// Writes a picture as PNG.
-pub(crate) fn write(path: &Path, picture: ArrayView3<'_, u8>) -> Result<(), Failure> {
+pub fn write(path: &Path, picture: ArrayView3<'_, u8>) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::input(format_args!("cannot write {}: {error}", path.display()))
     };

@@ -16,7 +16,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const BAR_COLUMNS: usize = 30;
 
 /// A bar that draws itself from a thread of its own until it is dropped.
-pub(crate) struct Progress {
+pub struct Progress {
     painter: Option<(Arc<Board>, JoinHandle<()>)>,
 }
 
@@ -38,9 +38,9 @@ struct State {
 
 impl Progress {
     /// A bar of so many steps.
-    pub(crate) fn start(steps: usize) -> Self {
+    pub fn start(steps: usize) -> Self {
         if !std::io::stderr().is_terminal() {
-            return Self { painter: None };
+            return Self::hidden();
         }
         let state =
             State { steps, done: 0, label: String::new(), queued: Vec::new(), is_finished: false };
@@ -52,18 +52,23 @@ impl Progress {
         Self { painter: painter.map(|thread| (board, thread)) }
     }
 
+    /// No bar at all.
+    pub fn hidden() -> Self {
+        Self { painter: None }
+    }
+
     /// Says what comes next. A step that ends is told by `done`.
-    pub(crate) fn begin(&self, label: &str) {
+    pub fn begin(&self, label: &str) {
         self.update(|state| label.clone_into(&mut state.label));
     }
 
     /// One step of this thread is done.
-    pub(crate) fn done(&self) {
+    pub fn done(&self) {
         self.update(|state| state.done += 1);
     }
 
     /// Counts a step when everything queued on the stream up to now has run.
-    pub(crate) fn follow(&self, label: &'static str, stream: &Stream) -> Result<()> {
+    pub fn follow(&self, label: &'static str, stream: &Stream) -> Result<()> {
         if self.painter.is_some() {
             let event = stream.record()?;
             self.update(|state| state.queued.push((label, event)));

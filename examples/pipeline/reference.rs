@@ -6,8 +6,8 @@ use resident::ndarray::{
     Array1, Array2, Array3, ArrayView2, ArrayView3, Axis, NewAxis, Zip, concatenate, s,
 };
 
-use crate::arguments::Settings;
-use crate::sheet::{GAP, GAP_COLOUR, STRENGTH_GAIN};
+use resident_examples::pipeline::arguments::Settings;
+use resident_examples::pipeline::sheet::{GAP, GAP_COLOUR, STRENGTH_GAIN};
 
 /// What the pipeline must come to.
 pub(crate) struct Expected {

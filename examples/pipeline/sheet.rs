@@ -4,19 +4,19 @@
 use resident::ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis, Ix2, Ix3, Zip, s};
 use resident::{In, Kernel, Out, Result, SmartArray, Stream};
 
-use crate::steps::{Picture, Plane, cover};
+use super::steps::{Picture, Plane, cover};
 
 /// Columns between two pictures, and their colour.
-pub(crate) const GAP: usize = 8;
-pub(crate) const GAP_COLOUR: u8 = 255;
+pub const GAP: usize = 8;
+pub const GAP_COLOUR: u8 = 255;
 
 /// Gradients of photographs are mostly weak; so much brighter they can be seen.
-pub(crate) const STRENGTH_GAIN: f32 = 3.0;
+pub const STRENGTH_GAIN: f32 = 3.0;
 
-pub(crate) type SheetKernel = Kernel<(In<u8, Ix3>, In<f32, Ix2>, In<u8, Ix3>, Out<u8, Ix3>)>;
+pub type SheetKernel = Kernel<(In<u8, Ix3>, In<f32, Ix2>, In<u8, Ix3>, Out<u8, Ix3>)>;
 
 /// Queues the sheet behind the three pictures that it shows.
-pub(crate) fn compose(
+pub fn compose(
     stream: &Stream,
     photo: &Picture,
     strength: &Plane<f32>,
@@ -30,11 +30,11 @@ pub(crate) fn compose(
 }
 
 /// Columns of a sheet of three pictures.
-pub(crate) fn sheet_columns(columns: usize) -> usize {
+pub fn sheet_columns(columns: usize) -> usize {
     3 * columns + 2 * GAP
 }
 
-pub(crate) fn kernel() -> SheetKernel {
+pub fn kernel() -> SheetKernel {
     let kernel = SheetKernel::new("sheet")
         .require("the photograph has three channels", |_grid, (photo, ..)| photo.shape()[2] == 3)
         .require("photograph and gradient have one size", |_grid, (photo, strength, _, _)| {
@@ -52,7 +52,7 @@ pub(crate) fn kernel() -> SheetKernel {
     unsafe { kernel.cuda(include_str!("sheet.cu")) }
 }
 
-pub(crate) fn body(
+pub fn body(
     photo: ArrayView3<'_, u8>,
     strength: ArrayView2<'_, f32>,
     overlay: ArrayView3<'_, u8>,

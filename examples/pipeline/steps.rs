@@ -4,31 +4,31 @@
 use resident::ndarray::{Dimension, Ix2, Ix3};
 use resident::{Element, Grid, Result, SmartArray, Stream};
 
-use crate::kernels::Kernels;
-use crate::progress::Progress;
+use super::kernels::Kernels;
+use super::progress::Progress;
 
 /// Launches of one photograph's way from `grey` to `overlay`.
-pub(crate) const LAUNCHES: usize = 10;
+pub const LAUNCHES: usize = 10;
 
 /// Rows and columns of a block of threads.
-pub(crate) const BLOCK: (u32, u32) = (8, 32);
+pub const BLOCK: (u32, u32) = (8, 32);
 
 /// A colour picture: rows, columns, three channels.
-pub(crate) type Picture = SmartArray<u8, Ix3>;
+pub type Picture = SmartArray<u8, Ix3>;
 
 /// One value for each pixel.
-pub(crate) type Plane<T> = SmartArray<T, Ix2>;
+pub type Plane<T> = SmartArray<T, Ix2>;
 
 /// The kernels, and the stream that they are queued on.
-pub(crate) struct Steps<'a> {
-    pub(crate) kernels: &'a Kernels,
-    pub(crate) stream: &'a Stream,
-    pub(crate) progress: &'a Progress,
+pub struct Steps<'a> {
+    pub kernels: &'a Kernels,
+    pub stream: &'a Stream,
+    pub progress: &'a Progress,
 }
 
 impl Steps<'_> {
     /// Brightness from 0 to 1. The photograph goes up here if it was not sent ahead.
-    pub(crate) fn grey(&self, photo: &Picture) -> Result<Plane<f32>> {
+    pub fn grey(&self, photo: &Picture) -> Result<Plane<f32>> {
         let mut grey = SmartArray::uninit((photo.shape()[0], photo.shape()[1])).named("grey");
         self.kernels.grey.launch_on(self.stream, cover(photo), (photo, &mut grey))?;
         self.launched("grey")?;
@@ -36,7 +36,7 @@ impl Steps<'_> {
     }
 
     /// A Gaussian blur in two launches, one along each axis.
-    pub(crate) fn blur(&self, sigma: f32, grey: &Plane<f32>) -> Result<Plane<f32>> {
+    pub fn blur(&self, sigma: f32, grey: &Plane<f32>) -> Result<Plane<f32>> {
         let mut half = SmartArray::uninit_like(grey).named("blurred along rows");
         self.kernels.blur_rows.launch_on(self.stream, cover(grey), (sigma, grey, &mut half))?;
         self.launched("blur along rows")?;
@@ -47,7 +47,7 @@ impl Steps<'_> {
     }
 
     /// Strength and direction of the gradient.
-    pub(crate) fn gradient(&self, soft: &Plane<f32>) -> Result<(Plane<f32>, Plane<u8>)> {
+    pub fn gradient(&self, soft: &Plane<f32>) -> Result<(Plane<f32>, Plane<u8>)> {
         let mut strength = SmartArray::uninit_like(soft).named("gradient");
         let mut direction = SmartArray::uninit(soft.raw_dim()).named("direction");
         self.kernels.sobel.launch_on(
@@ -60,7 +60,7 @@ impl Steps<'_> {
     }
 
     /// Ridges one pixel wide.
-    pub(crate) fn thin(&self, strength: &Plane<f32>, direction: &Plane<u8>) -> Result<Plane<f32>> {
+    pub fn thin(&self, strength: &Plane<f32>, direction: &Plane<u8>) -> Result<Plane<f32>> {
         let mut ridges = SmartArray::uninit_like(strength).named("ridges");
         self.kernels.thin.launch_on(
             self.stream,
@@ -74,7 +74,7 @@ impl Steps<'_> {
     /// Hysteresis: what is above `low` and connected to something above `high`. Four launches
     /// whatever the picture holds, since connected pixels are joined by union of trees; spreading
     /// from pixel to pixel would take a launch, and a look from the host, for each round.
-    pub(crate) fn connect(&self, low: f32, high: f32, ridges: &Plane<f32>) -> Result<Plane<u8>> {
+    pub fn connect(&self, low: f32, high: f32, ridges: &Plane<f32>) -> Result<Plane<u8>> {
         let mut labels = SmartArray::<u32, _>::uninit(ridges.raw_dim()).named("labels");
         self.kernels.candidates.launch_on(
             self.stream,
@@ -102,7 +102,7 @@ impl Steps<'_> {
     }
 
     /// The edges drawn on the darkened photograph.
-    pub(crate) fn overlay(&self, photo: &Picture, edges: &Plane<u8>) -> Result<Picture> {
+    pub fn overlay(&self, photo: &Picture, edges: &Plane<u8>) -> Result<Picture> {
         let mut overlay = SmartArray::uninit_like(photo).named("overlay");
         self.kernels.overlay.launch_on(self.stream, cover(photo), (photo, edges, &mut overlay))?;
         self.launched("overlay")?;
@@ -116,6 +116,6 @@ impl Steps<'_> {
 }
 
 /// One thread for each pixel.
-pub(crate) fn cover<T: Element, D: Dimension>(picture: &SmartArray<T, D>) -> Grid {
+pub fn cover<T: Element, D: Dimension>(picture: &SmartArray<T, D>) -> Grid {
     Grid::cover_2d((picture.shape()[0], picture.shape()[1]), BLOCK)
 }

@@ -7,7 +7,7 @@ use ndarray::{
     SliceArg, SliceInfoElem, StrideShape,
 };
 
-use crate::storage::{MemoryOrder, Selection, Strided};
+use crate::layout::{MemoryOrder, Selection, Strided};
 
 /// A view of an array's memory. Strides are ndarray's: an `isize` kept in a `usize`.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ impl<D: Dimension> Layout<D> {
     }
 
     pub(crate) fn selection(&self, memory_order: &MemoryOrder) -> Selection {
-        memory_order.select(self.shape(), self.strides(), self.offset)
+        memory_order.select(&self.strided())
     }
 
     /// Calls with the selection, by reference: the whole is a constant, and boxes are large.
@@ -90,33 +90,15 @@ impl<D: Dimension> Layout<D> {
 
     /// Whether elements lie row by row without gaps; lone axes do not count.
     pub(crate) fn is_c_contiguous(&self) -> bool {
-        is_contiguous(self.shape().iter().zip(self.strides()).rev())
+        self.strided().is_c_contiguous()
     }
 
     /// Whether elements lie column by column without gaps; lone axes do not count.
     pub(crate) fn is_f_contiguous(&self) -> bool {
-        is_contiguous(self.shape().iter().zip(self.strides()))
+        self.strided().is_f_contiguous()
     }
 
-    #[inline]
-    fn is_reversed(&self, axis: usize) -> bool {
-        // An array without elements has no other end to turn to.
-        self.strides()[axis] < 0 && self.shape()[axis] > 1 && self.len() > 0
-    }
-
-    /// The offset of the element that lies lowest.
-    #[inline]
-    fn lowest(&self) -> usize {
-        let mut lowest = self.offset;
-        for axis in 0..self.dim.ndim() {
-            if self.is_reversed(axis) {
-                lowest -= (self.shape()[axis] - 1) * self.strides()[axis].unsigned_abs();
-            }
-        }
-        lowest
-    }
-
-    /// Strides upwards, as ndarray's constructors want them.
+    /// The absolute values of the strides, as ndarray's constructors want them.
     #[inline]
     pub(super) fn upwards(&self) -> D {
         let mut strides = self.strides.clone();
@@ -172,7 +154,7 @@ impl<D: Dimension> Layout<D> {
             RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start)
         };
         for axis in 0..self.dim.ndim() {
-            if self.is_reversed(axis) {
+            if self.strided().is_reversed(axis) {
                 raw.invert_axis(Axis(axis));
             }
         }
@@ -198,7 +180,7 @@ impl<D: Dimension> Layout<D> {
         // SAFETY: as in `view`.
         let mut raw = unsafe { RawArrayViewMut::<T, D>::from_shape_ptr(shape, start) };
         for axis in 0..self.dim.ndim() {
-            if self.is_reversed(axis) {
+            if self.strided().is_reversed(axis) {
                 raw.invert_axis(Axis(axis));
             }
         }
@@ -211,7 +193,7 @@ impl<D: Dimension> Layout<D> {
         if base.is_null() || self.len() == 0 || size_of::<T>() == 0 {
             return NonNull::dangling().as_ptr();
         }
-        base.cast::<T>().wrapping_add(self.lowest())
+        base.cast::<T>().wrapping_add(self.strided().lowest() as usize)
     }
 
     /// A slice of this view.
@@ -230,7 +212,7 @@ impl<D: Dimension> Layout<D> {
             )
         };
         for axis in 0..self.dim.ndim() {
-            if self.is_reversed(axis) {
+            if self.strided().is_reversed(axis) {
                 whole.invert_axis(Axis(axis));
             }
         }
@@ -244,20 +226,12 @@ impl<D: Dimension> Layout<D> {
 
     /// Where a slice starts: ndarray's own rule (`do_slice`), which it does not publish.
     fn offset_of(&self, info: &[SliceInfoElem]) -> usize {
-        let (mut offset, mut axis) = (self.offset as isize, 0);
-        for element in info {
-            if matches!(element, SliceInfoElem::NewAxis) {
-                continue;
-            }
-            let Some((len, stride)) =
-                self.shape().get(axis).map(|len| (*len as isize, self.strides()[axis]))
-            else {
-                break;
-            };
-            offset += stride * first_index(element, len).clamp(0, (len - 1).max(0));
-            axis += 1;
-        }
-        offset as usize
+        let of_axes = info.iter().filter(|element| !matches!(element, SliceInfoElem::NewAxis));
+        let first = |(element, len): (&SliceInfoElem, &usize)| {
+            let len = *len as isize;
+            first_index(element, len).clamp(0, (len - 1).max(0)) as usize
+        };
+        self.strided().offset_at(of_axes.zip(self.shape()).map(first))
     }
 
     /// Two parts along an axis, the second from `index` on.
@@ -273,8 +247,8 @@ impl<D: Dimension> Layout<D> {
         first.dim.slice_mut()[axis.index()] = index;
         second.dim.slice_mut()[axis.index()] = len - index;
         if index < len && self.len() > 0 {
-            second.offset =
-                (self.offset as isize + self.strides()[axis.index()] * index as isize) as usize;
+            let start = (0..=axis.index()).map(|at| if at == axis.index() { index } else { 0 });
+            second.offset = self.strided().offset_at(start);
         }
         (first, second)
     }
@@ -283,9 +257,7 @@ impl<D: Dimension> Layout<D> {
     pub(crate) fn element(&self, index: &[usize]) -> Option<usize> {
         let inside = index.len() == self.shape().len()
             && index.iter().zip(self.shape()).all(|(index, len)| index < len);
-        let distance: isize =
-            index.iter().zip(self.strides()).map(|(index, stride)| *index as isize * stride).sum();
-        inside.then(|| (self.offset as isize + distance) as usize)
+        inside.then(|| self.strided().offset_at(index.iter().copied()))
     }
 }
 
@@ -304,18 +276,6 @@ pub(crate) fn assert_fits<T>(shape: &[usize]) {
         bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()),
         "resident: Shape too large, product of non-zero axis lengths overflows isize"
     );
-}
-
-fn is_contiguous<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
-    if axes.clone().any(|(len, _)| *len == 0) {
-        return true;
-    }
-    let mut expected = 1;
-    axes.filter(|(len, _)| **len != 1).all(|(len, stride)| {
-        let fits = *stride == expected;
-        expected *= *len as isize;
-        fits
-    })
 }
 
 /// The index along an axis of `len` at which a slice's first element lies.

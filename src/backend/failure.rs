@@ -1,45 +1,43 @@
-//! Failures: of calls, returned at once, and of queued work, found later under its position.
+//! Failures: of calls, which return them, and of queued work, which are recorded under its
+//! position.
 //!
-//! Late failures of all backends are kept in one table. [`epoch`] rises with each, so that whoever
-//! caches "all is well" compares one number. Entries are kept for the life of the process: a
-//! position is never used again, and failures are cold.
+//! One table holds the failures of queued work on all devices. [`epoch`] rises with each, so a
+//! caller that caches "nothing has failed" compares one number. Records stay for the life of the
+//! process: failures are rare, and positions are never reused.
 
-use crate::call_site::CallSite;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Position, QueueId};
+use crate::call_site::CallSite;
 
-/// Why a backend call was refused.
+/// Why a backend refused a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BackendErrorKind {
-    /// No room: bytes asked for, bytes free.
+    /// Not enough memory; both in bytes.
     OutOfMemory { requested: u64, free: u64 },
-    /// The call would wait, and the thread runs a kernel body.
+    /// The call would have to wait, and the thread runs a kernel body.
     InsideKernel,
-    /// A fault that a test asked for.
+    /// A fault that the emulation was asked for.
     Injected,
-    /// The device is gone.
-    #[allow(
-        dead_code,
-        reason = "the embedded device is never lost; what it means above is fixed for backends that can be"
-    )]
+    /// The device is lost.
+    #[allow(dead_code, reason = "the embedded device is never lost")]
     DeviceLost,
     /// The event has no time stamp, or none yet.
     NoTiming,
-    /// Anything else that the driver says, with its code.
+    /// Any other error of the driver, with its code.
     Driver { code: i64 },
 }
 
-/// A backend call that was refused: nothing was queued.
+/// A refused backend call: it has queued nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BackendError {
     pub(crate) kind: BackendErrorKind,
-    /// The call, in the backend's own words (`allocate`, `cuMemcpyHtoDAsync`).
+    /// The backend's name for the call (`allocate`, `cuMemcpyHtoDAsync`).
     pub(crate) call: &'static str,
-    /// What the backend adds: values seen, limits.
+    /// Details from the backend: values seen, limits. May be empty.
     pub(crate) detail: String,
 }
 
@@ -80,88 +78,76 @@ pub(crate) enum FailureKind {
 #[derive(Clone, Debug)]
 pub(crate) struct FailureRecord {
     pub(crate) kind: FailureKind,
-    /// What failed first: `kernel "blur"`, `copy of "photo" to cpu:0`.
+    /// The operation that failed first: `kernel "blur"`, `copy of "photo" to cpu:0`.
     pub(crate) operation: String,
-    /// The user's line that queued it.
+    /// The call that queued it.
     pub(crate) site: Option<CallSite>,
-    /// Why: the panic's message, the driver's text.
+    /// The panic's message, or the driver's text.
     pub(crate) cause: String,
-    /// True where this work did not fail itself but read what a failed piece of work was to write.
+    /// Whether the operation did not run because one that it depends on failed. The other fields
+    /// then describe that one.
     pub(crate) inherited: bool,
 }
 
-static EPOCH: AtomicU64 = AtomicU64::new(0);
-
-/// Failures of single pieces of work, and of all that a queue had left.
-#[derive(Default)]
-struct Table {
-    single: HashMap<(QueueId, Position), Arc<FailureRecord>>,
-    /// From the position behind this one on: the record of the first, and of those behind it.
-    rest: HashMap<QueueId, (Position, [Arc<FailureRecord>; 2])>,
-}
-
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-
-/// How many pieces of queued work have failed so far in this process.
+/// The number of failures of queued work so far in this process.
 #[inline]
 pub(crate) fn epoch() -> u64 {
     EPOCH.load(Ordering::Acquire)
 }
 
-/// Enters a failure. Called by a backend before it marks the position as completed.
+/// Records a failure. A backend calls this before it marks the position as completed.
 pub(crate) fn record(queue: QueueId, position: Position, record: Arc<FailureRecord>) {
-    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table.get_or_insert_default().single.insert((queue, position), record);
+    table().get_or_insert_default().single.insert((queue, position), record);
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Enters the failure of everything in `queue` behind `after`, for good: its device is gone. The
-/// first of it is what failed, the rest inherits. Entered again it changes nothing: what comes
-/// later is part of the rest.
+/// Records that the device of `queue` is lost: every position after `after` has failed, present and
+/// future. The first one failed itself, the rest because of it. Later calls for the same queue
+/// change nothing.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
-pub(crate) fn record_queue_loss(queue: QueueId, after: Position, record: FailureRecord) {
-    let inherited = FailureRecord { inherited: true, ..record.clone() };
-    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table
-        .get_or_insert_default()
-        .rest
-        .entry(queue)
-        .or_insert_with(|| (after, [Arc::new(record), Arc::new(inherited)]));
+pub(crate) fn record_queue_loss(queue: QueueId, after: Position, first: FailureRecord) {
+    let inherited = Arc::new(FailureRecord { inherited: true, ..first.clone() });
+    let loss = QueueLoss { after, first: Arc::new(first), inherited };
+    table().get_or_insert_default().lost_queues.entry(queue).or_insert(loss);
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
 /// The failure of the work at `position`, if it failed.
 pub(crate) fn at(queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
-    if epoch() == 0 {
-        return None;
-    }
-    let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    table.as_ref()?.at(queue, position)
+    if epoch() == 0 { None } else { table().as_ref()?.at(queue, position) }
 }
 
-/// The first failure in `queue` above `after` and up to `upto`.
+/// The first failure in `queue` after `after`, up to `upto`.
 pub(crate) fn first_between(
     queue: QueueId,
     after: Position,
     upto: Position,
 ) -> Option<(Position, Arc<FailureRecord>)> {
-    if epoch() == 0 {
-        return None;
-    }
-    let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    let table = table.as_ref()?;
-    let in_range = |position: &Position| *position > after && *position <= upto;
-    let single = table
-        .single
-        .keys()
-        .filter(|(other, _)| *other == queue)
-        .map(|(_, position)| *position)
-        .filter(in_range)
-        .min();
-    let rest =
-        table.rest.get(&queue).map(|(from, _)| Position(from.max(&after).0 + 1)).filter(in_range);
-    let first = single.into_iter().chain(rest).min()?;
-    table.at(queue, first).map(|record| (first, record))
+    if epoch() == 0 { None } else { table().as_ref()?.first_between(queue, after, upto) }
+}
+
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+
+fn table() -> MutexGuard<'static, Option<Table>> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Default)]
+struct Table {
+    /// Failures of one operation each.
+    single: HashMap<(QueueId, Position), Arc<FailureRecord>>,
+    /// Queues of lost devices.
+    lost_queues: HashMap<QueueId, QueueLoss>,
+}
+
+/// Everything after a position of a queue has failed.
+struct QueueLoss {
+    after: Position,
+    /// The record of the first position after it.
+    first: Arc<FailureRecord>,
+    /// The record of all later positions.
+    inherited: Arc<FailureRecord>,
 }
 
 impl Table {
@@ -169,12 +155,26 @@ impl Table {
         if let Some(record) = self.single.get(&(queue, position)) {
             return Some(Arc::clone(record));
         }
-        let (after, [first, behind]) = self.rest.get(&queue)?;
-        match position.0.checked_sub(after.0)? {
+        let loss = self.lost_queues.get(&queue)?;
+        match position.0.checked_sub(loss.after.0)? {
             0 => None,
-            1 => Some(Arc::clone(first)),
-            _ => Some(Arc::clone(behind)),
+            1 => Some(Arc::clone(&loss.first)),
+            _ => Some(Arc::clone(&loss.inherited)),
         }
+    }
+
+    fn first_between(
+        &self,
+        queue: QueueId,
+        after: Position,
+        upto: Position,
+    ) -> Option<(Position, Arc<FailureRecord>)> {
+        let of_queue = self.single.keys().filter(|(other, _)| *other == queue);
+        let single = of_queue.map(|(_, position)| *position).filter(|position| *position > after);
+        let lost = self.lost_queues.get(&queue);
+        let lost = lost.map(|loss| Position(loss.after.max(after).0 + 1));
+        let first = single.chain(lost).min().filter(|first| *first <= upto)?;
+        self.at(queue, first).map(|record| (first, record))
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_queue_had_left_fails_behind_the_first_time_that_its_device_was_found_dead() {
+    fn a_lost_queue_fails_after_the_first_recorded_position() {
         let queue = QueueId::next();
         record(queue, Position(2), failed("single").into());
         record_queue_loss(queue, Position(4), failed("rest"));

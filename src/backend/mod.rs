@@ -21,16 +21,17 @@
 //!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: callers
 //!   hold no lock there.
 
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+pub(crate) mod c_declaration;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+mod cuda_source;
 pub(crate) mod embedded;
-pub(crate) mod extent;
 pub(crate) mod failure;
 pub(crate) mod host_copy;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
-pub(crate) mod prototype;
 pub(crate) mod scope;
 pub(crate) mod work;
 
@@ -41,15 +42,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
+#[cfg(feature = "cuda")]
+pub(crate) use cuda_source::CudaCode;
+pub use cuda_source::CudaSource;
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub use program::KernelAttributes;
 pub(crate) use program::{
     BodyKind, ElementLayout, KernelCode, LoadError, LoadedKernel, ParameterLayout, Program,
 };
-pub use program::{CudaSource, KernelAttributes};
 pub(crate) use work::{
-    Arguments, ArrayArgument, Bytes, CopyBox, CopyWork, Dependencies, FillWork, Footprint,
-    HostMemory, KernelBody, Label, LaunchWork, Memory, Work,
+    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, KernelBody,
+    Label, LaunchWork, Memory, Work,
 };
+
+pub(crate) use crate::layout::{CopyBox, Footprint};
 
 /// The kind of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

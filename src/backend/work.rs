@@ -1,4 +1,4 @@
-//! What can be queued: copies, fills and launches, as plain data in bytes.
+//! The work that a queue takes: copies, fills and launches, as plain data with lengths in bytes.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,33 +9,25 @@ use super::{Address, DeviceKind, FailureKind, KernelCode, Position, QueueId};
 use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::grid::Grid;
+use crate::layout::{CopyBox, Footprint};
 
-/// A value's bytes, as a fill pattern.
+/// The bytes of a value, as a fill pattern.
 pub(crate) type Bytes = SmallVec<[u8; 16]>;
 
-/// Work whose failure spoils what this work reads.
+/// The operations whose results an operation reads. If one of them failed, it does not run.
 pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
 
-/// Which bytes of one allocation: `run_bytes` bytes at `offset_bytes`, repeated along `axes`
-/// (count, stride in bytes), slowest first. No two repetitions overlap. Strides are above zero.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Footprint {
-    pub(crate) offset_bytes: u64,
-    pub(crate) run_bytes: u64,
-    pub(crate) axes: SmallVec<[(u64, u64); 3]>,
-}
-
-/// Ordinary or page-locked host memory that work may touch; the work keeps it alive.
+/// Pageable or pinned host memory that queued work accesses. The work holds a reference to it.
 ///
 /// # Safety
 ///
-/// Implementors promise that `base()` points to `len_bytes()` initialised bytes which stay put and
-/// allocated while the value lives. Who may touch which bytes when is kept by the order of work:
-/// see DESIGN.md, "Why it is sound".
+/// `base()` points to `len_bytes()` initialised bytes, which stay allocated at this address while
+/// the value lives. The order of work decides which thread or device accesses which bytes when: see
+/// DESIGN.md, "Why it is sound".
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
-    /// Whether devices of this kind reach it by themselves, without the host's help.
+    /// Whether devices of this kind access it directly.
     fn is_pinned_for(&self, _kind: DeviceKind) -> bool {
         false
     }
@@ -49,26 +41,16 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn mark_leaked(&self) {}
 }
 
-/// One end of a copy.
+/// The source or the destination of a copy.
 #[derive(Clone, Debug)]
 pub(crate) enum Memory {
     Host(Arc<dyn HostMemory>),
-    /// Memory of the device whose queue gets the work, or, as source of a copy between devices, of
-    /// `QueueId`'s device.
+    /// Memory of the device whose queue gets the work. As a source it may belong to
+    /// `CopyWork::source_device`.
     Device(Address),
 }
 
-/// One box of a copy: equal counts and runs at both ends, strides of their own.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct CopyBox {
-    pub(crate) run_bytes: u64,
-    pub(crate) source_offset_bytes: u64,
-    pub(crate) destination_offset_bytes: u64,
-    /// (count, source stride, destination stride) in bytes, slowest first.
-    pub(crate) axes: SmallVec<[(u64, u64, u64); 3]>,
-}
-
-/// What a piece of work is called in errors, hazards and logs.
+/// The name of an operation in errors, hazards and logs.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     /// `upload of "photo"`, `kernel "blur"`.
@@ -76,26 +58,38 @@ pub(crate) struct Label {
     pub(crate) site: Option<CallSite>,
 }
 
-/// A copy of any number of boxes between two memories. `loss` says what its failure means: `Copy`
-/// where the contents can be had again from their source, `Body` where this copy was to make them,
-/// as an assignment does.
+/// A copy of boxes between two memories. `loss` is the meaning of a failure: `Copy` if the contents
+/// remain at the source, `Contents` if this copy was to create them, as an assignment does.
 #[derive(Debug)]
 pub(crate) struct CopyWork {
     pub(crate) source: Memory,
     pub(crate) destination: Memory,
-    /// Set when `source` is memory of another device, which `Backend::can_access_peer`.
+    /// The device of `source`, if it is another one that `Backend::can_access_peer` allows.
     pub(crate) source_device: Option<Arc<dyn super::Backend>>,
     pub(crate) parts: SmallVec<[CopyBox; 1]>,
-    /// What lies between the parts in the source may be read too where that is cheaper, and is
-    /// thrown away: it was written, and nobody writes it meanwhile.
-    #[cfg_attr(
-        not(feature = "cuda"),
-        allow(dead_code, reason = "the embedded device has no calls to spare")
-    )]
+    /// Whether the copy may also read the bytes between the boxes in the source, and discard them,
+    /// where that takes fewer calls: they are written, and no other work writes them meanwhile.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device ignores it"))]
     pub(crate) may_read_between: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
     pub(crate) label: Label,
+}
+
+impl CopyWork {
+    /// How the copy would leave the host memory at one of its ends, in words. Backends check the
+    /// bounds of device memory themselves.
+    pub(crate) fn host_overrun(&self) -> Option<String> {
+        let overrun = |memory: &Memory, end_bytes: fn(&CopyBox) -> Option<u64>| {
+            let Memory::Host(host) = memory else { return None };
+            let len_bytes = host.len_bytes() as u64;
+            let is_outside = |end: &Option<u64>| end.is_none_or(|end| end > len_bytes);
+            let end = self.parts.iter().map(end_bytes).find(is_outside)?;
+            Some(format!("a part ends at byte {end:?} of host memory that has {len_bytes}"))
+        };
+        overrun(&self.source, CopyBox::source_end_bytes)
+            .or_else(|| overrun(&self.destination, CopyBox::destination_end_bytes))
+    }
 }
 
 /// Repeats a pattern over boxes of device memory. Where `loss` is `Poison`, the pattern is not
@@ -111,24 +105,24 @@ pub(crate) struct FillWork {
     pub(crate) label: Label,
 }
 
-/// One array of a launch: its memory, and where `Arguments::words` says which bytes of it the body
-/// may touch. Small, since launches are moved.
+/// One array of a launch: its memory, and the words of `Arguments` that describe the bytes which
+/// the body may access. Small, because launches are moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
-    /// Byte offset of the element with index 0, 0, ...; for a flat array of the lowest.
+    /// The byte offset of the element with index 0, 0, ..., for a flat array of the lowest one.
     pub(crate) origin_bytes: u64,
     pub(crate) element_bytes: u32,
-    /// Where its words start.
+    /// The index of its first word.
     pub(crate) at_word: u32,
-    /// Flat: one word, the length in elements, unbroken from the origin on. Sized: the number of
-    /// dimensions, shape, strides in elements.
+    /// Flat: contiguous from the origin on; one word, the length in elements. Sized: the words are
+    /// the number of dimensions, the shape, and the strides in elements.
     pub(crate) is_flat: bool,
     pub(crate) access: Access,
 }
 
-/// Arguments of one launch as the signature packed them: `words` holds scalars, shapes and strides
-/// in parameter order, `arrays` the memory.
+/// The arguments of one launch as the signature packed them: `words` holds scalars, shapes and
+/// strides in parameter order, `arrays` the memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
     pub(crate) words: SmallVec<[u64; 24]>,
@@ -136,73 +130,39 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The bytes that the body may touch of one of `arrays`. Words that are missing stand for no
-    /// bytes at all.
+    /// The bytes of one of `arrays` that the body may access. Empty if words are missing.
     pub(crate) fn footprint(&self, array: &ArrayArgument) -> Footprint {
         let element = u64::from(array.element_bytes);
         let words = self.words.get(array.at_word as usize..).unwrap_or_default();
-        let Some((&first, rest)) = words.split_first() else { return Footprint::nothing() };
+        let Some((&first, rest)) = words.split_first() else { return Footprint::empty() };
         if array.is_flat {
-            return Footprint {
-                offset_bytes: array.origin_bytes,
-                run_bytes: first.saturating_mul(element),
-                axes: SmallVec::new(),
-            };
+            return Footprint::run(array.origin_bytes, first.saturating_mul(element));
         }
         let ndim = first as usize;
         match (rest.get(..ndim), rest.get(ndim..2 * ndim)) {
             (Some(shape), Some(strides)) => {
-                Footprint::strided(array.origin_bytes, element, shape, strides)
+                Footprint::of_view(array.origin_bytes, element, shape, strides)
             }
-            _ => Footprint::nothing(),
+            _ => Footprint::empty(),
         }
     }
 }
 
-impl Footprint {
-    fn nothing() -> Self {
-        Self { offset_bytes: 0, run_bytes: 0, axes: SmallVec::new() }
-    }
-
-    /// The bytes of a view: shape, and strides in elements as ndarray keeps them, an `i64` in a
-    /// `u64`.
-    fn strided(origin_bytes: u64, element_bytes: u64, shape: &[u64], strides: &[u64]) -> Self {
-        if shape.contains(&0) {
-            return Self::nothing();
-        }
-        let mut offset_bytes = origin_bytes;
-        let mut axes: SmallVec<[(u64, u64); 3]> = SmallVec::new();
-        for (count, stride) in shape.iter().zip(strides).filter(|(count, _)| **count > 1) {
-            let stride_bytes = (*stride as i64).unsigned_abs().saturating_mul(element_bytes);
-            if (*stride as i64) < 0 {
-                offset_bytes =
-                    offset_bytes.saturating_sub((count - 1).saturating_mul(stride_bytes));
-            }
-            axes.push((*count, stride_bytes));
-        }
-        axes.sort_by_key(|(_, stride_bytes)| std::cmp::Reverse(*stride_bytes));
-        let mut run_bytes = element_bytes;
-        while axes.last().is_some_and(|(_, stride_bytes)| *stride_bytes == run_bytes) {
-            run_bytes = run_bytes.saturating_mul(axes.pop().map_or(1, |(count, _)| count));
-        }
-        Self { offset_bytes, run_bytes, axes }
-    }
-}
-
-/// A kernel's body on the host, with its types erased.
+/// The host body of a kernel, with its types erased.
 ///
 /// # Safety
 ///
-/// `run` gets one pointer per array, in order, to the element with index 0, 0, ... of memory that
-/// is initialised, lives for the call, and which nobody else writes (reads of it) or touches
-/// (writes) during the call. An implementor reads `words` as the same signature packed them and
-/// touches nothing outside the declared footprints.
+/// An implementor reads `words` as its own signature packed them, and accesses no bytes outside
+/// `Arguments::footprint` of its arrays.
 pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
     /// # Safety
     ///
-    /// As the trait says; the caller is a backend that resolved `pointers` from the arguments it
-    /// was submitted with.
+    /// * `words` are those of the arguments that the same signature packed. `pointers` has one
+    ///   pointer per array of them, in order, to the element with index 0, 0, ...
+    /// * The footprint of each array is initialised memory that outlives the call. During the call
+    ///   no other thread writes the bytes that the body reads, or accesses the bytes that it
+    ///   writes.
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
 }
 
@@ -216,9 +176,9 @@ pub(crate) struct LaunchWork {
     pub(crate) site: CallSite,
 }
 
-/// Anything that can be queued.
+/// An operation of a queue.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "a launch is queued without an allocation")]
+#[allow(clippy::large_enum_variant, reason = "queueing a launch must not allocate")]
 pub(crate) enum Work {
     Copy(Box<CopyWork>),
     Fill(Box<FillWork>),

@@ -3,26 +3,26 @@
 
 use smallvec::SmallVec;
 
-use super::argument::{Bound, BoundArray};
+use super::arguments::bound::{BoundArgument, BoundArray};
 use crate::error::{Error, Result, Text};
-use crate::storage::Strided;
+use crate::layout::Strided;
 
 /// The axes longer than 1 as they lie in memory, slowest first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;
 
 /// Checks all flat arguments of a launch.
-pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
+pub(super) fn check(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
     if bound.iter().all(is_sized_or_rows_first) {
         return Ok(());
     }
     let mut first: Option<(usize, &BoundArray<'_>)> = None;
     let mut first_line: Option<(usize, &BoundArray<'_>)> = None;
     for (number, argument) in bound.iter().enumerate() {
-        let Bound::Array(array) = argument else { continue };
+        let BoundArgument::Array(array) = argument else { continue };
         if !array.is_flat {
             continue;
         }
-        if !array.view.is_unbroken() {
+        if !array.view.is_contiguous() {
             return Err(not_contiguous(kernel, number, array));
         }
         if let Some(backwards) = line(&array.view) {
@@ -46,22 +46,13 @@ pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
 
 /// Sized, a scalar, or unbroken with rows first: a launch with such arguments alone needs no closer
 /// look.
-fn is_sized_or_rows_first(bound: &Bound<'_>) -> bool {
-    let Bound::Array(BoundArray { view, is_flat: true, .. }) = bound else { return true };
-    let mut expected = 1;
-    view.shape.iter().zip(view.strides).rev().all(|(len, stride)| {
-        let fits = *len == 1 || *stride == expected;
-        expected *= *len as isize;
-        fits
-    })
+fn is_sized_or_rows_first(bound: &BoundArgument<'_>) -> bool {
+    let BoundArgument::Array(BoundArray { view, is_flat: true, .. }) = bound else { return true };
+    view.is_c_contiguous()
 }
 
 fn order(view: &Strided<'_>) -> AxisOrder {
-    let mut axes: SmallVec<[(usize, isize); 6]> =
-        (0..view.shape.len()).map(|axis| (axis, view.strides[axis])).collect();
-    axes.retain(|(axis, _)| view.shape[*axis] != 1);
-    axes.sort_by_key(|(_, stride)| std::cmp::Reverse(stride.unsigned_abs()));
-    axes.into_iter().map(|(axis, stride)| (axis, stride < 0)).collect()
+    view.axes_by_stride().into_iter().map(|axis| (axis, view.strides[axis] < 0)).collect()
 }
 
 /// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other

@@ -5,12 +5,10 @@
 //! changes it; this module keeps it consistent and publishes what the fast paths read.
 
 mod host;
-mod memory_order;
 mod published;
 mod residency;
 mod since;
 mod state;
-mod strided;
 
 use std::any::type_name;
 use std::fmt;
@@ -28,6 +26,7 @@ use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
 use crate::element::Element;
+use crate::layout::MemoryOrder;
 use crate::live_arrays::{ArrayName, LiveArrays};
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
@@ -37,12 +36,10 @@ mod atomics {
 }
 
 pub(crate) use host::HostBuffer;
-pub(crate) use memory_order::{MemoryOrder, Selection};
 use published::Published;
 pub use residency::{Residency, Validity};
 pub(crate) use since::StaleOrigin;
 pub(crate) use state::{Line, Slot, State, WholeAtHand};
-pub(crate) use strided::{Ranges, Strided, copies_between};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();

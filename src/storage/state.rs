@@ -5,12 +5,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::since::{Parts, StaleOrigin};
-use super::{HostBuffer, MemoryOrder, Selection, Validity};
+use super::{HostBuffer, Validity};
 use crate::access::Access;
 use crate::backend::{Address, BackendError, Bytes, FailureRecord, Position, failure};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, ConstantId, Content, Location, LocationSet, LossId, Region};
 use crate::device::{Device, Stream};
+use crate::layout::{MemoryOrder, Selection};
 use crate::ordering::{Mark, StreamKey, UseEnd, Uses};
 use crate::sync;
 use crate::traffic::Traffic;

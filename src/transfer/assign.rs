@@ -10,15 +10,14 @@ use super::{
 };
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{
-    Address, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
-};
+use crate::backend::{Address, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy};
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
+use crate::layout::{CopyBox, Selection, Strided, ViewBox};
 use crate::ordering::UseEnd;
-use crate::storage::{Ranges, Selection, StaleOrigin, State, Storage, Strided, copies_between};
+use crate::storage::{StaleOrigin, State, Storage};
 use crate::sync::ShortGuard;
 
 /// Where the destination is to be newest afterwards.
@@ -95,7 +94,7 @@ fn newest(
     all: bool,
 ) -> Result<Vec<(Region, Content)>> {
     let memory_order = source.storage.memory_order();
-    let selection = memory_order.select(source.view.shape, source.view.strides, source.view.offset);
+    let selection = memory_order.select(&source.view);
     let mut state = source.storage.lock();
     state.reconcile(memory_order);
     let mut contents = Vec::new();
@@ -193,7 +192,7 @@ fn sorted(
     let mut hauls: SmallVec<[Haul; 1]> = SmallVec::new();
     let mut constants = Vec::new();
     for (region, content) in contents {
-        for ranges in source.view.narrowed(source.storage.memory_order(), region) {
+        for ranges in source.view.boxes_of(source.storage.memory_order(), region) {
             let passage = passage(destination, source, &ranges);
             match content {
                 Content::Undefined(_) => {}
@@ -245,21 +244,13 @@ fn join(selection: &mut Selection, other: Selection) {
     }
 }
 
-fn passage(destination: End<'_>, source: End<'_>, ranges: &Ranges) -> Passage {
-    let (faced, against) = source.view.facing(&destination.view, ranges);
-    let (shape, from_strides, from_offset) = source.view.part(ranges);
-    let (_, to_strides, to_offset) = destination.view.part(&faced);
+fn passage(destination: End<'_>, source: End<'_>, part: &ViewBox) -> Passage {
     let element_bytes = source.storage.memory_order().element_bytes() as u64;
+    let (from, to, parts) = source.view.copies_to(&destination.view, part, element_bytes);
     Passage {
-        source: source.storage.memory_order().select(&shape, &from_strides, from_offset),
-        destination: destination.storage.memory_order().select(&shape, &to_strides, to_offset),
-        parts: copies_between(
-            &shape,
-            (&from_strides, from_offset),
-            (&to_strides, to_offset),
-            &against,
-            element_bytes,
-        ),
+        source: source.storage.memory_order().select(&from.strided()),
+        destination: destination.storage.memory_order().select(&to.strided()),
+        parts,
     }
 }
 
@@ -327,7 +318,7 @@ fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyBox; 
     mark_host_written(to, Access::Overwrite);
     for part in parts {
         // SAFETY: both arrays have host memory of their space's size and the part lies within both
-        // by construction of `copies_between`. The source is valid on the host and read by shared
+        // by construction of `Strided::copies_to`. The source is valid on the host and read by shared
         // borrow; the destination is borrowed exclusively and nothing queued touches it, as
         // `prepare` saw to: what was queued since by this very call copies other parts. Both can be
         // one array only through disjoint parts.

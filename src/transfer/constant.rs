@@ -174,7 +174,7 @@ fn peek_on_host(request: &Request<'_>) -> Result<Bytes> {
     let (storage, mut value) =
         (request.storage, Bytes::from_elem(0, request.storage.memory_order().element_bytes()));
     request.selection.for_each(storage.memory_order(), |region| {
-        let part = storage.memory_order().out_of_packed(region, 0).reversed();
+        let part = storage.memory_order().footprint(region).copy_from_packed(0).reversed();
         // SAFETY: the element lies in the host memory and is valid there, `acquire_host` has waited
         // for its writers, and the caller's borrow keeps others from writing it; `value` has room
         // for one element.
@@ -210,7 +210,8 @@ fn peek_on_device(
             source_device: None,
             parts: SmallVec::from_iter([storage
                 .memory_order()
-                .out_of_packed(region, 0)
+                .footprint(region)
+                .copy_from_packed(0)
                 .reversed()]),
             depends,
             label: storage.label("get of", request.site),

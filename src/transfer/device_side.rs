@@ -13,8 +13,9 @@ use crate::call_site::CallSite;
 use crate::coherence::{Location, PlannedCopy, Region, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
+use crate::layout::Selection;
 use crate::ordering::{Mark, StreamKey, UseEnd};
-use crate::storage::{Selection, State, Storage, WholeAtHand};
+use crate::storage::{State, Storage, WholeAtHand};
 
 /// What an acquired part is to its stream.
 #[derive(Debug)]

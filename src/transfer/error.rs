@@ -7,7 +7,8 @@ use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord}
 use crate::coherence::{Region, Undefined, UndefinedRead};
 use crate::device::{self, Device};
 use crate::error::{Error, Shortage, Text};
-use crate::storage::{Selection, State, Storage};
+use crate::layout::Selection;
+use crate::storage::{State, Storage};
 
 /// A plan that was refused: bytes without contents.
 pub(super) fn undefined(request: &Request<'_>, state: &State, refusal: &UndefinedRead) -> Error {

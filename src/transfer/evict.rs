@@ -8,7 +8,8 @@ use crate::access::Access;
 use crate::coherence::{Content, Location, Region};
 use crate::device::Device;
 use crate::error::Result;
-use crate::storage::{self, Line, Selection, State, Storage};
+use crate::layout::Selection;
+use crate::storage::{self, Line, State, Storage};
 
 /// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to
 /// the host first. The caller has the array for itself.

@@ -108,7 +108,9 @@ impl Request<'_> {
             Some(host) => {
                 let parts = regions
                     .iter()
-                    .map(|region| self.storage.memory_order().in_both(region))
+                    .map(|region| {
+                        self.storage.memory_order().footprint(region).copy_to_same_offsets()
+                    })
                     .collect();
                 (host as Arc<dyn HostMemory>, parts)
             }
@@ -176,9 +178,9 @@ impl Request<'_> {
         let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
         let mut packed = 0;
         for region in regions {
-            let part = memory_order.out_of_packed(region, packed);
+            let part = memory_order.footprint(region).copy_from_packed(packed);
             // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
-            // the part lies within both by construction of `MemoryOrder::out_of_packed`. The region
+            // the part lies within both by construction of `Footprint::copy_from_packed`. The region
             // is valid on the host, `acquire_on` has waited for what was queued to write it,
             // nothing queued may write valid elements, and the caller's borrow of the part keeps
             // the host's own writers out.
@@ -224,7 +226,10 @@ impl Request<'_> {
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             source_device: Some(Arc::clone(source.backend())),
-            parts: regions.iter().map(|region| memory_order.in_both(region)).collect(),
+            parts: regions
+                .iter()
+                .map(|region| memory_order.footprint(region).copy_to_same_offsets())
+                .collect(),
             depends,
             label: self.storage.label("copy between devices of", self.site),
         };

@@ -16,8 +16,9 @@ use crate::call_site::CallSite;
 use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
+use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{Selection, State, Storage};
+use crate::storage::{State, Storage};
 use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued
@@ -287,8 +288,10 @@ impl Request<'_> {
         }
         let depends = self.read_behind(&state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
-        let parts =
-            regions.iter().map(|region| self.storage.memory_order().in_both(region)).collect();
+        let parts = regions
+            .iter()
+            .map(|region| self.storage.memory_order().footprint(region).copy_to_same_offsets())
+            .collect();
         let work = CopyWork {
             may_read_between: between.is_some(),
             loss: FailureKind::Copy,

@@ -35,8 +35,9 @@ use crate::call_site::CallSite;
 use crate::coherence::{CopyCosts, Location, PlannedCopy, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
+use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{Line, Selection, StaleOrigin, State, Storage};
+use crate::storage::{Line, StaleOrigin, State, Storage};
 use crate::sync::{self, EventCount, ShortGuard};
 
 pub(crate) use assign::{End, Target, assign, clone_into};

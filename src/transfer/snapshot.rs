@@ -9,14 +9,13 @@ use super::window::announce;
 use super::{Queued, Request, acquire_host, after_locks};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{
-    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, extent, host_copy,
-};
+use crate::backend::{Address, Bytes, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy};
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{HostBuffer, Ranges, Strided, copies_between};
+use crate::layout::{CopyBox, Selection, split_copies};
+use crate::storage::HostBuffer;
 
 /// Memory that is being filled, and the work that fills it.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(crate) fn snapshot(
     if memory_order.is_empty() {
         return Ok(snapshot);
     }
-    let selection = memory_order.select(end.view.shape, end.view.strides, end.view.offset);
+    let selection = memory_order.select(&end.view);
     let request = Request {
         storage: end.storage,
         selection: &selection,
@@ -51,9 +50,10 @@ pub(crate) fn snapshot(
     // What one device gives is one planned copy, however many parts it lies in.
     let mut taken: SmallVec<[(Location, Regions, Parts); 1]> = SmallVec::new();
     for (source, region) in sources(&request)? {
-        for ranges in end.view.narrowed(memory_order, &region) {
-            let parts = packed(end.view, &ranges, memory_order.element_bytes() as u64);
-            let selected = crate::storage::Selection::Boxes(SmallVec::from_iter([region]));
+        for part in end.view.boxes_of(memory_order, &region) {
+            let element_bytes = memory_order.element_bytes() as u64;
+            let parts = end.view.copies_to_packed(&part, element_bytes);
+            let selected = Selection::Boxes(SmallVec::from_iter([region]));
             let request = Request { selection: &selected, ..request };
             match source {
                 Source::Constant(value) => snapshot.take_constant(&request, value, &parts),
@@ -142,28 +142,6 @@ fn device_first(holders: Holders) -> Location {
         .unwrap_or(Location::HOST)
 }
 
-/// The copies from a box of a view to a packed array of the view's shape.
-fn packed(view: Strided<'_>, ranges: &Ranges, element_bytes: u64) -> SmallVec<[CopyBox; 1]> {
-    let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
-    let mut stride = 1;
-    for len in view.shape.iter().rev() {
-        strides.push(stride);
-        stride *= *len as isize;
-    }
-    strides.reverse();
-    let whole = Strided { shape: view.shape, strides: &strides, offset: 0 };
-    let (shape, from_strides, from_offset) = view.part(ranges);
-    let (_, to_strides, to_offset) = whole.part(ranges);
-    let against: SmallVec<[bool; 4]> = SmallVec::from_elem(false, shape.len());
-    copies_between(
-        &shape,
-        (&from_strides, from_offset),
-        (&to_strides, to_offset),
-        &against,
-        element_bytes,
-    )
-}
-
 impl Snapshot {
     fn take_constant(&self, request: &Request<'_>, value: ConstantId, parts: &[CopyBox]) {
         let pattern: Bytes = request
@@ -171,14 +149,9 @@ impl Snapshot {
             .lock()
             .constant_value(value, request.storage.memory_order().element_bytes());
         for part in parts {
-            let footprint = crate::backend::Footprint {
-                offset_bytes: part.destination_offset_bytes,
-                run_bytes: part.run_bytes,
-                axes: part.axes.iter().map(|(count, _, stride)| (*count, *stride)).collect(),
-            };
-            // SAFETY: the part lies within the buffer by construction of `packed`, and these bytes
-            // of it are written by nobody else: the parts of a snapshot are disjoint.
-            unsafe { host_copy::fill(self.buffer.base(), &footprint, &pattern) };
+            // SAFETY: the part lies within the buffer by construction of `copies_to_packed`, and
+            // these bytes of it are written by nobody else: the parts of a snapshot are disjoint.
+            unsafe { host_copy::fill(self.buffer.base(), &part.destination(), &pattern) };
         }
     }
 
@@ -202,15 +175,15 @@ impl Snapshot {
         parts: Parts,
     ) -> Result<()> {
         let device = request.storage.lock().slot(location).device.clone();
-        let lists = extent::lists(parts, device.backend().chunk_bytes_max());
-        announce(&device, lists.iter().map(|parts| parts.iter().map(extent::part_bytes).sum()));
+        let lists = split_copies(parts, device.backend().chunk_bytes_max());
+        announce(&device, lists.iter().map(|parts| parts.iter().map(CopyBox::len_bytes).sum()));
         let mut state = request.storage.lock();
         if !state.holds(location, regions) {
             // It gave way to others, or failed to arrive: what another location has comes by way of
             // the host.
             request.plan(&state, Location::HOST, Access::Read)?;
             drop(state);
-            let selected = crate::storage::Selection::Boxes(regions.clone());
+            let selected = Selection::Boxes(regions.clone());
             return self.take_host(&Request { selection: &selected, ..*request }, &lists.concat());
         }
         let stream = request.download_stream(&state, location, regions, stream);

@@ -7,11 +7,12 @@ use smallvec::SmallVec;
 use super::{Queued, Request};
 use crate::audit::Direction;
 use crate::backend::{Position, failure, scope};
-use crate::coherence::{PlannedCopy, Region, Source};
+use crate::coherence::{PlannedCopy, Source};
 use crate::device::{Device, Stream};
 use crate::error::Result;
+use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
-use crate::storage::{Line, MemoryOrder, StaleOrigin};
+use crate::storage::{Line, StaleOrigin};
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
 /// of both.
@@ -159,10 +160,8 @@ pub(super) fn first_share(
             first.push(*piece);
             room -= bytes;
         } else if room == bytes_max {
-            first.push(PlannedCopy {
-                region: head(memory_order, piece.region, bytes_max),
-                ..*piece
-            });
+            first
+                .push(PlannedCopy { region: memory_order.head(piece.region, bytes_max), ..*piece });
             room = 0;
         } else {
             room = 0;
@@ -176,25 +175,11 @@ pub(super) fn first_share(
     Chunk { is_last: elements(&first) == elements(pieces), pieces: first }
 }
 
-/// The start of a box along its slowest axes, of at most so many bytes, but one element.
-fn head(memory_order: &MemoryOrder, mut region: Region, bytes_max: u64) -> Region {
-    for axis in 0..region.axes() {
-        let span = region.span(axis);
-        let slice_bytes = memory_order.region_bytes(&region) / span.len().max(1);
-        let count = (bytes_max / slice_bytes.max(1)).clamp(1, span.len().max(1));
-        region = region.with_span(axis, span.first(count));
-        if slice_bytes <= bytes_max {
-            break;
-        }
-    }
-    region
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{first_share, head};
+    use super::first_share;
     use crate::coherence::{Location, PlannedCopy, Region, Source, Span};
-    use crate::storage::MemoryOrder;
+    use crate::layout::MemoryOrder;
 
     fn memory_order() -> MemoryOrder {
         MemoryOrder::of(&[10, 20, 30], &[600, 30, 1], 4).expect("contiguous").0
@@ -202,18 +187,6 @@ mod tests {
 
     fn piece(region: Region) -> PlannedCopy {
         PlannedCopy { source: Source::Location(Location::HOST), region }
-    }
-
-    #[test]
-    fn a_head_is_as_large_as_it_may_be_and_has_an_element() {
-        let whole = memory_order().whole();
-        let bytes =
-            |bytes_max| memory_order().region_bytes(&head(&memory_order(), whole, bytes_max));
-        assert_eq!(bytes(24_000), 24_000);
-        assert_eq!(bytes(23_999), 9 * 2400);
-        assert_eq!(bytes(2399), 19 * 120);
-        assert_eq!(bytes(119), 29 * 4);
-        assert_eq!(bytes(1), 4);
     }
 
     #[test]
@@ -228,17 +201,5 @@ mod tests {
         let unbounded = first_share(&memory_order(), &rows, 1, |_| false);
         assert!(unbounded.pieces.len() == 3 && unbounded.is_last);
         assert!(!first_share(&memory_order(), &rows, 1200, |_| true).is_last);
-    }
-
-    #[test]
-    fn taking_heads_again_and_again_takes_all_of_a_box_once() {
-        let mut left = vec![memory_order().whole()];
-        let mut seen = 0;
-        while let Some(region) = left.pop() {
-            let first = head(&memory_order(), region, 1000);
-            seen += first.len();
-            region.difference(&first, |rest| left.push(*rest));
-        }
-        assert_eq!(seen, 6000);
     }
 }

@@ -7,13 +7,13 @@ use resident::cudarc::driver::{CudaFunction, CudaSlice, CudaStream};
 use resident::ndarray::{Array, ArrayViewMut, Axis, Dimension, Ix2, Ix3, RemoveAxis};
 use resident::{SmartArray, Stream};
 
-use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Run, Took, timed};
-use crate::ours::{PARTS, partial_sum, parts};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
 use crate::session::Session;
-use crate::twin::{self, HostMemory, Twin, bare};
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::ours::{PARTS, partial_sum, parts};
+use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
 
 /// An array, and across which of its axes a part lies.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ fn case<D: Dimension + RemoveAxis + 'static>(
 struct Summed<D: Dimension> {
     array: SmartArray<f32, D>,
     sums: Floats,
-    kernel: crate::ours::PartialSum,
+    kernel: resident_benches::gpu::ours::PartialSum,
     stream: Stream,
     axis: usize,
 }

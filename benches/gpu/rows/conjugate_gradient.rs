@@ -4,11 +4,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::fault::Outcome;
 use crate::measure::{Contender, Run, timed};
-use crate::programs::conjugate_gradient::{Solved, by_hand, by_resident};
 use crate::report::{Report, Target};
 use crate::session::Session;
+use resident_benches::gpu::fault::Outcome;
+use resident_benches::gpu::programs::conjugate_gradient::{Solved, by_hand, by_resident};
 
 const PROGRAMS: [&str; 2] = [
     include_str!("../programs/conjugate_gradient/by_resident.rs"),

@@ -1,12 +1,12 @@
 //! What the host pays to look at one number.
 
-use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Run, timed_each};
-use crate::ours::{self, one_block};
 use crate::report::{Report, Target};
 use crate::rows::launches::{LEN, arrays};
 use crate::session::Session;
-use crate::twin::{self, Twin, bare};
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::ours::{self, one_block};
+use resident_benches::gpu::twin::{self, Twin, bare};
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     session.expect(1);

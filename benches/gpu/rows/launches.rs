@@ -6,12 +6,12 @@ use resident::SmartArray;
 use resident::cudarc::driver::CudaSlice;
 use resident::ndarray::Ix1;
 
-use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Run, Took, timed_each};
-use crate::ours::{self, one_block};
 use crate::report::{Report, Target};
 use crate::session::Session;
-use crate::twin::{self, Twin};
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::ours::{self, one_block};
+use resident_benches::gpu::twin::{self, Twin};
 
 pub type Floats = SmartArray<f32, Ix1>;
 

@@ -10,9 +10,9 @@ mod photos;
 mod pipeline;
 mod streams;
 
-use crate::fault::Outcome;
 use crate::report::Report;
 use crate::session::Session;
+use resident_benches::gpu::fault::Outcome;
 
 /// One row.
 pub struct Row {

@@ -4,7 +4,6 @@ use std::hint::black_box;
 
 use resident::cudarc::driver::CudaSlice;
 
-use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Measured, Run, Took, timed};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
@@ -12,7 +11,8 @@ use crate::rows::page_locked::{
     WAYS, Way, bare_pair, bare_run, ordinary_pair, run, size_text, sizes,
 };
 use crate::session::Session;
-use crate::twin::{self, Twin, bare};
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::twin::{self, Twin, bare};
 
 const MIB: u64 = 1 << 20;
 /// From this size on there is a target beside plain copies, and from the other beside page-locked

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use resident::cudarc::driver::{CudaSlice, CudaStream};
 use resident::{SmartArray, Stream};
 
-use crate::fault::Outcome;
 use crate::measure::{Contender, Run, Took, timed};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
 use crate::session::Session;
-use crate::twin::{self, HostMemory, Twin, bare};
+use resident_benches::gpu::fault::Outcome;
+use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
 
 /// Which way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

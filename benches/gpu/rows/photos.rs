@@ -7,14 +7,14 @@ use std::rc::Rc;
 use resident::SmartArray;
 use resident::ndarray::{Array3, s};
 
-use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Measured, Run, timed};
-use crate::picture;
-use crate::programs::photos::{by_hand, by_resident};
 use crate::report::{Report, Target};
 use crate::session::Session;
-use crate::steps::Picture;
-use crate::twin::{self, HostMemory, Twin, bare};
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::programs::photos::{by_hand, by_resident};
+use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
+use resident_examples::pipeline::picture;
+use resident_examples::pipeline::steps::Picture;
 
 /// Photographs that differ.
 const VARIATIONS: usize = 8;

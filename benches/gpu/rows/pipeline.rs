@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use resident::cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, CudaStream, sys};
 
-use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Run, timed_each};
-use crate::ours::{affine, cover};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
 use crate::rows::page_locked::size_text;
 use crate::session::Session;
-use crate::twin::{self, HostMemory, Twin, bare};
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::ours::{affine, cover};
+use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
 
 /// An even number, so that the result ends where the input was.
 const KERNELS: usize = 50;

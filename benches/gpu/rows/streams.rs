@@ -5,13 +5,13 @@ use std::sync::Arc;
 use resident::Stream;
 use resident::cudarc::driver::{CudaEvent, CudaFunction, CudaSlice, CudaStream};
 
-use crate::fault::{Fault, Outcome};
 use crate::measure::{Contender, Run, timed_each};
-use crate::ours::{self, THREADS, one_block};
 use crate::report::{Report, Target};
 use crate::rows::launches::{Floats, LEN, arrays};
 use crate::session::Session;
-use crate::twin::{self, Twin};
+use resident_benches::gpu::fault::{Fault, Outcome};
+use resident_benches::gpu::ours::{self, THREADS, one_block};
+use resident_benches::gpu::twin::{self, Twin};
 
 const STREAMS: usize = 4;
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::lent::Lent;
 use crate::backend::{
     Address, CopyBox, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position,
-    QueueId, extent, host_copy,
+    QueueId, host_copy,
 };
 use crate::call_site::CallSite;
 
@@ -303,7 +303,7 @@ pub(super) struct Descent {
 pub(super) fn descent(parts: &[CopyBox], calls: u64, may_read_between: bool) -> Descent {
     let (into, out_of, len_bytes) = packed(parts);
     let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
-    let end = parts.iter().filter_map(extent::source_end_bytes).max().unwrap_or(0);
+    let end = parts.iter().filter_map(CopyBox::source_end_bytes).max().unwrap_or(0);
     let covered = end.saturating_sub(start);
     let apart =
         calls.saturating_mul(CALL_BYTES).saturating_add(parts.iter().map(weight_bytes).sum());

@@ -2,6 +2,7 @@
 //! Pure arithmetic.
 
 use crate::backend::CopyBox;
+use crate::layout::for_each_start;
 
 /// One call's worth of a copy: `width_bytes` bytes, `height` times, `depth` times. Offsets in
 /// bytes.
@@ -86,7 +87,8 @@ pub(super) fn each(part: &CopyBox, pitch_max: u64, visit: &mut impl FnMut(Shape)
         return;
     }
     let (shape, folded) = largest(part, pitch_max);
-    each_outer(&part.axes[..part.axes.len() - folded], shape, visit);
+    let outer = &part.axes[..part.axes.len() - folded];
+    for_each_start(outer, (0, 0), &mut |source, target| visit(shape.moved(source, target)));
 }
 
 /// The largest shape that holds the innermost axes, and how many of them.
@@ -96,17 +98,6 @@ fn largest(part: &CopyBox, pitch_max: u64) -> (Shape, usize) {
     match outer.last().and_then(|next| plane.volume(*next)) {
         Some(volume) => (volume, 2),
         None => (plane, 1),
-    }
-}
-
-fn each_outer(axes: &[(u64, u64, u64)], shape: Shape, visit: &mut impl FnMut(Shape)) {
-    match axes {
-        [] => visit(shape),
-        [(count, source, destination), inner @ ..] => {
-            for turn in 0..*count {
-                each_outer(inner, shape.moved(turn * source, turn * destination), visit);
-            }
-        }
     }
 }
 

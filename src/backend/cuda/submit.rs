@@ -15,7 +15,7 @@ use super::stream::{Line, QueueCore};
 use super::{fill, launch, shape};
 use crate::backend::{
     BackendError, BackendErrorKind, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord,
-    FillWork, HostMemory, KernelCode, LaunchWork, Memory, Position, Work, extent, failure,
+    FillWork, HostMemory, KernelCode, LaunchWork, Memory, Position, Work, failure,
 };
 
 /// Queues work; the context is current. The stream's lock is held while it is queued, so that
@@ -107,7 +107,7 @@ fn queue_fill(core: &QueueCore, work: FillWork) -> Result<Position, BackendError
 fn queue_copy(core: &QueueCore, work: CopyWork) -> Result<Position, BackendError> {
     let name = Name::of_label(&work.label);
     let loss = work.loss;
-    if let Some(overrun) = extent::host_overrun(&work) {
+    if let Some(overrun) = work.host_overrun() {
         return Err(invalid("copy", overrun));
     }
     let mut line = core.line();

@@ -10,7 +10,6 @@ use super::device::DeviceCore;
 use super::lane::Lane;
 use super::memory::{Located, Map};
 use super::operation::{Operation, Queued, Upkeep};
-use crate::backend::extent;
 use crate::backend::host_copy::{self, BoundedMemory};
 use crate::backend::{
     Address, Arguments, ArrayArgument, CopyWork, Dependencies, FailureKind, FailureRecord,
@@ -217,7 +216,7 @@ fn resolve_array(
     array: &ArrayArgument,
     footprint: &Footprint,
 ) -> Result<(Option<Located>, *mut u8), String> {
-    let end_bytes = extent::footprint_end_bytes(footprint);
+    let end_bytes = footprint.end_bytes();
     let Some(located) = map.locate(array.address) else {
         let dangling = std::ptr::without_provenance_mut(super::block::ALIGNMENT_BYTES);
         return if end_bytes == Some(0) { Ok((None, dangling)) } else { Err(gone(array.address)) };

@@ -16,7 +16,6 @@ use super::order::Order;
 use super::time;
 use super::tracker::{Submission, Tracker};
 use super::usage::{self, Place, Usage};
-use crate::backend::extent;
 use crate::backend::{
     Address, BackendError, BackendErrorKind, FailureKind, Label, Memory, Position, QueueId, Work,
 };
@@ -184,13 +183,13 @@ pub(super) fn work_draft(lane: &Lane, work: &Work) -> Draft {
             let bytes = fill
                 .parts
                 .iter()
-                .fold(0, |bytes: u64, part| bytes.saturating_add(extent::footprint_bytes(part)));
+                .fold(0, |bytes: u64, part| bytes.saturating_add(part.len_bytes()));
             draft(lane, kind, bytes, &fill.label.text)
         }
         Work::Launch(launch) => {
             let arrays = launch.arguments.arrays.iter();
             let bytes = arrays.fold(0, |bytes: u64, array| {
-                bytes.saturating_add(extent::footprint_bytes(&launch.arguments.footprint(array)))
+                bytes.saturating_add(launch.arguments.footprint(array).len_bytes())
             });
             draft(lane, CallKind::Launch, bytes, launch.code.name())
         }

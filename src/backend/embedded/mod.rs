@@ -10,7 +10,6 @@
 //! | `progress` | how far a lane got, and who waits for it |
 //! | `operation`, `execute` | what stands in the line, and how one piece of it is run, the same in both modes |
 //! | `block`, `memory` | memory: one block; the address space, its pool and its limit |
-//! | `extent` | pure arithmetic on footprints |
 //! | `time` | what transfers cost, and the clocks that events read |
 //! | `workers`, `seeded` | who picks the next operation: a thread for each lane, or whoever waits, in an order drawn from a seed |
 //! | `emulation`, `instruments`, `log` | what an emulated device is asked for, counts, fails and remembers |

@@ -13,7 +13,6 @@ use super::log::{CallKind, Draft};
 use super::operation::{Operation, Point, Stamp, Upkeep};
 use super::progress;
 use super::seeded::World;
-use crate::backend::extent;
 use crate::backend::{
     Address, BackendError, BackendErrorKind, CopyWork, FillWork, Label, Position, Queue, QueueId,
     RawEvent, Work, scope,
@@ -277,7 +276,7 @@ impl fmt::Debug for EmbeddedQueue {
 }
 
 fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
-    if let Some(overrun) = extent::host_overrun(&copy) {
+    if let Some(overrun) = copy.host_overrun() {
         return Err(invalid("copy", overrun));
     }
     let Some(peer) = copy.source_device.take() else {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::lane::Lane;
 use super::operation::Operation;
-use crate::backend::extent;
 use crate::backend::{Capacity, CopyWork, Memory, Work};
 
 /// What a launch, a fill or a copy inside one device costs in modelled time, whatever its size.
@@ -45,7 +44,7 @@ pub(super) fn link_cost(lane: &Lane, operation: &Operation) -> Option<Duration> 
 
 /// Bytes that a copy moves.
 pub(super) fn copy_bytes(copy: &CopyWork) -> u64 {
-    copy.parts.iter().fold(0, |bytes, part| bytes.saturating_add(extent::part_bytes(part)))
+    copy.parts.iter().fold(0, |bytes, part| bytes.saturating_add(part.len_bytes()))
 }
 
 /// Whether one end of a copy is host memory.

@@ -15,7 +15,6 @@ use super::overlap;
 use super::progress::Progress;
 use super::usage::{Effect, Place, Usage};
 use super::written::ByteSet;
-use crate::backend::extent;
 use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
 
 /// Freed blocks remembered, so that a use after the free is told by the block's name.
@@ -292,7 +291,7 @@ fn around(
 fn absolute(usage: &Usage, base: u64) -> Option<Footprint> {
     let offset_bytes = base.checked_add(usage.footprint.offset_bytes)?;
     let footprint = Footprint { offset_bytes, ..usage.footprint.clone() };
-    extent::footprint_end_bytes(&footprint)?;
+    footprint.end_bytes()?;
     overlap::normalised(&footprint)
 }
 
@@ -300,10 +299,10 @@ fn absolute(usage: &Usage, base: u64) -> Option<Footprint> {
 fn in_block(usage: &Usage, start_bytes: u64, len_bytes: u64) -> Option<Footprint> {
     let offset_bytes = start_bytes.checked_add(usage.footprint.offset_bytes)?;
     let footprint = Footprint { offset_bytes, ..usage.footprint.clone() };
-    (extent::footprint_end_bytes(&footprint)? <= len_bytes).then_some(footprint)
+    (footprint.end_bytes()? <= len_bytes).then_some(footprint)
 }
 
 /// From first to last byte, as far as 64 bits tell.
 fn bounds(footprint: &Footprint) -> Range<u64> {
-    footprint.offset_bytes..extent::footprint_end_bytes(footprint).unwrap_or(u64::MAX)
+    footprint.offset_bytes..footprint.end_bytes().unwrap_or(u64::MAX)
 }

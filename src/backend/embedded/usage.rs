@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 use super::hazard::Touch;
 use super::operation::Operation;
 use crate::access::Access;
-use crate::backend::extent;
 use crate::backend::{
     Address, ArrayArgument, CopyBox, CopyWork, FailureKind, Footprint, Memory, Work,
 };
@@ -90,7 +89,7 @@ pub(super) fn of_operation(device: usize, operation: &Operation) -> Vec<Usage> {
                 .arrays
                 .iter()
                 .map(usage)
-                .filter(|usage| extent::footprint_end_bytes(&usage.footprint) != Some(0))
+                .filter(|usage| usage.footprint.end_bytes() != Some(0))
                 .collect()
         }
     }
@@ -100,16 +99,9 @@ fn copy_usages(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Usag
     let source = place_of(source_device, &copy.source);
     let destination = place_of(device, &copy.destination);
     let both = |part: &CopyBox| {
-        let read = Usage {
-            place: source,
-            footprint: extent::source_footprint(part),
-            effect: Effect::Read,
-        };
-        let write = Usage {
-            place: destination,
-            footprint: extent::destination_footprint(part),
-            effect: Effect::Write,
-        };
+        let read = Usage { place: source, footprint: part.source(), effect: Effect::Read };
+        let write =
+            Usage { place: destination, footprint: part.destination(), effect: Effect::Write };
         [read, write]
     };
     copy.parts.iter().flat_map(both).collect()

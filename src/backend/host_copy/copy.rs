@@ -3,7 +3,7 @@
 
 use std::ptr;
 
-use crate::backend::{CopyBox, Footprint, extent};
+use crate::backend::{CopyBox, Footprint};
 
 /// A fill doubles the bytes that it has written up to this length, which stays in the L1 cache, and
 /// then repeats them.
@@ -30,7 +30,7 @@ impl BoundedMemory {
 ///   reads and writes. The source's runs are initialised.
 /// * During the call no other thread writes the source's runs or accesses the destination's.
 pub(crate) unsafe fn copy_box(source: *const u8, destination: *mut u8, copy_box: &CopyBox) {
-    extent::for_each_run(copy_box, &mut |source_offset, destination_offset, run_bytes| {
+    copy_box.for_each_run(&mut |source_offset, destination_offset, run_bytes| {
         let from = source.wrapping_add(source_offset as usize);
         let to = destination.wrapping_add(destination_offset as usize);
         // SAFETY: both runs lie within their memories and no other thread interferes: the caller's
@@ -52,8 +52,8 @@ pub(crate) unsafe fn copy_box_within(
     destination: BoundedMemory,
     part: &CopyBox,
 ) -> bool {
-    let fits = source.holds(extent::source_end_bytes(part))
-        && destination.holds(extent::destination_end_bytes(part));
+    let fits =
+        source.holds(part.source_end_bytes()) && destination.holds(part.destination_end_bytes());
     if fits {
         // SAFETY: the box lies within both memories, as compared above. The rest is the caller's
         // promise.
@@ -70,7 +70,7 @@ pub(crate) unsafe fn copy_box_within(
 /// thread accesses the runs. Each run is a multiple of the pattern's length, or the pattern is
 /// empty and so are the runs.
 pub(crate) unsafe fn fill(memory: *mut u8, footprint: &Footprint, pattern: &[u8]) {
-    extent::for_each_run(&extent::as_part(footprint), &mut |offset, _, run_bytes| {
+    footprint.for_each_run(&mut |offset, run_bytes| {
         let run = memory.wrapping_add(offset as usize);
         // SAFETY: the run lies within the memory, which no other thread accesses: the caller's
         // promise.
@@ -90,7 +90,7 @@ pub(crate) unsafe fn fill_within(
     footprint: &Footprint,
     pattern: &[u8],
 ) -> bool {
-    let fits = memory.holds(extent::footprint_end_bytes(footprint));
+    let fits = memory.holds(footprint.end_bytes());
     if fits {
         // SAFETY: the footprint lies within the memory, as compared above. The rest is the caller's
         // promise.

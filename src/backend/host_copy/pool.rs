@@ -12,7 +12,7 @@ use std::thread;
 use smallvec::SmallVec;
 
 use super::copy_box;
-use crate::backend::{CopyBox, extent};
+use crate::backend::CopyBox;
 
 /// The environment variable for the number of pool threads. 0 means no pool.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
@@ -181,18 +181,18 @@ fn start(threads: usize) -> Option<&'static CopyPool> {
 }
 
 fn shares_max(copy_box: &CopyBox) -> u64 {
-    extent::part_bytes(copy_box) / SHARE_BYTES_MIN
+    copy_box.len_bytes() / SHARE_BYTES_MIN
 }
 
 /// Splits a box into up to `count` disjoint boxes of about equal length, along its slowest axis or
 /// its only run. Returns at least one.
 fn shares(whole: &CopyBox, count: u64) -> SmallVec<[CopyBox; 4]> {
     let count = count.min(shares_max(whole)).max(1);
-    let turns = extent::turns(whole);
+    let turns = whole.slowest_count();
     let step = turns.div_ceil(count).max(1);
     let mut shares: SmallVec<[CopyBox; 4]> = (0..turns)
         .step_by(usize::try_from(step).unwrap_or(usize::MAX))
-        .map(|start| extent::section(whole, start, step.min(turns - start)))
+        .map(|start| whole.section(start, step.min(turns - start)))
         .collect();
     if shares.is_empty() {
         shares.push(whole.clone());

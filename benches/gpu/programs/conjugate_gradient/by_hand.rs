@@ -5,9 +5,9 @@ use std::sync::Arc;
 use resident::cudarc::driver::{CudaFunction, CudaSlice, CudaStream, PushKernelArg};
 
 use super::{Solved, iterate};
-use crate::fault::Outcome;
-use crate::ours::PARTS;
-use crate::twin::{Twin, cover, one_block, parts};
+use crate::gpu::fault::Outcome;
+use crate::gpu::ours::PARTS;
+use crate::gpu::twin::{Twin, cover, one_block, parts};
 
 type Vector = CudaSlice<f64>;
 

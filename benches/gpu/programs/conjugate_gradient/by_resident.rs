@@ -4,8 +4,8 @@ use resident::ndarray::Ix1;
 use resident::{Device, In, InOut, Kernel, Out, SmartArray, Stream};
 
 use super::{Solved, iterate};
-use crate::fault::Outcome;
-use crate::ours::{PARTS, cover, on_gpus, one_block, parts};
+use crate::gpu::fault::Outcome;
+use crate::gpu::ours::{PARTS, cover, on_gpus, one_block, parts};
 
 type Vector = SmartArray<f64, Ix1>;
 

@@ -4,7 +4,7 @@
 pub mod by_hand;
 pub mod by_resident;
 
-use crate::fault::{Fault, Outcome};
+use crate::gpu::fault::{Fault, Outcome};
 
 /// The residual is looked at after so many steps.
 pub const STEPS_PER_LOOK: usize = 10;

@@ -11,9 +11,9 @@ use resident::cudarc::driver::{
 use resident::ndarray::Array3;
 
 use super::{HIGH, IN_FLIGHT, LOW, SIGMA};
-use crate::fault::{Fault, Outcome};
-use crate::steps::BLOCK;
-use crate::twin::{HostMemory, Twin, address, bare};
+use crate::gpu::fault::{Fault, Outcome};
+use crate::gpu::twin::{HostMemory, Twin, address, bare};
+use resident_examples::pipeline::steps::BLOCK;
 
 /// The kernels, with what their views are made of in front.
 const SOURCE: &str = concat!(

@@ -6,10 +6,10 @@ use resident::ndarray::Array3;
 use resident::{Device, Pending, SmartArray, Stream};
 
 use super::{HIGH, IN_FLIGHT, LOW, SIGMA};
-use crate::fault::Outcome;
-use crate::kernels::Kernels;
-use crate::progress::Progress;
-use crate::steps::{Picture, Steps};
+use crate::gpu::fault::Outcome;
+use resident_examples::pipeline::kernels::Kernels;
+use resident_examples::pipeline::progress::Progress;
+use resident_examples::pipeline::steps::{Picture, Steps};
 
 pub struct Studio {
     kernels: Kernels,
@@ -30,7 +30,8 @@ impl Studio {
 
     /// The kernels of one photograph.
     pub fn steps(&self, photo: &Picture) -> resident::Result<Picture> {
-        let steps = Steps { kernels: &self.kernels, stream: &self.compute, progress: &Progress };
+        let steps =
+            Steps { kernels: &self.kernels, stream: &self.compute, progress: &Progress::hidden() };
         let soft = steps.blur(SIGMA, &steps.grey(photo)?)?;
         let (strength, direction) = steps.gradient(&soft)?;
         let edges = steps.connect(LOW, HIGH, &steps.thin(&strength, &direction)?)?;

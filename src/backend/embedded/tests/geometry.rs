@@ -8,7 +8,6 @@ use super::scene::Random;
 use crate::backend::Footprint;
 use crate::backend::embedded::overlap;
 use crate::backend::embedded::written::ByteSet;
-use crate::backend::extent;
 
 const CASES: u64 = if cfg!(miri) { 50 } else { 20_000 };
 
@@ -51,14 +50,12 @@ fn ends_and_lengths_match_sets_of_bytes() {
         let footprint = random_footprint(random);
         let bytes = bytes_of(&footprint);
         assert_eq!(
-            extent::footprint_end_bytes(&footprint),
+            footprint.end_bytes(),
             Some(bytes.last().map_or(0, |last| last + 1)),
             "{footprint:?}"
         );
         let mut walked = BTreeSet::new();
-        extent::for_each_run(&extent::as_part(&footprint), &mut |start, _, len| {
-            walked.extend(start..start + len)
-        });
+        footprint.for_each_run(&mut |start, len| walked.extend(start..start + len));
         assert_eq!(walked, bytes, "{footprint:?}");
     }
 }
@@ -67,27 +64,15 @@ fn ends_and_lengths_match_sets_of_bytes() {
 fn an_end_beyond_64_bits_is_no_end() {
     let axes = |axis| SmallVec::from_slice(&[axis]);
     assert_eq!(
-        extent::footprint_end_bytes(&Footprint {
-            offset_bytes: u64::MAX,
-            run_bytes: 1,
-            axes: SmallVec::new()
-        }),
+        Footprint { offset_bytes: u64::MAX, run_bytes: 1, axes: SmallVec::new() }.end_bytes(),
         None
     );
     assert_eq!(
-        extent::footprint_end_bytes(&Footprint {
-            offset_bytes: 0,
-            run_bytes: 1,
-            axes: axes((3, u64::MAX / 2 + 1))
-        }),
+        Footprint { offset_bytes: 0, run_bytes: 1, axes: axes((3, u64::MAX / 2 + 1)) }.end_bytes(),
         None
     );
     assert_eq!(
-        extent::footprint_end_bytes(&Footprint {
-            offset_bytes: 0,
-            run_bytes: 1,
-            axes: axes((2, u64::MAX - 1))
-        }),
+        Footprint { offset_bytes: 0, run_bytes: 1, axes: axes((2, u64::MAX - 1)) }.end_bytes(),
         Some(u64::MAX)
     );
 }

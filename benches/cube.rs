@@ -1,0 +1,17 @@
+//! A cube that is new on the device, for launches over parts of it.
+
+use resident::ndarray::Ix3;
+use resident::{Device, Grid, Kernel, Out, SmartArray};
+
+pub type Cube = SmartArray<u8, Ix3>;
+
+/// A cube of 1,024³ bytes whose device copy is the newest, written by a body that touches nothing:
+/// the embedded device zeroes pages only when they are touched.
+pub fn cube() -> Cube {
+    let mut cube = Cube::uninit((1024, 1024, 1024));
+    let stream = Device::cpu().stream();
+    let write = Kernel::<(Out<u8, Ix3>,)>::new("write").host(|_grid, _cube| ());
+    write.launch_on(&stream, Grid::cover(1), (&mut cube,)).expect("1 GiB of address space");
+    stream.synchronize().expect("nothing failed");
+    cube
+}

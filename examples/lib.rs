@@ -1,0 +1,27 @@
+//! What the examples share with the tests and the benchmarks: kernels, and steps made of them.
+//!
+//! Each example is a program beside this file: start with `first_array.rs`.
+
+/// Kernels of `conjugate_gradient`.
+pub mod conjugate_gradient {
+    pub mod kernels;
+}
+
+/// Kernels of `heat`, and the heat that its rod has after some time.
+pub mod heat {
+    pub mod kernels;
+    pub mod waves;
+}
+
+/// The edge detector of `pipeline`, which `photos` runs over many pictures.
+pub mod pipeline {
+    pub mod arguments;
+    pub mod bodies;
+    pub mod brightness;
+    pub mod failure;
+    pub mod kernels;
+    pub mod picture;
+    pub mod progress;
+    pub mod sheet;
+    pub mod steps;
+}

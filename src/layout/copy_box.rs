@@ -1,0 +1,68 @@
+//! The copy of a box of bytes between two allocations.
+
+use smallvec::SmallVec;
+
+use super::Footprint;
+use super::footprint::end_bytes;
+
+/// A copy of equal runs, repeated along axes: counts and run length are the same at both ends,
+/// strides and offsets are not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct CopyBox {
+    pub(crate) run_bytes: u64,
+    pub(crate) source_offset_bytes: u64,
+    pub(crate) destination_offset_bytes: u64,
+    /// (count, source stride, destination stride) in bytes, slowest first.
+    pub(crate) axes: SmallVec<[(u64, u64, u64); 3]>,
+}
+
+impl CopyBox {
+    /// The bytes that it reads.
+    pub(crate) fn source(&self) -> Footprint {
+        Footprint {
+            offset_bytes: self.source_offset_bytes,
+            run_bytes: self.run_bytes,
+            axes: self.axes.iter().map(|(count, source, _)| (*count, *source)).collect(),
+        }
+    }
+
+    /// The bytes that it writes.
+    pub(crate) fn destination(&self) -> Footprint {
+        Footprint {
+            offset_bytes: self.destination_offset_bytes,
+            run_bytes: self.run_bytes,
+            axes: self.axes.iter().map(|(count, _, target)| (*count, *target)).collect(),
+        }
+    }
+
+    /// One past the last byte that it reads, as [`Footprint::end_bytes`].
+    pub(crate) fn source_end_bytes(&self) -> Option<u64> {
+        let axes = self.axes.iter().map(|(count, source, _)| (*count, *source));
+        end_bytes(self.source_offset_bytes, self.run_bytes, axes)
+    }
+
+    /// One past the last byte that it writes, as [`Footprint::end_bytes`].
+    pub(crate) fn destination_end_bytes(&self) -> Option<u64> {
+        let axes = self.axes.iter().map(|(count, _, target)| (*count, *target));
+        end_bytes(self.destination_offset_bytes, self.run_bytes, axes)
+    }
+
+    /// The number of bytes that it moves, saturating.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.axes.iter().fold(self.run_bytes, |bytes, (count, ..)| bytes.saturating_mul(*count))
+    }
+
+    /// The same copy in the other direction.
+    pub(crate) fn reversed(self) -> Self {
+        Self {
+            run_bytes: self.run_bytes,
+            source_offset_bytes: self.destination_offset_bytes,
+            destination_offset_bytes: self.source_offset_bytes,
+            axes: self
+                .axes
+                .iter()
+                .map(|(count, source, target)| (*count, *target, *source))
+                .collect(),
+        }
+    }
+}

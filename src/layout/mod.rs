@@ -1,0 +1,31 @@
+#![forbid(unsafe_code)]
+//! Index arithmetic: which elements a view selects, and which bytes those are. Pure.
+//!
+//! - [`Strided`]: a view as ndarray has it, by shape, strides and offset in elements.
+//! - [`MemoryOrder`]: the axes in the order in which they lie in memory. Every copy of an array, on
+//!   the host and on each device, has this order, so a region means the same bytes everywhere.
+//! - [`Selection`]: the elements of a view as boxes in memory order.
+//! - [`Footprint`] and [`CopyBox`]: the bytes of a box, and the copy of a box, as nested runs.
+//! - [`ViewBox`]: a box in a view's own axes, for copies between two views of one shape.
+//!
+//! The lowest offset, contiguity, packed strides, nested runs and splitting are each computed here
+//! and nowhere else.
+
+mod copy_box;
+mod footprint;
+mod memory_order;
+mod runs;
+mod selection;
+mod split;
+mod strided;
+mod view_copy;
+
+pub(crate) use copy_box::CopyBox;
+pub(crate) use footprint::Footprint;
+pub(crate) use memory_order::MemoryOrder;
+#[cfg(feature = "cuda")]
+pub(crate) use runs::for_each_start;
+pub(crate) use selection::Selection;
+pub(crate) use split::split_copies;
+pub(crate) use strided::Strided;
+pub(crate) use view_copy::ViewBox;

@@ -1,0 +1,213 @@
+//! The elements of a view as boxes in memory order.
+
+use smallvec::SmallVec;
+
+use super::{MemoryOrder, Strided};
+use crate::coherence::{AXES_MAX, Region, Span};
+
+/// Elements of an array: all, or boxes (one, unless axes were flattened).
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Selection {
+    Whole,
+    Boxes(SmallVec<[Region; 1]>),
+}
+
+/// `count` indices along one axis of a memory order, `step` apart.
+#[derive(Clone, Copy, Debug)]
+struct Progression {
+    step: u64,
+    count: u64,
+}
+
+impl Selection {
+    /// Visits the boxes, or `None` for the whole: fast paths build no region of the whole array.
+    #[inline]
+    pub(crate) fn each(&self, mut visit: impl FnMut(Option<&Region>)) {
+        match self {
+            Self::Whole => visit(None),
+            Self::Boxes(boxes) => boxes.iter().for_each(|region| visit(Some(region))),
+        }
+    }
+
+    pub(crate) fn for_each(&self, memory_order: &MemoryOrder, mut visit: impl FnMut(&Region)) {
+        match self {
+            Self::Whole => visit(&memory_order.whole()),
+            Self::Boxes(boxes) => boxes.iter().for_each(visit),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Boxes(boxes) if boxes.is_empty())
+    }
+
+    #[inline]
+    pub(crate) fn len_bytes(&self, memory_order: &MemoryOrder) -> u64 {
+        match self {
+            Self::Whole => memory_order.len_bytes(),
+            Self::Boxes(boxes) => {
+                boxes.iter().map(|region| memory_order.region_bytes(region)).sum()
+            }
+        }
+    }
+
+    /// Whether the two have an element in common.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Boxes(one), Self::Boxes(another)) => one
+                .iter()
+                .any(|region| another.iter().any(|other| region.intersection(other).is_some())),
+            (Self::Whole, other) | (other, Self::Whole) => !other.is_empty(),
+        }
+    }
+}
+
+impl MemoryOrder {
+    /// The elements of a view.
+    pub(crate) fn select(&self, view: &Strided<'_>) -> Selection {
+        let len = view.len();
+        if len == self.len() {
+            return Selection::Whole;
+        }
+        if len == 0 {
+            return Selection::Boxes(SmallVec::new());
+        }
+        let lowest = view.lowest();
+        match self.one_box(view, lowest) {
+            Some(region) => Selection::Boxes(SmallVec::from_buf([region])),
+            None => Selection::Boxes(self.boxes(view, lowest)),
+        }
+    }
+
+    /// The one box of a view, if at most one axis of the view runs along each axis of this memory
+    /// order. Only flattened axes make that untrue.
+    fn one_box(&self, view: &Strided<'_>, lowest: u64) -> Option<Region> {
+        let axes = self.extents().len();
+        let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
+        let (mut rest, mut step) = (lowest, 1);
+        for (axis, extent) in self.extents().iter().enumerate().rev() {
+            // Parts mostly start at or near the start of an axis, and a comparison is cheaper than
+            // a division.
+            let index = if rest < *extent { rest } else { rest % extent };
+            rest = if rest < *extent { 0 } else { rest / extent };
+            (spans[axis], steps[axis]) = (Span::single(index), step);
+            step *= extent;
+        }
+        let mut taken = [false; AXES_MAX];
+        for (len, stride) in view.shape.iter().zip(view.strides).filter(|(len, _)| **len > 1) {
+            let stride = stride.unsigned_abs() as u64;
+            let axis = steps[..axes].iter().position(|step| *step <= stride)?;
+            if std::mem::replace(&mut taken[axis], true) {
+                return None;
+            }
+            let (start, step) = (spans[axis].start(), stride / steps[axis]);
+            spans[axis] = Span::new(start, start + (*len as u64 - 1) * step + 1, step);
+        }
+        Some(Region::new(&spans[..axes]))
+    }
+
+    /// The boxes of a view that starts at `lowest`, where several axes may run along one of this
+    /// memory order.
+    fn boxes(&self, view: &Strided<'_>, lowest: u64) -> SmallVec<[Region; 1]> {
+        let start = self.index_of(lowest);
+        let mut along: SmallVec<[SmallVec<[Progression; 1]>; AXES_MAX]> =
+            self.extents().iter().map(|_| SmallVec::new()).collect();
+        for (len, stride) in view.shape.iter().zip(view.strides).filter(|(len, _)| **len > 1) {
+            let next = self.index_of(lowest + stride.unsigned_abs() as u64);
+            if let Some(axis) = (0..start.len()).find(|axis| next[*axis] != start[*axis]) {
+                along[axis]
+                    .push(Progression { step: next[axis] - start[axis], count: *len as u64 });
+            }
+        }
+        let spans = along
+            .iter_mut()
+            .zip(&start)
+            .map(|(progressions, start)| spans_of(*start, progressions))
+            .collect();
+        product_of(spans)
+    }
+}
+
+/// The spans from `start` on that progressions along one axis make: one, unless several axes of
+/// the view were flattened into it.
+fn spans_of(start: u64, progressions: &mut SmallVec<[Progression; 1]>) -> SmallVec<[Span; 1]> {
+    progressions.sort_by_key(|progression| progression.step);
+    let mut merged = Progression { step: 1, count: 1 };
+    let mut outer: SmallVec<[Progression; 1]> = SmallVec::new();
+    for next in progressions.iter() {
+        if merged.count == 1 {
+            merged = *next;
+        } else if outer.is_empty() && next.step == merged.step * merged.count {
+            merged.count *= next.count;
+        } else {
+            outer.push(*next);
+        }
+    }
+    let mut starts: SmallVec<[u64; 1]> = SmallVec::from_slice(&[start]);
+    for Progression { step, count } in outer {
+        starts = starts
+            .iter()
+            .flat_map(|start| (0..count).map(move |index| start + index * step))
+            .collect();
+    }
+    starts
+        .into_iter()
+        .map(|start| Span::new(start, start + (merged.count - 1) * merged.step + 1, merged.step))
+        .collect()
+}
+
+/// All boxes with one span from each axis.
+fn product_of(spans: SmallVec<[SmallVec<[Span; 1]>; AXES_MAX]>) -> SmallVec<[Region; 1]> {
+    let mut boxes: SmallVec<[Region; 1]> =
+        SmallVec::from_slice(&[Region::new(&[Span::single(0); AXES_MAX][..spans.len()])]);
+    for (axis, choices) in spans.iter().enumerate() {
+        boxes = boxes
+            .iter()
+            .flat_map(|region| choices.iter().map(move |span| region.with_span(axis, *span)))
+            .collect();
+    }
+    boxes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MemoryOrder, Selection, Strided};
+
+    fn boxes(selection: Selection) -> Vec<crate::coherence::Region> {
+        match selection {
+            Selection::Whole => panic!("not the whole"),
+            Selection::Boxes(boxes) => boxes.to_vec(),
+        }
+    }
+
+    #[test]
+    fn parts_of_flattened_axes_become_several_boxes() {
+        let shape = [2, 3, 2, 2, 2, 2, 2];
+        let strides = [96, 32, 16, 8, 4, 2, 1];
+        let (memory_order, _) = MemoryOrder::of(&shape, &strides, 1).expect("contiguous");
+        assert_eq!(memory_order.extents(), [6, 2, 2, 2, 2, 2]);
+        let part = Strided { shape: &[2; 7], strides: &strides, offset: 0 };
+        let boxes = boxes(memory_order.select(&part));
+        assert_eq!(boxes.iter().map(|region| region.len()).sum::<u64>(), 128);
+        assert_eq!(boxes.len(), 2, "rows 0, 1 and 3, 4 of the flattened axis");
+    }
+
+    #[test]
+    fn a_strided_part_is_one_box() {
+        let (memory_order, _) = MemoryOrder::of(&[10, 12], &[12, 1], 4).expect("contiguous");
+        let part = Strided { shape: &[3, 4], strides: &[24, -3], offset: 12 + 11 };
+        let boxes = boxes(memory_order.select(&part));
+        assert_eq!(boxes.len(), 1);
+        let (rows, columns) = (boxes[0].span(0), boxes[0].span(1));
+        assert_eq!((rows.start(), rows.step(), rows.len()), (1, 2, 3));
+        assert_eq!((columns.start(), columns.step(), columns.len()), (2, 3, 4));
+    }
+
+    #[test]
+    fn a_part_that_leaves_out_an_axis_is_one_box() {
+        let (memory_order, _) = MemoryOrder::of(&[4, 5, 6], &[30, 6, 1], 8).expect("contiguous");
+        let column = Strided { shape: &[4, 5], strides: &[30, 6], offset: 3 };
+        let boxes = boxes(memory_order.select(&column));
+        assert_eq!((boxes.len(), boxes[0].span(2).start(), boxes[0].len()), (1, 3, 20));
+    }
+}

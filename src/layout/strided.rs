@@ -1,0 +1,159 @@
+//! A view of an array's memory by shape, strides and offset, and the arithmetic of strides.
+
+use smallvec::SmallVec;
+
+/// A view: shape, strides and the offset of the element with index 0, 0, ..., in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided<'a> {
+    pub(crate) shape: &'a [usize],
+    pub(crate) strides: &'a [isize],
+    pub(crate) offset: usize,
+}
+
+impl Strided<'_> {
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.shape.iter().map(|len| *len as u64).product()
+    }
+
+    /// The offset of the element with the lowest address; that of the view if it is empty.
+    #[inline]
+    pub(crate) fn lowest(&self) -> u64 {
+        self.offset as u64 - self.below_first()
+    }
+
+    /// The number of elements from the lowest address to the element with index 0, 0, ...
+    #[inline]
+    pub(crate) fn below_first(&self) -> u64 {
+        below_first(self.axes().map(|(len, stride)| (len as u64, stride as i64)))
+    }
+
+    /// Whether the indices of an axis descend in memory. False in an empty view.
+    #[inline]
+    pub(crate) fn is_reversed(&self, axis: usize) -> bool {
+        self.strides[axis] < 0 && self.shape[axis] > 1 && !self.shape.contains(&0)
+    }
+
+    /// The offset of the element at `index`.
+    pub(crate) fn offset_at(&self, index: impl Iterator<Item = usize>) -> usize {
+        let along = self.strides.iter().zip(index).map(|(stride, index)| stride * index as isize);
+        (self.offset as isize + along.sum::<isize>()) as usize
+    }
+
+    /// Whether the elements lie row by row without gaps. Axes of length 1 do not count.
+    #[inline]
+    pub(crate) fn is_c_contiguous(&self) -> bool {
+        are_contiguous(self.axes().rev())
+    }
+
+    /// Whether the elements lie column by column without gaps. Axes of length 1 do not count.
+    #[inline]
+    pub(crate) fn is_f_contiguous(&self) -> bool {
+        are_contiguous(self.axes())
+    }
+
+    /// Whether the elements lie without gaps, in any order of the axes and in any direction.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.is_contiguous_along(&self.axes_by_stride())
+    }
+
+    /// As [`is_contiguous`](Self::is_contiguous), for axes found by
+    /// [`axes_by_stride`](Self::axes_by_stride).
+    pub(super) fn is_contiguous_along(&self, axes: &[usize]) -> bool {
+        let ascending = |axis: &usize| (self.shape[*axis], self.strides[*axis].abs());
+        are_contiguous(axes.iter().rev().map(ascending))
+    }
+
+    /// The axes whose length is not 1, slowest first.
+    pub(crate) fn axes_by_stride(&self) -> SmallVec<[usize; 6]> {
+        let mut axes: SmallVec<[usize; 6]> =
+            (0..self.shape.len()).filter(|axis| self.shape[*axis] != 1).collect();
+        axes.sort_by_key(|axis| std::cmp::Reverse(self.strides[*axis].unsigned_abs()));
+        axes
+    }
+
+    #[inline]
+    fn axes(&self) -> impl DoubleEndedIterator<Item = (usize, isize)> + Clone {
+        self.shape.iter().copied().zip(self.strides.iter().copied())
+    }
+}
+
+/// The distance from the lowest element of a view to its first, given (length, stride) of each
+/// axis: above zero where axes are reversed, saturating.
+#[inline]
+pub(super) fn below_first(axes: impl Iterator<Item = (u64, i64)>) -> u64 {
+    let mut below = 0_u64;
+    for (len, stride) in axes {
+        if len == 0 {
+            return 0;
+        }
+        if stride < 0 {
+            below = below.saturating_add((len - 1).saturating_mul(stride.unsigned_abs()));
+        }
+    }
+    below
+}
+
+/// Whether (length, stride) of each axis, fastest first, leave no gap: each stride is the product
+/// of the lengths before it. A view without elements has no gap.
+#[inline]
+fn are_contiguous(axes: impl Iterator<Item = (usize, isize)> + Clone) -> bool {
+    if axes.clone().any(|(len, _)| len == 0) {
+        return true;
+    }
+    let mut expected = 1;
+    axes.filter(|(len, _)| *len != 1).all(|(len, stride)| {
+        let fits = stride == expected;
+        expected *= len as isize;
+        fits
+    })
+}
+
+/// The strides of packed memory with these counts along its axes, slowest first, if each step along
+/// the fastest axis is `run`.
+pub(super) fn packed_strides(
+    counts: impl DoubleEndedIterator<Item = u64>,
+    run: u64,
+) -> SmallVec<[u64; 4]> {
+    let mut strides = SmallVec::new();
+    let mut stride = run;
+    for count in counts.rev() {
+        strides.push(stride);
+        stride *= count;
+    }
+    strides.reverse();
+    strides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Strided, packed_strides};
+
+    fn view<'a>(shape: &'a [usize], strides: &'a [isize], offset: usize) -> Strided<'a> {
+        Strided { shape, strides, offset }
+    }
+
+    #[test]
+    fn the_lowest_element_lies_below_the_first_along_reversed_axes() {
+        assert_eq!(view(&[2, 3], &[3, 1], 4).lowest(), 4);
+        assert_eq!(view(&[2, 3], &[-3, 1], 3).lowest(), 0);
+        assert_eq!(view(&[2, 3], &[-3, -1], 5).lowest(), 0);
+        assert_eq!(view(&[1, 3], &[-3, 1], 2).lowest(), 2, "one row has no other end");
+        assert_eq!(view(&[2, 0], &[-3, 1], 2).lowest(), 2, "no elements");
+    }
+
+    #[test]
+    fn contiguity_ignores_axes_of_length_1_and_empty_views() {
+        assert!(view(&[2, 1, 3], &[3, 77, 1], 0).is_c_contiguous());
+        assert!(view(&[2, 1, 3], &[1, -7, 2], 0).is_f_contiguous());
+        assert!(view(&[2, 0], &[50, 50], 0).is_c_contiguous());
+        assert!(!view(&[2, 3], &[4, 1], 0).is_contiguous());
+        assert!(!view(&[2, 3], &[3, -1], 2).is_c_contiguous());
+        assert!(view(&[2, 3], &[-1, 2], 1).is_contiguous(), "reversed, and columns first");
+    }
+
+    #[test]
+    fn packed_strides_are_products_of_the_faster_counts() {
+        assert_eq!(packed_strides([2, 3, 4].into_iter(), 8).as_slice(), [96, 32, 8]);
+    }
+}

@@ -1,0 +1,352 @@
+//! Input that cannot be used: a typed error that names the array, the values and the next step, and
+//! arrays that hold what they held.
+
+use std::process::Command;
+
+use resident::ndarray::{Array2, Dimension, Ix1, Ix2, ShapeBuilder, s};
+use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use support::lab::lab;
+
+/// The message holds each of these words.
+#[track_caller]
+fn says(error: &Error, words: &[&str]) {
+    let message = error.to_string();
+    for word in words {
+        assert!(message.contains(word), "`{word}` is not in: {message}");
+    }
+}
+
+/// The array can still be read, written and launched on, anywhere, with these contents.
+#[track_caller]
+fn is_usable<D: Dimension>(array: &mut SmartArray<f32, D>, sum: f32) {
+    let double = Kernel::<(InOut<f32>,)>::new("double")
+        .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    let device = lab();
+    assert_eq!(array.host().expect("readable").sum(), sum);
+    double
+        .launch_on(&device.stream(), Grid::cover(array.len()), (&mut *array,))
+        .expect("launchable");
+    assert_eq!(array.host().expect("readable").sum(), 2.0 * sum);
+    array.host_mut().expect("writable").fill(1.0);
+    assert_eq!(array.host().expect("readable").len() as f32, array.host().expect("readable").sum());
+}
+
+/// An array whose newest contents, all 3, are on a device.
+fn on_device(device: &Device) -> SmartArray<f32, Ix1> {
+    let mut array = SmartArray::<f32, _>::full(4, 3.0).named("xs");
+    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    array
+}
+
+#[test]
+fn shapes_that_a_requirement_forbids() {
+    let device = lab();
+    let add = Kernel::<(f32, In<f32>, InOut<f32>)>::new("add")
+        .require("both have one length", |_grid, (_, x, y)| x.len() == y.len())
+        .host(|_grid, (_, _, _)| {});
+    let (mut x, mut y) = (on_device(&device), SmartArray::<f32, _>::ones(5).named("ys"));
+    let refused = add
+        .launch_on(&device.stream(), Grid::cover(5), (0.25, &x, &mut y))
+        .expect_err("4 are not 5");
+    assert!(matches!(refused, Error::Requirement { .. }));
+    says(
+        &refused,
+        &[
+            "\"add\"",
+            "both have one length",
+            "\"xs\"",
+            "[4]",
+            "\"ys\"",
+            "[5]",
+            "0.25",
+            "nothing was moved",
+            "pass arguments",
+        ],
+    );
+    is_usable(&mut x, 12.0);
+    is_usable(&mut y, 5.0);
+}
+
+#[test]
+fn assigning_between_different_shapes() {
+    let device = lab();
+    let (mut source, mut target) =
+        (on_device(&device), SmartArray::<f32, _>::ones((2, 2)).named("target"));
+    for refused in [target.assign(&source), target.assign_on(&device.stream(), &source)] {
+        let refused = refused.expect_err("a line is no square");
+        assert!(matches!(refused, Error::Shape { .. }));
+        says(&refused, &["assign", "\"target\"", "[2, 2]", "\"xs\"", "[4]", "slice"]);
+    }
+    is_usable(&mut source, 12.0);
+    is_usable(&mut target, 4.0);
+}
+
+#[test]
+fn an_index_outside() {
+    let mut array = SmartArray::<f32, _>::ones((2, 3)).named("grid");
+    says(&array.get((2, 1)).expect_err("two rows"), &["get", "\"grid\"", "[2, 3]", "[2, 1]"]);
+    says(
+        &array.set((0, 3), 0.0).expect_err("three columns"),
+        &["set", "\"grid\"", "[2, 3]", "[0, 3]"],
+    );
+    is_usable(&mut array, 6.0);
+}
+
+#[test]
+fn an_array_larger_than_the_device() {
+    let device = Device::emulated(Emulation::new().memory(1000));
+    let idle = Kernel::<(In<f32>, Out<f32>)>::new("idle").host(|_grid, (_, _)| {});
+    let (mut large, mut small) =
+        (SmartArray::<f32, _>::ones(300).named("large"), SmartArray::<f32, _>::ones(4));
+    let attempts = [
+        large.gpu_on(&device.stream()).map(drop),
+        large.gpu_overwrite_on(&device.stream()).map(drop),
+        large.fill_on(&device.stream(), 0.0),
+        large.prefetch(&device.stream()),
+        idle.launch_on(&device.stream(), Grid::cover(4), (&large, &mut small)),
+        idle.launch_on(&device.stream(), Grid::cover(4), (&small, &mut large)),
+        large.assign_on(&device.stream(), &SmartArray::<f32, _>::zeros(300)),
+    ];
+    for refused in attempts {
+        let refused = refused.expect_err("1,200 bytes in 1,000");
+        assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused:?}");
+        says(&refused, &["\"large\"", "1200 bytes", &device.name(), "free", "drop arrays"]);
+    }
+    is_usable(&mut large, 300.0);
+    is_usable(&mut small, 4.0);
+}
+
+#[test]
+fn a_grid_with_a_zero() {
+    let device = lab();
+    let add = Kernel::<(InOut<f32>,)>::new("add").host(|_grid, (_,)| {});
+    let mut array = on_device(&device);
+    let refused = add
+        .launch_on(&device.stream(), Grid::new((2, 0), 64), (&mut array,))
+        .expect_err("no blocks");
+    says(&refused, &["\"add\"", "2x0x1 blocks of 64x1x1 threads", "0 blocks", "Grid::cover"]);
+    let refused = add.call(Grid::new(2, (64, 0)), (&mut array,)).expect_err("no threads");
+    says(&refused, &["64x0x1 threads", "blocks of 0 threads"]);
+    is_usable(&mut array, 12.0);
+}
+
+#[test]
+fn a_kernel_with_no_body_for_this_device() {
+    let device = lab();
+    let mut array = on_device(&device);
+    let refused = Kernel::<(InOut<f32>,)>::new("bare")
+        .launch_on(&device.stream(), Grid::cover(4), (&mut array,))
+        .expect_err("no body");
+    assert!(matches!(refused, Error::NoKernelBody { .. }));
+    says(&refused, &["\"bare\"", &device.name(), ".host("]);
+    is_usable(&mut array, 12.0);
+}
+
+#[test]
+fn a_strided_part_for_a_flat_parameter() {
+    let device = lab();
+    let add = Kernel::<(f32, InOut<f32>)>::new("add").host(|_grid, (_, _)| {});
+    let mut array = SmartArray::from(Array2::<f32>::ones((4, 6))).named("grid");
+    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    let refused = add
+        .launch_on(&device.stream(), Grid::cover(8), (1.0, &mut array.slice_mut(s![.., 2..4])))
+        .expect_err("there are gaps");
+    assert!(matches!(refused, Error::NotContiguous { .. }));
+    says(&refused, &["\"grid\"", "\"add\"", "[4, 2]", "[6, 1]", "flat", "sized", "without gaps"]);
+    is_usable(&mut array, 24.0);
+}
+
+#[test]
+fn mixed_axis_orders_of_flat_parameters() {
+    let device = lab();
+    let add = Kernel::<(In<f32>, InOut<f32>)>::new("add").host(|_grid, (_, _)| {});
+    let mut rows = SmartArray::<f32, _>::ones((2, 3)).named("rows");
+    let mut columns = SmartArray::<f32, _>::ones((2, 3).f()).named("columns");
+    let refused = add
+        .launch_on(&device.stream(), Grid::cover(6), (&rows, &mut columns))
+        .expect_err("rows are not columns");
+    assert!(matches!(refused, Error::LayoutMismatch { .. }));
+    says(
+        &refused,
+        &["\"add\"", "\"rows\"", "[3, 1]", "\"columns\"", "[1, 2]", "axis order", "sized"],
+    );
+    is_usable(&mut rows, 6.0);
+    is_usable(&mut columns, 6.0);
+}
+
+#[test]
+fn an_array_read_before_it_was_written() {
+    let device = lab();
+    let copy = Kernel::<(In<f32>, Out<f32>)>::new("copy")
+        .host(|_grid, (from, to)| to.copy_from_slice(from));
+    let mut never = SmartArray::<f32, _>::uninit((2, 4)).named("never");
+    let mut target = SmartArray::<f32, _>::ones(8);
+    let refused = copy
+        .launch_on(&device.stream(), Grid::cover(8), (&never, &mut target))
+        .expect_err("never written");
+    assert!(matches!(refused, Error::Uninitialised { .. }));
+    says(&refused, &["\"never\"", "kernel \"copy\"", "all", "never written", "host_overwrite"]);
+    never.slice_mut(s![.., ..2]).fill(1.0).expect("a fill");
+    let refused = never.host().map(drop).expect_err("half was written");
+    says(&refused, &["\"never\"", "host", "[0..2, 2..4]"]);
+    is_usable(&mut target, 8.0);
+    never.slice_mut(s![.., 2..]).fill(2.0).expect("a fill");
+    is_usable(&mut never, 12.0);
+}
+
+#[test]
+fn declaring_the_host_changed_while_a_device_is_newer() {
+    let device = lab();
+    let mut array = on_device(&device);
+    let refused = array.host_changed().expect_err("the device is newer");
+    assert!(matches!(refused, Error::LostUpdate { .. }));
+    says(
+        &refused,
+        &["\"xs\"", "changed on the host", &device.name(), "host_mut", "host_overwrite"],
+    );
+    is_usable(&mut array, 12.0);
+}
+
+#[test]
+fn declaring_a_device_changed_that_is_not_the_newest() {
+    let (device, other) = (lab(), lab());
+    let mut array = on_device(&device);
+    drop(array.gpu_mut_on(&other.stream()).expect("room"));
+    let refused = array.gpu_changed_on(&device.stream()).expect_err("the other is newer");
+    assert!(matches!(refused, Error::LostUpdate { .. }));
+    says(
+        &refused,
+        &[
+            "\"xs\"",
+            &format!("changed on {}", device.name()),
+            &format!("newest contents are on {}", other.name()),
+            "gpu_mut",
+        ],
+    );
+    is_usable(&mut array, 12.0);
+    let refused = array.gpu_changed_on(&lab().stream()).expect_err("it never was there");
+    says(&refused, &["the host"]);
+}
+
+#[test]
+fn more_than_63_devices_for_one_array() -> Result<()> {
+    let devices: Vec<Device> = (0..64).map(|_| lab()).collect();
+    let mut array = SmartArray::<f32, Ix2>::from(Array2::ones((2, 2))).named("everywhere");
+    for device in &devices[..63] {
+        drop(array.gpu_on(&device.stream())?);
+    }
+    let last = &devices[63];
+    let touch = Kernel::<(InOut<f32>,)>::new("touch").host(|_grid, (_,)| {});
+    let attempts = [
+        array.gpu_on(&last.stream()).map(drop),
+        array.gpu_overwrite_on(&last.stream()).map(drop),
+        array.prefetch(&last.stream()),
+        touch.launch_on(&last.stream(), Grid::cover(4), (&mut array,)),
+        array.fill_on(&last.stream(), 0.0),
+    ];
+    for refused in attempts {
+        let refused = refused.expect_err("63 hold it");
+        assert!(matches!(refused, Error::TooManyDevices { .. }), "{refused:?}");
+        says(&refused, &["\"everywhere\"", "63 devices", &last.name(), "try_clone"]);
+    }
+    touch.launch_on(&devices[62].stream(), Grid::cover(4), (&mut array,))?;
+    assert_eq!((array.host()?.sum(), array.try_clone()?.host()?.sum()), (4.0, 4.0));
+    Ok(())
+}
+
+/// Tests that a parent test runs in a process of their own say here that they are that process.
+const CHILD: &str = "RESIDENT_TEST_CHILD";
+
+/// Runs one test of this very binary in a process of its own.
+#[track_caller]
+fn in_a_process_of_its_own(test: &str, variables: &[(&str, &str)]) {
+    let binary = std::env::current_exe().expect("this test is a program");
+    let mut child = Command::new(binary);
+    child
+        .args([test, "--exact", "--nocapture"])
+        .env_remove("RESIDENT_DEVICE")
+        .env(CHILD, test)
+        .envs(variables.iter().copied());
+    let output = child.output().expect("it starts");
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+fn is_child(test: &str) -> bool {
+    std::env::var_os(CHILD).is_some_and(|value| value == test)
+}
+
+#[test]
+fn a_resident_device_that_makes_no_sense_or_cannot_be_used() {
+    let name = "a_resident_device_that_makes_no_sense_or_cannot_be_used";
+    if !is_child(name) {
+        for value in [
+            "", "gpu", "cuda:", "cuda:99", "cuda:x", "cuda:-1", "hip:3", "cpu:7", "CPU:", "cpu cpu",
+        ] {
+            in_a_process_of_its_own(name, &[("RESIDENT_DEVICE", value)]);
+        }
+        return;
+    }
+    let wanted = format!(
+        "RESIDENT_DEVICE={}",
+        std::env::var("RESIDENT_DEVICE").expect("the parent sets it")
+    );
+    let mut array = SmartArray::<f32, _>::ones(4).named("xs");
+    let touch = Kernel::<(InOut<f32>,)>::new("touch").host(|_grid, (_,)| {});
+    let attempts = [
+        Device::current().map(drop),
+        array.gpu().map(drop),
+        array.gpu_mut().map(drop),
+        touch.launch(Grid::cover(4), (&mut array,)),
+        std::thread::spawn(|| Device::current().map(drop)).join().expect("no panic"),
+    ];
+    for refused in attempts {
+        let refused = refused.expect_err("never ignored");
+        assert!(matches!(refused, Error::NoDevice { .. }), "{refused:?}");
+        says(&refused, &[&wanted, "set RESIDENT_DEVICE", "unset"]);
+    }
+    Device::set_default(Device::cpu());
+    assert!(Device::current().is_err(), "the variable comes before the default");
+    let _here = Device::cpu().enter();
+    assert_eq!(Device::current(), Ok(Device::cpu()), "an entered device comes before both");
+    is_usable(&mut array, 4.0);
+}
+
+#[test]
+fn a_resident_device_of_cpu_is_the_embedded_one_whatever_the_default() {
+    let name = "a_resident_device_of_cpu_is_the_embedded_one_whatever_the_default";
+    if !is_child(name) {
+        in_a_process_of_its_own(name, &[("RESIDENT_DEVICE", "cpu")]);
+        return;
+    }
+    Device::set_default(lab());
+    assert_eq!(Device::current(), Ok(Device::cpu()));
+}
+
+#[test]
+fn without_the_variable_the_default_is_taken_by_all_threads() {
+    let name = "without_the_variable_the_default_is_taken_by_all_threads";
+    if !is_child(name) {
+        in_a_process_of_its_own(name, &[]);
+        return;
+    }
+    assert_eq!(
+        Device::current().as_ref(),
+        Ok(&Device::all()[0]),
+        "the first GPU, or the embedded device"
+    );
+    let device = lab();
+    Device::set_default(&device);
+    assert_eq!(Device::current().as_ref(), Ok(&device));
+    let there = std::thread::spawn(|| Device::current().map(|device| device.name()))
+        .join()
+        .expect("no panic");
+    assert_eq!(there, Ok(device.name()));
+    let other = lab();
+    let _here = other.enter();
+    assert_eq!(Device::current(), Ok(other.clone()));
+}

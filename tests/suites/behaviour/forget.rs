@@ -1,0 +1,177 @@
+//! Whatever is forgotten: what comes later sees right values, in order, and nothing waits for ever.
+
+#![allow(
+    clippy::forget_non_drop,
+    reason = "that some guards drop nothing today is their own affair"
+)]
+
+use std::mem::forget;
+
+use resident::ndarray::{Axis, Ix1, s};
+use resident::{Device, Emulation, SmartArray, Stream};
+use support::bodies::{accumulate, add, assert_ordered, one, plus};
+
+fn numbers() -> SmartArray<u32, Ix1> {
+    SmartArray::from((0..8).collect::<Vec<u32>>())
+}
+
+/// Two streams of one device and one of another.
+struct Place {
+    devices: [Device; 2],
+    streams: [Stream; 3],
+}
+
+/// Runs under some seeds: the array is changed on a device, something is done to it and forgotten,
+/// and then it is used everywhere.
+fn afterwards_all_is_well(add_to_each: u32, act: impl Fn(&mut SmartArray<u32, Ix1>, &Place)) {
+    for seed in 0..24 {
+        let devices = [seed, seed + 1000].map(|seed| Device::emulated(Emulation::new().seed(seed)));
+        let stream = |device: usize| devices[device].new_stream().unwrap();
+        let place = Place { streams: [stream(0), stream(0), stream(1)], devices };
+        let mut array = numbers();
+        add().launch_on(&place.streams[0], one(), (1, &mut array)).unwrap();
+        act(&mut array, &place);
+        use_everywhere(&mut array, &place, 1 + add_to_each);
+        drop(array);
+        for device in &place.devices {
+            device.synchronize().unwrap();
+            assert_ordered(device);
+        }
+    }
+}
+
+fn use_everywhere(array: &mut SmartArray<u32, Ix1>, place: &Place, added: u32) {
+    let mut sum = SmartArray::<u32, _>::zeros(8);
+    for stream in &place.streams {
+        accumulate().launch_on(stream, one(), (&*array, &mut sum)).unwrap();
+        add().launch_on(stream, one(), (1, &mut *array)).unwrap();
+    }
+    array.slice_mut(s![2..4]).host_mut().unwrap().map_inplace(|value| *value += 10);
+    add().launch_on(&place.streams[1], one(), (1, &mut *array)).unwrap();
+    let expected = |index: u32| index + added + 4 + if (2..4).contains(&index) { 10 } else { 0 };
+    assert_eq!(array.host().unwrap().to_vec(), (0..8).map(expected).collect::<Vec<_>>());
+    assert_eq!(
+        sum.host().unwrap().to_vec(),
+        (0..8).map(|index| 3 * (index + added) + 3).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_forgotten_read_guard_of_the_host() {
+    afterwards_all_is_well(0, |array, _| forget(array.host().unwrap()));
+}
+
+#[test]
+fn a_forgotten_write_guard_of_the_host_loses_no_update() {
+    afterwards_all_is_well(5, |array, _| {
+        let mut guard = array.host_mut().unwrap();
+        guard.map_inplace(|value| *value += 5);
+        forget(guard);
+    });
+}
+
+#[test]
+fn a_forgotten_overwriting_guard_of_the_host_loses_no_update() {
+    afterwards_all_is_well(5, |array, _| {
+        let mut guard = array.host_overwrite().unwrap();
+        guard.iter_mut().zip(6..).for_each(|(value, new)| *value = new);
+        forget(guard);
+    });
+}
+
+#[test]
+fn forgotten_read_guards_of_devices() {
+    afterwards_all_is_well(0, |array, place| {
+        for stream in place.streams.iter().chain(&place.streams) {
+            forget(array.gpu_on(stream).unwrap());
+            forget(array.slice(s![..;3]).gpu_on(stream).unwrap());
+        }
+    });
+}
+
+#[test]
+fn forgotten_write_guards_of_devices() {
+    afterwards_all_is_well(0, |array, place| {
+        for stream in place.streams.iter().chain(&place.streams) {
+            forget(array.gpu_mut_on(stream).unwrap());
+            forget(array.slice_mut(s![1..;2]).gpu_mut_on(stream).unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_forgotten_overwriting_guard_of_a_device_with_a_launch_behind_it() {
+    afterwards_all_is_well(0, |array, place| {
+        forget(array.gpu_overwrite_on(&place.streams[2]).unwrap());
+        plus().launch_on(&place.streams[1], one(), (1, &numbers(), array)).unwrap();
+    });
+}
+
+#[test]
+fn forgotten_views() {
+    afterwards_all_is_well(2, |array, place| {
+        forget(array.slice_mut(s![1..3]));
+        let mut part = array.view_mut();
+        add().launch_on(&place.streams[2], one(), (1, &mut part)).unwrap();
+        forget(part);
+        let (mut low, mut high) = array.split_at_mut(Axis(0), 3);
+        add().launch_on(&place.streams[1], one(), (1, &mut high)).unwrap();
+        add().launch_on(&place.streams[0], one(), (1, &mut low)).unwrap();
+        forget((low, high));
+    });
+}
+
+#[test]
+fn a_forgotten_snapshot_or_one_that_nobody_waits_for() {
+    afterwards_all_is_well(0, |array, place| {
+        forget(array.snapshot_on(&place.streams[1]).unwrap());
+        drop(array.slice(s![2..6]).snapshot_on(&place.streams[0]).unwrap());
+    });
+}
+
+#[test]
+fn forgotten_events_and_streams_and_their_guards() {
+    afterwards_all_is_well(1, |array, place| {
+        let stream = place.devices[0].new_stream().unwrap();
+        add().launch_on(&stream, one(), (1, &mut *array)).unwrap();
+        forget(stream.record().unwrap());
+        forget(stream.auto_synchronize());
+        forget(stream);
+    });
+}
+
+#[test]
+fn a_forgotten_device_goes_on() {
+    afterwards_all_is_well(1, |array, _| {
+        let device = Device::emulated(Emulation::new().seed(9));
+        add().launch_on(&device.stream(), one(), (1, &mut *array)).unwrap();
+        forget(device);
+    });
+}
+
+#[test]
+fn a_forgotten_scope_leaves_its_device_current_and_nothing_else() {
+    let before = Device::current();
+    std::thread::spawn(|| {
+        let (outer, inner) =
+            (Device::emulated(Emulation::new()), Device::emulated(Emulation::new()));
+        forget(outer.enter());
+        drop(inner.enter());
+        assert_eq!(Device::current(), Ok(outer));
+    })
+    .join()
+    .unwrap();
+    assert_eq!(Device::current(), before, "other threads are not affected");
+}
+
+#[test]
+fn a_forgotten_array_keeps_its_memory_and_harms_nobody() {
+    afterwards_all_is_well(0, |array, place| {
+        let mut other = numbers();
+        accumulate().launch_on(&place.streams[2], one(), (&*array, &mut other)).unwrap();
+        let address = other.gpu_on(&place.streams[2]).unwrap().address();
+        forget(other);
+        let fresh = numbers();
+        assert_ne!(fresh.gpu_on(&place.streams[2]).unwrap().address(), address);
+    });
+}

@@ -1,0 +1,18 @@
+//! What the public API does, on embedded devices.
+
+mod bad_input;
+mod contract;
+mod elements;
+mod eviction;
+mod forget;
+mod fuzz_regressions;
+mod inside_bodies;
+mod late_failures;
+mod numba_defects;
+mod order;
+mod peer_hazards;
+mod soundness;
+mod subscribers;
+mod threads;
+mod threads_and_faults;
+mod tracing_events;

@@ -1,0 +1,153 @@
+//! What a `tracing` subscriber may do: it is called with no lock of the library held. A file of its
+//! own, as `tracing_events.rs`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use resident::{Device, Emulation, Result, SmartArray, Validity, audit, ndarray::Ix1};
+use support::flags::without_deadlock;
+use support::own_process;
+use tracing::subscriber::Interest;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+/// Looks at an array whenever something is moved.
+#[derive(Clone)]
+struct Looking {
+    array: Arc<SmartArray<u32, Ix1>>,
+    seen: Arc<Mutex<Vec<(Validity, usize)>>>,
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Looking {
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target() == "resident::transfer" {
+            let look = (self.array.residency().host(), audit::inventory().len());
+            self.seen.lock().expect("no panic").push(look);
+        }
+    }
+}
+
+#[test]
+fn a_subscriber_may_look_at_the_array_that_is_moved() -> Result<()> {
+    own_process!();
+    let device = Device::emulated(Emulation::new());
+    let array = Arc::new(SmartArray::from((0..100).collect::<Vec<u32>>()));
+    let looking = Looking { array: Arc::clone(&array), seen: Arc::default() };
+    let subscriber = tracing_subscriber::registry().with(looking.clone());
+    tracing::subscriber::with_default(subscriber, || -> Result<()> {
+        drop(array.gpu_on(&device.stream())?);
+        drop(array.try_clone()?.host()?);
+        drop(array.snapshot_on(&device.stream())?.wait()?);
+        Ok(())
+    })?;
+    let seen = looking.seen.lock().expect("no panic");
+    assert_eq!(
+        seen.len(),
+        2,
+        "one transfer up, and one down for the clone, which lives on the device"
+    );
+    assert!(seen.iter().all(|(validity, live)| *validity == Validity::Valid && *live > 0));
+    Ok(())
+}
+
+/// Runs code of a user's whenever it is asked whether it wants an event of the library, and
+/// whenever it is told of one.
+struct Answering<A, T> {
+    asked: A,
+    told: T,
+}
+
+impl<S: tracing::Subscriber, A: Fn() + 'static, T: Fn() + 'static> Layer<S> for Answering<A, T> {
+    /// It wants to be asked each time.
+    fn register_callsite(&self, _metadata: &'static tracing::Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &tracing::Metadata<'_>, _context: Context<'_, S>) -> bool {
+        if metadata.target().starts_with("resident") {
+            (self.asked)();
+        }
+        true
+    }
+
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target().starts_with("resident") {
+            (self.told)();
+        }
+    }
+}
+
+/// Up to a device and down again, by every way that tells of copies.
+fn move_about(device: &Device) -> Result<()> {
+    let mut array = SmartArray::from((0..100).collect::<Vec<u32>>());
+    drop(array.gpu_mut_on(&device.stream())?);
+    drop(array.snapshot_on(&device.stream())?.wait()?);
+    array.get(3)?;
+    let mut copy = SmartArray::<u32, _>::uninit(100);
+    copy.assign_on(&device.stream(), &array)?;
+    drop(array.host()?);
+    copy.prefetch_host()?;
+    drop(copy.host()?);
+    Ok(())
+}
+
+#[test]
+fn a_subscriber_may_take_the_inventory_when_it_is_asked_what_it_wants() {
+    own_process!();
+    without_deadlock(|| {
+        let counts = [(); 2].map(|()| Arc::<AtomicUsize>::default());
+        let [asked, told] = counts.clone().map(|count| {
+            move || {
+                count.fetch_add(audit::inventory().len(), Ordering::SeqCst);
+            }
+        });
+        let subscriber = tracing_subscriber::registry().with(Answering { asked, told });
+        tracing::subscriber::with_default(subscriber, || {
+            move_about(&Device::emulated(Emulation::new()))
+        })
+        .expect("nothing fails");
+        assert!(
+            counts.iter().all(|count| count.load(Ordering::SeqCst) > 0),
+            "it was asked, and told, while an array lived"
+        );
+    });
+}
+
+/// Panics when it is called for the first time.
+fn panics_once() -> impl Fn() {
+    let is_first = AtomicBool::new(true);
+    move || assert!(!is_first.swap(false, Ordering::SeqCst), "the subscriber is broken")
+}
+
+/// The first use of an array unwinds from within the subscriber; later ones, up and down, work.
+fn next_use_works<A: Fn() + Send + Sync + 'static, T: Fn() + Send + Sync + 'static>(
+    answering: Answering<A, T>,
+) -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let mut array = SmartArray::from((0..100).collect::<Vec<u32>>());
+    let subscriber = tracing_subscriber::registry().with(answering);
+    tracing::subscriber::with_default(subscriber, || -> Result<()> {
+        let first = catch_unwind(AssertUnwindSafe(|| array.gpu_on(&device.stream()).map(drop)));
+        assert!(first.is_err(), "the subscriber panicked");
+        drop(array.gpu_on(&device.stream())?);
+        drop(array.gpu_mut_on(&device.stream())?);
+        assert_eq!(array.host_mut()?.sum(), 4950);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_asked() {
+    own_process!();
+    without_deadlock(|| {
+        next_use_works(Answering { asked: panics_once(), told: || () }).expect("nothing fails")
+    });
+}
+
+#[test]
+fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_told() {
+    own_process!();
+    without_deadlock(|| {
+        next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails")
+    });
+}

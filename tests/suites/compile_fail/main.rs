@@ -1,0 +1,67 @@
+//! What must not compile, each with a twin that differs in that one point, compiles, and runs.
+//!
+//! The expected messages are what rustc says; `TRYBUILD=overwrite cargo test --test compile_fail`
+//! writes them anew. The twins are modules of this very test, so that they cost no build of their
+//! own.
+
+#[path = "pass"]
+mod twins {
+    #[path = "a_body_that_borrows_from_its_surroundings.rs"]
+    pub(super) mod a_body_that_borrows_from_its_surroundings;
+    #[path = "a_signature_without_its_comma.rs"]
+    pub(super) mod a_signature_without_its_comma;
+    #[path = "an_argument_too_few.rs"]
+    pub(super) mod an_argument_too_few;
+    #[path = "an_entered_device_sent_to_another_thread.rs"]
+    pub(super) mod an_entered_device_sent_to_another_thread;
+    #[path = "an_ndarray_array_in_our_place.rs"]
+    pub(super) mod an_ndarray_array_in_our_place;
+    #[path = "bool_as_an_element.rs"]
+    pub(super) mod bool_as_an_element;
+    #[path = "guard_outliving_its_array.rs"]
+    pub(super) mod guard_outliving_its_array;
+    #[path = "out_given_a_shared_reference.rs"]
+    pub(super) mod out_given_a_shared_reference;
+    #[path = "read_guard_over_a_launch_that_writes.rs"]
+    pub(super) mod read_guard_over_a_launch_that_writes;
+    #[path = "two_exclusive_slices_at_once.rs"]
+    pub(super) mod two_exclusive_slices_at_once;
+    #[path = "wrong_dimension.rs"]
+    pub(super) mod wrong_dimension;
+    #[path = "wrong_element.rs"]
+    pub(super) mod wrong_element;
+}
+
+#[test]
+fn what_must_not_compile_does_not() {
+    trybuild::TestCases::new().compile_fail("fail/*.rs");
+}
+
+#[test]
+fn the_twins_compile_and_run() -> resident::Result<()> {
+    twins::a_body_that_borrows_from_its_surroundings::main();
+    twins::a_signature_without_its_comma::main()?;
+    twins::an_argument_too_few::main()?;
+    twins::an_entered_device_sent_to_another_thread::main();
+    twins::an_ndarray_array_in_our_place::main()?;
+    twins::bool_as_an_element::main()?;
+    twins::guard_outliving_its_array::main()?;
+    twins::out_given_a_shared_reference::main()?;
+    twins::read_guard_over_a_launch_that_writes::main()?;
+    twins::two_exclusive_slices_at_once::main()?;
+    twins::wrong_dimension::main()?;
+    twins::wrong_element::main()?;
+    Ok(())
+}
+
+#[test]
+fn every_case_has_a_twin() {
+    let names = |folder: &str| -> std::collections::BTreeSet<String> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let entries = std::fs::read_dir(root).expect("the folder is part of the sources");
+        let names = entries
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(".rs")).collect()
+    };
+    assert_eq!(names("fail"), names("pass"));
+}

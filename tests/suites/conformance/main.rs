@@ -1,0 +1,10 @@
+//! What every backend must do, on each of them.
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod cudarc_holes;
+mod embedded;
+#[cfg(feature = "cuda")]
+mod gpu;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod stand_in;
+mod suite;

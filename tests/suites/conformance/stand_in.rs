@@ -1,0 +1,238 @@
+//! The conformance suite on the CUDA backend, over the stand-in driver.
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use crate::suite::lab::{self, Lab, Test};
+use crate::suite::stand_in::StandIn;
+use crate::suite::{self};
+use resident::ndarray::{Array2, Axis, s};
+use resident::{Result, SmartArray, Stream};
+use resident_stand_in::{self as driver, Settings};
+use support::own_process::{self, has_run};
+use support::test_name;
+
+/// Tests of one process share its driver.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// What the machine is like: see `on_a_poorer_machine`.
+const POORER: &str = "RESIDENT_TEST_POORER";
+
+fn is_poorer() -> bool {
+    std::env::var_os(POORER).is_some()
+}
+
+pub(crate) fn settings() -> Settings {
+    let rich = Settings::new().devices(2);
+    if !is_poorer() {
+        return rich;
+    }
+    rich.without_pools()
+        .peers(false)
+        .max_pitch(1000)
+        .driver_version(11_040)
+        .compute_capability(5, 0)
+}
+
+fn run(name: &str, test: Test) {
+    if has_run(name) {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    lab::run(&StandIn, test);
+}
+
+suite::conformance!(crate::stand_in::run);
+
+/// Calls that copy to the host.
+fn downloads() -> usize {
+    driver::take_calls()
+        .iter()
+        .filter(|call| call.name.starts_with("cuMemcpy2D") || call.name.starts_with("cuMemcpyDtoH"))
+        .count()
+}
+
+#[test]
+fn what_lies_between_comes_along_where_nobody_else_is_at_it() {
+    run(test_name!(what_lies_between_comes_along_where_nobody_else_is_at_it), |lab| {
+        let contents: Array2<u32> =
+            Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
+        let mut array = SmartArray::from(contents.clone());
+        drop(array.gpu_mut_on(&lab.stream())?);
+        (0..40).try_for_each(|row| array.slice(s![row, 3..;7]).host().map(drop))?;
+        downloads();
+        assert_eq!(*array.host()?, contents);
+        assert_eq!(downloads(), 1, "all boxes that were left came in one call");
+        drop(array.gpu_mut_on(&lab.stream())?);
+        (0..20).try_for_each(|row| array.slice(s![row, row]).host().map(drop))?;
+        downloads();
+        assert_eq!(*array.slice(s![..20, ..]).host()?, contents.slice(s![..20, ..]));
+        assert_eq!(downloads(), 1, "of a part as well");
+        drop(array.gpu_mut_on(&lab.stream())?);
+        assert_eq!(*array.slice(s![.., ..;2]).host()?, contents.slice(s![.., ..;2]));
+        let lines = driver::take_calls()
+            .iter()
+            .filter(|call| call.name.starts_with("cuMemcpyDtoH"))
+            .count();
+        assert_eq!(lines, 1, "short rows come as one line");
+        // Another stream is at work on the other half while this one comes down: what lies there is
+        // not touched.
+        drop(array.gpu_mut_on(&lab.stream())?);
+        let (mut left, right) = array.split_at_mut(Axis(1), 20);
+        (0..20).try_for_each(|row| right.slice(s![row, row]).host().map(drop))?;
+        downloads();
+        let at_work = left.gpu_mut_on(&lab.new_stream()?)?;
+        assert_eq!(*right.host()?, contents.slice(s![.., 20..]));
+        let largest = driver::take_calls().iter().map(|call| call.len_bytes).max();
+        assert!(
+            largest <= Some(40 * 20 * 4),
+            "{largest:?} bytes in one copy: more than the half has"
+        );
+        drop(at_work);
+        drop(array);
+        forget_calls(lab)
+    });
+}
+
+/// The suite counts what is made and what is ended, and calls were taken: all that was made is
+/// ended now.
+fn forget_calls(lab: &Lab<'_>) -> Result<()> {
+    lab.device().synchronize()?;
+    lab.device().trim()?;
+    driver::take_calls();
+    Ok(())
+}
+
+/// One call for all of them, both ways, where the driver is new enough; a call each where it is
+/// not.
+#[test]
+fn many_small_boxes_go_in_one_call() {
+    run(test_name!(many_small_boxes_go_in_one_call), |lab| {
+        let mut array = SmartArray::from(Array2::<u32>::zeros((300, 2000)));
+        drop(array.gpu_mut_on(&lab.stream())?);
+        let places: Vec<(usize, usize)> =
+            (0..30).map(|turn| (turn * 10, (turn * 61) % 1900)).collect();
+        let boxes = |array: &SmartArray<u32, _>| {
+            places.iter().try_for_each(|(row, column)| {
+                array.slice(s![*row, *column..*column + 4]).host().map(drop)
+            })
+        };
+        boxes(&array)?;
+        places.iter().try_for_each(|(row, column)| {
+            array.slice_mut(s![*row, *column..*column + 4]).into_host_mut()?.fill(7);
+            Ok(())
+        })?;
+        let copies = |calls: &[driver::Call]| {
+            calls.iter().filter(|call| call.name.starts_with("cuMemcpy") && call.code == 0).count()
+        };
+        driver::take_calls();
+        drop(array.gpu_on(&lab.stream())?);
+        let up = copies(&driver::take_calls());
+        assert_eq!(up, if is_poorer() { 30 } else { 1 }, "copies up");
+        let expected = |(row, column): (usize, usize)| {
+            if places.iter().any(|(x, y)| row == *x && (*y..*y + 4).contains(&column)) {
+                7
+            } else {
+                0
+            }
+        };
+        assert_eq!(*array.host()?, Array2::from_shape_fn((300, 2000), expected));
+        drop(array);
+        forget_calls(lab)
+    });
+}
+
+/// The pool keeps what is freed, and giving it back to the system would not help: waiting for the
+/// device and trimming at each allocation would cost all that the pool is for.
+#[test]
+fn at_a_limit_nobody_waits_for_the_device() {
+    run(test_name!(at_a_limit_nobody_waits_for_the_device), |lab| {
+        drop(SmartArray::<u8, _>::full(1 << 22, 1).gpu_on(&lab.stream())?);
+        lab.device().synchronize()?;
+        driver::take_calls();
+        crate::suite::memory::a_limit_is_kept_and_copies_give_way(lab)?;
+        let calls = driver::take_calls();
+        let waits = calls
+            .iter()
+            .filter(|call| ["cuCtxSynchronize", "cuMemPoolTrimTo"].contains(&call.name.as_str()));
+        assert_eq!(waits.count(), 0);
+        forget_calls(lab)
+    });
+}
+
+/// What several streams read at an array's end is freed on a stream that nobody waits for.
+#[test]
+fn arrays_of_several_streams_are_freed_though_nobody_waits() {
+    const BYTES: usize = 1 << 16;
+    const COUNT: usize = 300;
+    run(test_name!(arrays_of_several_streams_are_freed_though_nobody_waits), |lab| {
+        let [up, one, other] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
+        let mut most = 0;
+        for turn in 0..COUNT {
+            // No upload, which looks around where it finds no page-locked memory.
+            let array = SmartArray::<u8, _>::full(BYTES, 1);
+            array.prefetch(&up)?;
+            drop((array.gpu_on(&one)?, array.gpu_on(&other)?));
+            drop(array);
+            most = most.max(driver::memory_in_use(0));
+            if turn % 20 == 0 {
+                // However slow the machine is: what the program's own streams do is over now and
+                // then. The stream for frees is none of them.
+                [&up, &one, &other].into_iter().try_for_each(Stream::synchronize)?;
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+        }
+        assert!(most < (COUNT * BYTES * 3 / 4) as u64, "{most} bytes were in use at once");
+        forget_calls(lab)
+    });
+}
+
+fn uploads(stream: &Stream, count: usize) -> Result<()> {
+    (0..count).try_for_each(|_| SmartArray::from(vec![1_u8; 40_000]).prefetch(stream))
+}
+
+#[test]
+fn a_program_that_never_waits_page_locks_no_more_than_is_in_flight() {
+    run(test_name!(a_program_that_never_waits_page_locks_no_more_than_is_in_flight), |lab| {
+        uploads(&lab.stream(), 2000)?;
+        let locked =
+            driver::take_calls().iter().filter(|call| call.name == "cuMemHostAlloc").count();
+        assert!(locked < 1000, "{locked} blocks for 2000 uploads, most of which are long over");
+        forget_calls(lab)
+    });
+}
+
+#[test]
+fn streams_that_nobody_has_any_more_go_though_nobody_waits() {
+    run(test_name!(streams_that_nobody_has_any_more_go_though_nobody_waits), |lab| {
+        (0..400).try_for_each(|_| uploads(&lab.new_stream()?, 1))?;
+        let calls = driver::calls();
+        let count = |name: &str| calls.iter().filter(|call| call.name == name).count();
+        assert!(
+            count("cuStreamDestroy_v2") > 200,
+            "{} of {}",
+            count("cuStreamDestroy_v2"),
+            count("cuStreamCreate")
+        );
+        Ok(())
+    });
+}
+
+/// The suite again, without memory pools and peer access, with small pitches and the oldest driver.
+/// A process has one machine, so that it takes another.
+#[test]
+fn on_a_poorer_machine() {
+    let program = std::env::current_exe().expect("a path");
+    let output = Command::new(program)
+        .args(["stand_in::", "--skip", "on_a_poorer_machine"])
+        .env(own_process::VARIABLE, "1")
+        .env(POORER, "1")
+        .output()
+        .expect("it runs");
+    assert!(
+        output.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("passed"), "tests were run");
+}

@@ -1,0 +1,219 @@
+//! What is asked for ahead of its use: prefetches, snapshots, awaited or not.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::thread;
+
+use resident::ndarray::{Array1, s};
+use resident::{Pending, Result, SmartArray, Validity};
+
+use super::gates::Gate;
+use super::kernels::{add, gated, over};
+use super::lab::Lab;
+use super::values::{bytes, counting, make_newest, numbered};
+use support::block_on::block_on;
+
+const LEN: usize = 64;
+
+pub(crate) fn a_prefetch_is_there_already(lab: &Lab<'_>) -> Result<()> {
+    let mut array = SmartArray::from(counting(LEN));
+    array.prefetch(&lab.new_stream()?)?;
+    assert_eq!(array.residency().on(&lab.device()), Validity::Valid);
+    add(lab).launch_on(&lab.stream(), over(LEN), (1, &mut array, LEN as u64))?;
+    array.prefetch_host()?;
+    assert_eq!(array.residency().host(), Validity::Valid);
+    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(bytes(array.traffic()), [256, 256, 0]);
+    Ok(())
+}
+
+pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> {
+    for len in [LEN, 3 << 20] {
+        let gate = Gate::new();
+        let mut array = SmartArray::from(counting(len));
+        gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
+        array.prefetch_host()?;
+        array.slice(s![3..9]).prefetch_host()?;
+        assert!(!lab.stream().is_idle()?, "it returned while the kernel was held up");
+        gate.open();
+        assert!(*array.host()? == counting(len).mapv(|x| x + 1));
+        assert_eq!(bytes(array.traffic()), [4 * len as u64, 4 * len as u64, 0]);
+    }
+    Ok(())
+}
+
+/// What was on its way down when another stream wrote the array anew arrives before what that
+/// stream has made, also where nobody waited for it.
+pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let add = add(lab);
+    for is_locked in [false, true] {
+        let (one, other, third) = (lab.new_stream()?, lab.new_stream()?, lab.new_stream()?);
+        let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
+        gated(lab).launch_on(&one, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        array.prefetch_host()?;
+        if is_locked {
+            array.page_lock()?;
+        }
+        add.launch_on(&other, over(LEN), (10, &mut array, LEN as u64))?;
+        array.slice(s![..LEN / 2]).prefetch_host()?;
+        add.launch_on(&third, over(LEN), (100, &mut array, LEN as u64))?;
+        gate.open();
+        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111));
+        // Whoever waits for the first two finds nothing left to be done.
+        one.synchronize()?;
+        other.synchronize()?;
+        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111), "page-locked: {is_locked}");
+        assert_eq!(array.into_array()?, counting(LEN).mapv(|x| x + 111));
+    }
+    Ok(())
+}
+
+/// Its memory is wanted back, and a stream that nobody waited for has used it.
+pub(crate) fn an_array_is_taken_back_from_all_streams(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let (one, other, add) = (lab.new_stream()?, lab.new_stream()?, add(lab));
+    let mut array = SmartArray::from(counting(LEN));
+    array.page_lock()?;
+    array.prefetch(&one)?;
+    add.launch_on(&other, over(LEN), (1, &mut array, LEN as u64))?;
+    assert_eq!(array.into_array()?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}
+
+pub(crate) fn a_snapshot_is_of_its_moment(lab: &Lab<'_>) -> Result<()> {
+    let (add, aside) = (add(lab), lab.new_stream()?);
+    let mut array = SmartArray::from(counting(LEN));
+    let mut taken = Vec::new();
+    for _ in 0..20 {
+        add.launch_on(&lab.stream(), over(LEN), (1, &mut array, LEN as u64))?;
+        taken.push(array.snapshot_on(&aside)?);
+    }
+    assert_eq!(array.residency().host(), Validity::Stale);
+    for (turn, snapshot) in taken.into_iter().enumerate() {
+        assert_eq!(snapshot.wait()?, counting(LEN).mapv(|x| x + turn as u32 + 1));
+    }
+    Ok(())
+}
+
+pub(crate) fn a_snapshot_of_parts_at_different_places(lab: &Lab<'_>) -> Result<()> {
+    let mut expected = numbered::<u32, _>((12, 10), 0);
+    let mut array = SmartArray::from(expected.clone());
+    make_newest(&mut array.slice_mut(s![..;3, 2..7]), &lab.stream())?;
+    array.slice_mut(s![7.., ..]).fill(8)?;
+    expected.slice_mut(s![7.., ..]).fill(8);
+    let whole = array.snapshot_on(&lab.stream())?;
+    let part = array.slice(s![..;-2, 1..;4]).snapshot_on(&lab.new_stream()?)?;
+    array.fill(0)?;
+    make_newest(&mut array, &lab.stream())?;
+    assert_eq!(whole.wait()?, expected);
+    assert_eq!(part.wait()?, expected.slice(s![..;-2, 1..;4]));
+    Ok(())
+}
+
+pub(crate) fn a_snapshot_outlives_its_array(lab: &Lab<'_>) -> Result<()> {
+    for len in [LEN, 3 << 20] {
+        let gate = Gate::new();
+        let mut array = SmartArray::from(counting(len));
+        gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
+        let snapshot = array.snapshot_on(&lab.new_stream()?)?;
+        drop(array);
+        gate.open();
+        assert!(snapshot.wait()? == counting(len).mapv(|x| x + 1));
+    }
+    Ok(())
+}
+
+pub(crate) fn a_snapshot_that_nobody_waits_for(lab: &Lab<'_>) -> Result<()> {
+    let gate = Gate::new();
+    let mut array = SmartArray::from(counting(LEN));
+    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    (0..10).try_for_each(|_| array.snapshot_on(&lab.stream()).map(drop))?;
+    gate.open();
+    assert_eq!(array.host()?[0], 1);
+    Ok(())
+}
+
+pub(crate) fn a_snapshot_is_awaited(lab: &Lab<'_>) -> Result<()> {
+    let gate = Gate::new();
+    let mut array = SmartArray::from(counting(LEN));
+    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let mut pending = array.snapshot_on(&lab.stream())?;
+    let first = Pin::new(&mut pending).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(!lab.has_gates() || first.is_pending());
+    gate.open();
+    if first.is_pending() {
+        assert_eq!(block_on(pending)?, counting(LEN).mapv(|x| x + 1));
+    }
+    Ok(())
+}
+
+pub(crate) fn many_snapshots_are_awaited_in_any_order(lab: &Lab<'_>) -> Result<()> {
+    let gates: Vec<Gate> = (0..6).map(|_| Gate::new()).collect();
+    let mut waiting = Vec::new();
+    for gate in &gates {
+        let stream = lab.new_stream()?;
+        let mut array = SmartArray::from(counting(LEN));
+        gated(lab).launch_on(&stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        let pending: Pending<Array1<u32>> = array.snapshot_on(&stream)?;
+        waiting.push(thread::spawn(move || block_on(pending)));
+    }
+    gates.iter().rev().for_each(Gate::open);
+    for thread in waiting {
+        assert_eq!(thread.join().expect("no panic")?, counting(LEN).mapv(|x| x + 1));
+    }
+    Ok(())
+}
+
+/// Counts how often it was woken, and says so.
+struct Bell(AtomicU32, mpsc::Sender<()>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        self.1.send(()).ok();
+    }
+}
+
+pub(crate) fn a_waker_is_woken_once_the_work_is_done(lab: &Lab<'_>) -> Result<()> {
+    let gate = Gate::new();
+    let (rung, ringing) = mpsc::channel();
+    let bell = Arc::new(Bell(AtomicU32::new(0), rung));
+    let mut array = SmartArray::from(counting(LEN));
+    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let mut pending = array.snapshot_on(&lab.stream())?;
+    let waker = Waker::from(Arc::clone(&bell));
+    if Pin::new(&mut pending).poll(&mut Context::from_waker(&waker)).is_ready() {
+        return Ok(());
+    }
+    if lab.has_gates() {
+        assert_eq!(bell.0.load(Ordering::SeqCst), 0, "nothing is done yet");
+    }
+    gate.open();
+    ringing.recv().expect("it is woken");
+    // The wake may have been for an earlier part of the work, never for nothing: in the end it is
+    // ready.
+    assert_eq!(block_on(pending)?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}
+
+pub(crate) fn an_array_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
+    let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
+    let before = lab.device().memory().in_use;
+    let (mut array, mut last) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
+    gated(lab).launch_on(&one, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    last.assign_on(&other, &array)?;
+    array.prefetch_host()?;
+    drop(array);
+    assert_eq!(
+        lab.device().memory().in_use,
+        before + 256,
+        "its memory is given back while it is used"
+    );
+    gate.open();
+    assert_eq!(*last.host()?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! What every backend must do, written once: each function here is a test of the public interface
+//! that `embedded`, `stand_in` and `gpu` run.
+//!
+//! | file | what it asks |
+//! |---|---|
+//! | `lab`, `kernels`, `gates`, `values` | the devices under test, the kernels that they run, what holds a stream up, contents to recognise |
+//! | `accesses`, `parts`, `fills`, `copies`, `assigning` | arrays of all shapes, layouts and sizes go up and come back, whole and in part |
+//! | `launching`, `streams`, `guards`, `early`, `threads` | order: what waits for what, what does not, and what happens to work in flight |
+//! | `devices`, `memory` | several devices; what they hold, and what happens when they are full |
+//! | `cuda`, `stand_in` | the kernels in CUDA C, and as host functions of the stand-in driver |
+
+#![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
+
+pub(crate) mod accesses;
+pub(crate) mod assigning;
+pub(crate) mod copies;
+pub(crate) mod cuda;
+pub(crate) mod devices;
+pub(crate) mod early;
+pub(crate) mod fills;
+pub(crate) mod gates;
+pub(crate) mod guards;
+pub(crate) mod kernels;
+pub(crate) mod lab;
+pub(crate) mod launching;
+pub(crate) mod memory;
+pub(crate) mod parts;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+pub(crate) mod stand_in;
+pub(crate) mod streams;
+pub(crate) mod threads;
+pub(crate) mod values;
+
+/// A `#[test]` for each function listed. `$run` gets the test's name and the function.
+macro_rules! tests_of {
+    ($run:path: $($module:ident { $($test:ident),+ $(,)? })+) => {
+        $(mod $module {
+            $(#[test]
+            fn $test() {
+                $run(support::test_name!($test), crate::suite::$module::$test);
+            })+
+        })+
+    };
+}
+
+/// All tests of the suite.
+macro_rules! conformance {
+    ($run:path) => {
+        $crate::suite::tests_of! { $run:
+            accesses {
+                arrays_of_one_to_seven_dimensions_go_up_and_come_back,
+                arrays_in_any_axis_order_go_up_and_come_back,
+                elements_of_all_sizes_go_up_and_come_back,
+                an_array_without_dimensions_is_one_element,
+                what_has_no_element_never_reaches_a_device,
+                a_guard_says_what_it_guards,
+                an_address_stays_for_the_life_of_the_array,
+                single_elements_are_read_and_written_where_they_are_newest,
+                what_was_never_written_cannot_be_read,
+                an_overwrite_moves_nothing,
+            }
+            parts {
+                a_part_comes_down_alone,
+                a_part_goes_up_alone,
+                every_other_element_of_each_axis_moves_alone,
+                reversed_parts_move_the_same_bytes,
+                planes_whose_distance_is_no_whole_number_of_lines,
+                a_box_inside_a_volume_moves_alone,
+                parts_of_seven_dimensions,
+                what_is_valid_is_not_moved_again,
+                many_small_parts_are_one_copy,
+                changed_rows_go_up_and_the_rest_stays,
+                a_part_of_a_part,
+                halves_newest_at_different_places_are_joined,
+            }
+            fills {
+                fills_of_all_sizes_of_elements,
+                fills_of_parts_touch_nothing_else,
+                fills_of_volumes_and_of_more_axes,
+                fills_around_the_sizes_at_which_the_way_changes,
+                a_fill_at_an_odd_offset,
+                a_constant_moves_nothing,
+                a_fill_behind_a_write_and_a_write_behind_a_fill,
+                single_elements_are_set_on_the_device,
+            }
+            copies {
+                sizes_around_those_at_which_the_way_changes,
+                several_pieces_up_and_down,
+                the_source_may_be_overwritten_right_after_an_upload,
+                page_locked_memory_is_overwritten_behind_the_upload,
+                page_locked_memory_comes_down_and_goes_up,
+                page_locked_parts,
+                an_array_is_page_locked_after_it_was_used,
+                page_locked_neighbours_come_and_go,
+                a_page_locked_array_is_taken_back,
+                rows_of_a_large_array_in_several_pieces,
+                a_snapshot_of_a_large_array_in_several_pieces,
+                columns_of_a_large_array_in_several_pieces,
+                a_large_array_in_column_order,
+                a_download_on_a_stream_of_its_own_overtakes_a_kernel,
+                a_download_on_a_stream_of_its_own_keeps_order,
+                an_array_of_more_than_four_gigabytes,
+            }
+            assigning {
+                whole_arrays_are_assigned_on_the_device,
+                parts_are_assigned_on_the_device,
+                transposed_and_reversed_parts_are_assigned_on_the_device,
+                disjoint_parts_of_one_array_are_assigned,
+                a_clone_stays_where_its_original_is,
+                volumes_are_assigned_on_the_device,
+                an_assignment_from_the_host_to_a_stream,
+            }
+            launching {
+                a_chain_of_launches,
+                a_chain_across_streams,
+                readers_on_many_streams_before_one_writer,
+                sized_arguments_take_any_layout,
+                sized_parts_are_changed_in_place,
+                a_launch_of_nothing,
+                a_launch_reads_what_the_host_has_just_written,
+                launches_and_the_host_take_turns,
+                a_kernel_without_a_body_for_this_device,
+                a_kernel_does_what_its_host_body_does,
+            }
+            streams {
+                a_stream_knows_whether_it_is_idle,
+                three_streams_overlap,
+                arrays_that_are_dropped_hold_up_no_stream,
+                readers_are_not_held_up_by_each_other_when_the_array_goes,
+                a_stream_that_waits_for_an_event_starts_after_it,
+                an_event_behind_a_wait_covers_what_was_waited_for,
+                a_synchronised_stream_has_done_its_waiting,
+                an_event_with_nothing_before_it_is_complete,
+                the_time_between_two_events,
+                the_time_between_events_without_work,
+                more_events_than_anybody_keeps,
+                a_stream_made_while_another_works_waits_for_nothing,
+                a_stream_dropped_with_work_in_flight,
+                a_stream_synchronises_itself_when_its_guard_drops,
+                synchronising_a_device_waits_for_all_its_streams,
+                many_streams_come_and_go,
+                an_embedded_body_may_not_wait_for_another_devices_stream,
+            }
+            guards {
+                an_open_guard_holds_a_writer_elsewhere_back,
+                forgotten_guards_lose_nothing,
+                a_guard_on_another_stream_follows_what_was_queued,
+                declared_changes_are_changes,
+                a_declared_change_that_would_lose_an_update_is_refused,
+                disjoint_parts_are_guarded_at_once,
+            }
+            early {
+                a_prefetch_is_there_already,
+                a_prefetch_to_the_host_does_not_wait,
+                a_download_that_was_overtaken_arrives_first,
+                an_array_is_taken_back_from_all_streams,
+                a_snapshot_is_of_its_moment,
+                a_snapshot_of_parts_at_different_places,
+                a_snapshot_outlives_its_array,
+                a_snapshot_that_nobody_waits_for,
+                a_snapshot_is_awaited,
+                many_snapshots_are_awaited_in_any_order,
+                a_waker_is_woken_once_the_work_is_done,
+                an_array_dropped_in_flight,
+            }
+            threads {
+                many_threads_read_one_array_and_it_moves_once,
+                threads_with_streams_of_their_own,
+                an_array_dropped_on_a_thread_that_never_saw_the_device,
+                threads_write_parts_of_one_array,
+                threads_pass_an_array_on,
+            }
+            devices {
+                an_array_moves_between_devices,
+                parts_move_between_devices,
+                boxes_of_volumes_move_between_devices,
+                halves_on_two_devices_are_joined,
+                an_assignment_between_devices,
+                streams_of_two_devices_wait_for_each_other,
+                an_array_dropped_while_another_device_reads_it,
+                a_device_waits_for_those_who_read_its_memory,
+                launches_on_two_devices_take_turns,
+            }
+            memory {
+                live_arrays_are_in_use_and_dropped_ones_are_not,
+                memory_is_used_again,
+                what_is_kept_is_given_back,
+                a_limit_is_kept_and_copies_give_way,
+                a_device_tells_its_capacity,
+                an_array_larger_than_the_device,
+                memory_freed_in_flight_is_found_when_there_is_no_room,
+                many_arrays_come_and_go_without_waiting,
+            }
+        }
+    };
+}
+
+pub(crate) use {conformance, tests_of};

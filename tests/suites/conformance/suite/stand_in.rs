@@ -1,0 +1,202 @@
+//! The kernels of the suite as host functions of the stand-in driver, and the driver as a backend
+//! under test.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use resident::{CudaSource, Device};
+use resident_stand_in::{self as driver, Access, Launch, Length, Parameter, Settings, register};
+
+use super::gates;
+use super::lab::Rig;
+
+const SCALAR: Parameter = Parameter::Scalar { len_bytes: 4 };
+const LENGTH: Parameter = Parameter::Scalar { len_bytes: 8 };
+
+fn counted(access: Access, by: u32) -> Parameter {
+    Parameter::Pointer { access, length: Length::Counted { by, element_bytes: 4 } }
+}
+
+fn matrix(access: Access) -> Parameter {
+    Parameter::View { dimensions: 2, element_bytes: 4, access }
+}
+
+/// The parameters of a kernel of the suite.
+fn parameters(kernel: &str) -> Vec<Parameter> {
+    use Access::{Read, ReadWrite, Write};
+    match kernel {
+        "add" => vec![SCALAR, counted(ReadWrite, 2), LENGTH],
+        "plus" => vec![SCALAR, counted(Read, 3), counted(Write, 3), LENGTH],
+        "accumulate" => vec![counted(Read, 2), counted(ReadWrite, 2), LENGTH],
+        "gated" => vec![LENGTH, counted(ReadWrite, 2), LENGTH],
+        "gated_copy" => vec![LENGTH, counted(Read, 3), counted(Write, 3), LENGTH],
+        "add_sized" => vec![SCALAR, matrix(ReadWrite)],
+        "copy_sized" => vec![matrix(Read), matrix(Write)],
+        "broken" => vec![counted(ReadWrite, 1), LENGTH],
+        other => panic!("the suite has no kernel {other}"),
+    }
+}
+
+/// A kernel as a module's text: its parameters, and no code.
+pub(crate) fn ptx(kernel: &str) -> String {
+    let slot = |(index, parameter): (usize, &Parameter)| match parameter {
+        Parameter::Scalar { len_bytes: 4 } => format!(".param .u32 p{index}"),
+        Parameter::Scalar { .. } | Parameter::Pointer { .. } => format!(".param .u64 p{index}"),
+        Parameter::View { dimensions, .. } => {
+            format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions)
+        }
+    };
+    let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
+    format!(
+        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n",
+        slots.join(",\n")
+    )
+}
+
+/// A parameter that a kernel reads.
+fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
+    // SAFETY: any bits are a number; the registration says that the kernel reads the memory, and
+    // the driver's check of order that nobody writes it.
+    unsafe { launch.slice(index) }
+}
+
+/// A parameter that a kernel writes.
+#[expect(
+    clippy::mut_from_ref,
+    reason = "it is the memory of the launch, which each function takes once"
+)]
+fn written<'a>(launch: &'a Launch<'_>, index: usize) -> &'a mut [u32] {
+    // SAFETY: as for `read`; each function takes each of its parameters once, and they are
+    // different memory.
+    unsafe { launch.slice_mut(index) }
+}
+
+/// Registers all host functions, once in a process.
+pub(crate) fn register_kernels() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        register("add", &parameters("add"), |launch| {
+            let k: u32 = launch.scalar(0);
+            written(launch, 1).iter_mut().for_each(|x| *x = x.wrapping_add(k));
+            Ok(())
+        });
+        register("plus", &parameters("plus"), |launch| {
+            let k: u32 = launch.scalar(0);
+            let (x, y) = (read(launch, 1), written(launch, 2));
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = x.wrapping_add(k));
+            Ok(())
+        });
+        register("accumulate", &parameters("accumulate"), |launch| {
+            let (x, y) = (read(launch, 0), written(launch, 1));
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = y.wrapping_add(*x));
+            Ok(())
+        });
+        register_gated();
+        register_sized();
+        register("broken", &parameters("broken"), |_launch| Err(driver::Fault::IllegalAddress));
+    });
+}
+
+fn register_gated() {
+    register("gated", &parameters("gated"), |launch| {
+        gates::pass(launch.scalar(0));
+        written(launch, 1).iter_mut().for_each(|x| *x = x.wrapping_add(1));
+        Ok(())
+    });
+    register("gated_copy", &parameters("gated_copy"), |launch| {
+        gates::pass(launch.scalar(0));
+        written(launch, 2).copy_from_slice(read(launch, 1));
+        Ok(())
+    });
+}
+
+fn register_sized() {
+    register("add_sized", &parameters("add_sized"), |launch| {
+        let (k, x) = (launch.scalar::<u32>(0), launch.view(1));
+        (0..x.len()).for_each(|index| x.set(index, x.get::<u32>(index).wrapping_add(k)));
+        Ok(())
+    });
+    register("copy_sized", &parameters("copy_sized"), |launch| {
+        let (x, y) = (launch.view(0), launch.view(1));
+        (0..y.len()).for_each(|index| y.set(index, x.get::<u32>(index)));
+        Ok(())
+    });
+}
+
+/// The CUDA backend on the stand-in driver.
+pub(crate) struct StandIn;
+
+/// Loads the driver and opens its devices; what was called till then is forgotten.
+pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
+    driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
+    register_kernels();
+    let devices: Vec<Device> = (0..count)
+        .map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}")))
+        .collect();
+    // What a test that failed has left is no fault of the next.
+    devices.iter().for_each(|device| {
+        device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}"))
+    });
+    driver::take_calls();
+    driver::take_hazards();
+    driver::take_notes();
+    devices
+}
+
+/// What is made by one call and ended by another.
+const PAIRS: [(&str, &str); 4] = [
+    ("cuMemAllocFromPoolAsync", "cuMemFreeAsync"),
+    ("cuMemAlloc_v2", "cuMemFree_v2"),
+    ("cuMemHostAlloc", "cuMemFreeHost"),
+    ("cuMemHostRegister_v2", "cuMemHostUnregister"),
+];
+
+/// Streams made and not ended, in all tests of this process.
+static KEPT_STREAMS: AtomicUsize = AtomicUsize::new(0);
+
+/// As many streams are ended as are made, but that a device keeps one for frees once it needed it.
+fn assert_streams_end(made: usize, ended: usize) {
+    // A test that took calls itself may have taken those that made them.
+    let more = made.saturating_sub(ended);
+    let kept = KEPT_STREAMS.fetch_add(more, Ordering::Relaxed) + more;
+    assert!(
+        kept < Device::all().len(),
+        "{made} streams were made and {ended} ended; {kept} are left in all"
+    );
+}
+
+impl Rig for StandIn {
+    fn devices(&self, count: usize) -> Vec<Device> {
+        open(crate::stand_in::settings(), count)
+    }
+
+    fn code(&self, kernel: &str) -> CudaSource {
+        CudaSource::ptx(ptx(kernel))
+    }
+
+    fn has_gates(&self) -> bool {
+        true
+    }
+
+    fn assert_clean(&self, devices: &[Device]) {
+        assert_eq!(driver::take_hazards(), Vec::<String>::new(), "hazards");
+        assert_eq!(driver::take_notes(), Vec::<String>::new(), "notes");
+        devices
+            .iter()
+            .for_each(|device| device.trim().unwrap_or_else(|error| panic!("{device}: {error}")));
+        for device in devices {
+            assert_eq!(
+                driver::memory_in_use(device.ordinal() as u32),
+                0,
+                "bytes in use on {device}"
+            );
+        }
+        let calls = driver::take_calls();
+        let count =
+            |name: &str| calls.iter().filter(|call| call.name == name && call.code == 0).count();
+        for (made, ended) in PAIRS {
+            assert_eq!(count(made), count(ended), "calls of {made} and of {ended}");
+        }
+        assert_streams_end(count("cuStreamCreate"), count("cuStreamDestroy_v2"));
+    }
+}

@@ -1,0 +1,513 @@
+//! From CUDA C to a loaded kernel, on the stand-in driver and the stand-in compiler, which count
+//! what they are asked for: what is compiled when, and what is kept in the process and on disk.
+//! Each test runs in a process of its own, with an environment of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use resident::ndarray::Ix2;
+use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArray};
+use resident_stand_in::{Access, Length, Parameter, Settings};
+
+/// Two kernels; the second needs the prelude.
+const SOURCE: &str = r#"
+extern "C" __global__ void scale(float k, float *x) { x[resident::thread()] *= k; }
+extern "C" __global__ void transpose(resident::View2<const float> a, resident::View2<float> b) { }
+"#;
+
+/// Names the child's part, and says that this process is the child.
+const PART: &str = "RESIDENT_TEST_PART";
+
+type Scale = Kernel<(f32, InOut<f32>)>;
+type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
+
+/// A folder of one test's own, removed afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("resident-compile-{name}-{}", std::process::id()));
+        let _left_by_an_earlier_run = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("writable");
+        Self(folder)
+    }
+
+    /// What is kept there.
+    fn files(&self) -> Vec<PathBuf> {
+        fs::read_dir(&self.0).expect("made").map(|entry| entry.expect("readable").path()).collect()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _missing = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a part in a process of its own, and gives how many programs it compiled.
+#[track_caller]
+fn compilations_of(part: &str, cache: &Path) -> u64 {
+    let text = told_by(part, &[("RESIDENT_CACHE", cache)]);
+    let count = text.split("compilations=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{part}: {text}"))
+}
+
+/// Runs a part in a process of its own, with an environment of its own, and gives what it printed.
+#[track_caller]
+fn told_by(part: &str, environment: &[(&str, &Path)]) -> String {
+    let mut child = Command::new(std::env::current_exe().expect("this test"));
+    child
+        .args(["--exact", support::test_name!(parts), "--nocapture", "--test-threads=1"])
+        .env(PART, part)
+        .env_remove("RESIDENT_NVRTC");
+    let output = child.envs(environment.iter().copied()).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{part}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// The child's side: runs the part that the environment names. In the parent there is nothing to
+/// do: the other tests start children.
+#[test]
+fn parts() {
+    let Ok(part) = std::env::var(PART) else { return };
+    if let Some(driver_version) = part.strip_prefix("which NVRTC for ") {
+        return which_nvrtc(driver_version.parse().expect("a number"));
+    }
+    resident_stand_in::load(Settings::new()).expect("the stand-in driver loads");
+    resident_stand_in_nvrtc::load().expect("the stand-in compiler loads");
+    let device = Device::cuda(0).expect("the stand-in driver has a device");
+    match part.as_str() {
+        "two kernels" => two_kernels(&device),
+        "an older compiler" => {
+            resident_stand_in_nvrtc::set_version(12, 9);
+            scale(SOURCE).prepare(&device).expect("it compiles");
+        }
+        "a compiler newer than the driver" => {
+            resident_stand_in_nvrtc::set_version(14, 0);
+            let error = scale(SOURCE)
+                .prepare(&device)
+                .expect_err("the driver cannot load that")
+                .to_string();
+            assert!(
+                error.contains("NVRTC 14.0")
+                    && error.contains("the driver (CUDA 13.")
+                    && error.contains("update the driver"),
+                "{error}"
+            );
+        }
+        "eight threads" => eight_threads(&device),
+        "expressions" => expressions(&device),
+        "faults" => faults(&device),
+        "what comes out" => what_comes_out(&device),
+        "refused machine code" => refused_machine_code(&device),
+        "refused altogether" => refused_altogether(&device),
+        "refused once" => refused_once(&device),
+        "a file" => a_file(&device),
+        "includes" => includes(&device),
+        other => panic!("there is no part {other}"),
+    }
+    println!("compilations={} ", resident_stand_in_nvrtc::compilations());
+}
+
+fn scale(source: impl Into<CudaSource>) -> Scale {
+    let kernel = Scale::new("scale").require("one thread for each element", |grid, (_, x)| {
+        grid.threads().count() == x.len() as u64
+    });
+    // SAFETY: what stands for it touches all elements of one array alone.
+    unsafe { kernel.cuda(source) }
+}
+
+fn register_scale(name: &str) {
+    let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
+    resident_stand_in::register(name, &[Parameter::Scalar { len_bytes: 4 }, memory], |launch| {
+        let k: f32 = launch.scalar(0);
+        // SAFETY: the only array of this kernel.
+        unsafe { launch.slice_mut::<f32>(1) }.iter_mut().for_each(|x| *x *= k);
+        Ok(())
+    });
+}
+
+fn works(kernel: &Scale, device: &Device) {
+    let mut x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
+    kernel.launch_on(&device.stream(), Grid::new(1, 3), (2.0, &mut x)).expect("queued");
+    assert_eq!(x.host().expect("it comes down").to_vec(), [2.0, 4.0, 6.0]);
+}
+
+/// Both are of one source, and so of one module.
+fn two_kernels(device: &Device) {
+    register_scale("scale");
+    works(&scale(SOURCE), device);
+    // SAFETY: it is not launched.
+    let transpose = unsafe { Transpose::new("transpose").cuda(SOURCE) };
+    transpose.prepare(device).expect("it is compiled already");
+    let modules =
+        resident_stand_in::calls().iter().filter(|call| call.name == "cuModuleLoadDataEx").count();
+    assert_eq!(modules, 1);
+}
+
+fn eight_threads(device: &Device) {
+    let kernels: Vec<Scale> = (0..8).map(|_| scale(SOURCE)).collect();
+    std::thread::scope(|scope| {
+        for kernel in &kernels {
+            scope.spawn(|| kernel.prepare(device).expect("it compiles"));
+        }
+    });
+}
+
+/// A template for two types, and a C++ function by its plain name: each is compiled for itself, the
+/// latter after it was not found by that name.
+fn expressions(device: &Device) {
+    let source = "template <typename T> __global__ void scale(T k, T *x) { }\n__global__ void plain(float k, float *x) { }\n";
+    register_scale("scale");
+    register_scale("plain");
+    works(&scale(CudaSource::c(source).entry("scale<float>")), device);
+    works(&scale(CudaSource::c(source).entry("plain")), device);
+    let wrong = scale(CudaSource::c(source).entry("scale<double>"))
+        .prepare(device)
+        .expect_err("a scalar of 8 bytes")
+        .to_string();
+    assert!(
+        wrong.contains("compiled are 2 of [8, 8] bytes, the signature has 2 of [4, 8]"),
+        "{wrong}"
+    );
+}
+
+fn faults(device: &Device) {
+    let log = |source: CudaSource| match scale(source).prepare(device).expect_err("it is wrong") {
+        Error::Compile { kernel, device, log, .. } => {
+            assert_eq!((&*kernel, &*device), ("\"scale\"", "cuda:0"));
+            log.to_string()
+        }
+        other => panic!("{other}"),
+    };
+    assert!(
+        log("\nresident\nnot C\n".into()).contains("scale.cu(3)"),
+        "{}",
+        log("\nresident\nnot C\n".into())
+    );
+    let missing = log(CudaSource::c(SOURCE).entry("shear"));
+    assert!(
+        missing.contains("no `__global__` function `shear`")
+            && missing.contains("scale, transpose"),
+        "{missing}"
+    );
+    let unnamed = Kernel::<(InOut<f32>,)>::new("two words");
+    // SAFETY: it does not load.
+    let unnamed = unsafe { unnamed.cuda(SOURCE) }
+        .prepare(device)
+        .expect_err("no C function is called so")
+        .to_string();
+    assert!(
+        unnamed.contains("\"two words\": name the one to run by `CudaSource::entry`"),
+        "{unnamed}"
+    );
+    assert!(
+        log(CudaSource::c(SOURCE).define("zero\0within", 1)).contains("zero byte"),
+        "bad input is told, and no panic"
+    );
+    assert!(log(CudaSource::c("before\0after")).contains("zero byte at 6"));
+    works_after_faults(device);
+}
+
+fn works_after_faults(device: &Device) {
+    register_scale("scale");
+    works(&scale(SOURCE), device);
+}
+
+/// Where there is no cubin the PTX is taken; where there is neither, the option at fault is named.
+fn what_comes_out(device: &Device) {
+    register_scale("scale");
+    let with = |options: &[&str]| {
+        options.iter().fold(CudaSource::c(SOURCE), |source, option| source.option(*option))
+    };
+    for options in [
+        &["-arch=compute_80"][..],
+        &["-arch", "compute_80"],
+        &["--gpu-architecture", "sm_80"],
+        &[" --gpu-architecture=compute_90"],
+    ] {
+        works(&scale(with(options)), device);
+    }
+    for option in ["-dlto", "--dlink-time-opt", "-optix-ir"] {
+        let error =
+            scale(with(&["-arch=sm_80", option])).prepare(device).expect_err("nothing to load");
+        let Error::Compile { log, .. } = &error else { panic!("{error}") };
+        assert!(
+            log.contains("for sm_80 made neither machine code nor PTX")
+                && log.contains(&format!("the option `{option}`")),
+            "{log}"
+        );
+    }
+    let newer = scale(with(&["-arch=compute_120"]))
+        .prepare(device)
+        .expect_err("the device is older")
+        .to_string();
+    assert!(
+        newer
+            .contains("what NVRTC 13.0 made for compute_120 on sm_90 (PTX: CUDA_ERROR_INVALID_PTX"),
+        "{newer}"
+    );
+}
+
+const NO_BINARY_FOR_GPU: u32 = 209;
+
+/// As of another architecture. What the driver says of code that it loads when it is first needed
+/// comes with the first function.
+fn refused_machine_code(device: &Device) {
+    register_scale("scale");
+    for (index, call) in
+        ["cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute"].into_iter().enumerate()
+    {
+        resident_stand_in::fail_nth(call, 1, NO_BINARY_FOR_GPU);
+        works(&scale(CudaSource::c(SOURCE).define("PART", index)), device);
+    }
+    let modules =
+        resident_stand_in::calls().iter().filter(|call| call.name == "cuModuleLoadDataEx").count();
+    assert_eq!(modules, 6, "the machine code, then the PTX");
+}
+
+/// Nothing of it loads, also when it is compiled anew; another fault than one of the code's kind is
+/// not answered by PTX.
+fn refused_altogether(device: &Device) {
+    const OUT_OF_MEMORY: u32 = 2;
+    const UNSUPPORTED_PTX_VERSION: u32 = 222;
+    let kernel = scale(SOURCE);
+    for attempt in [0, 2] {
+        resident_stand_in::fail_nth("cuModuleLoadDataEx", attempt + 1, NO_BINARY_FOR_GPU);
+        resident_stand_in::fail_nth("cuModuleLoadDataEx", attempt + 2, UNSUPPORTED_PTX_VERSION);
+    }
+    let error = kernel.prepare(device).expect_err("refused twice").to_string();
+    for words in [
+        "machine code: CUDA_ERROR_NO_BINARY_FOR_GPU",
+        "PTX: CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        "`RESIDENT_NVRTC` names",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+    resident_stand_in::forget_faults();
+    resident_stand_in::take_calls();
+    resident_stand_in::fail_nth("cuModuleLoadDataEx", 1, OUT_OF_MEMORY);
+    assert!(!matches!(kernel.prepare(device).expect_err("no memory"), Error::Compile { .. }));
+    assert_eq!(
+        resident_stand_in::take_calls()
+            .iter()
+            .filter(|call| call.name == "cuModuleLoadDataEx")
+            .count(),
+        1
+    );
+    kernel.prepare(device).expect("it loads");
+}
+
+/// What an earlier run left does not load, and what is compiled anew does.
+fn refused_once(device: &Device) {
+    register_scale("scale");
+    resident_stand_in::fail_nth("cuModuleLoadDataEx", 1, NO_BINARY_FOR_GPU);
+    resident_stand_in::fail_nth("cuModuleLoadDataEx", 2, NO_BINARY_FOR_GPU);
+    works(&scale(SOURCE), device);
+}
+
+/// Compiles with whatever NVRTC is found, and prints the files of all that are open afterwards.
+fn which_nvrtc(driver_version: i32) {
+    resident_stand_in::load(Settings::new().driver_version(driver_version))
+        .expect("the stand-in driver loads");
+    let device = Device::cuda(0).expect("the stand-in driver has a device");
+    if let Err(fault) = scale(SOURCE).prepare(&device) {
+        println!("{fault}");
+    }
+    let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
+    let mut files: Vec<&str> = maps
+        .lines()
+        .filter_map(|line| line.find('/').map(|at| &line[at..]))
+        .filter(|file| file.contains("nvrtc"))
+        .collect();
+    files.dedup();
+    println!("open: {files:?}");
+}
+
+/// A file is read when it is compiled: another content is another program.
+fn a_file(device: &Device) {
+    let scratch = Scratch::new("file");
+    let path = scratch.0.join("scale.cu");
+    fs::write(&path, SOURCE).expect("writable");
+    register_scale("scale");
+    works(&scale(CudaSource::file(&path)), device);
+    works(&scale(CudaSource::file(&path)), device);
+    fs::write(&path, format!("{SOURCE}\n// changed")).expect("writable");
+    works(&scale(CudaSource::file(&path)), device);
+    fs::write(&path, "not C\n").expect("writable");
+    let error =
+        scale(CudaSource::file(&path)).prepare(device).expect_err("it is wrong").to_string();
+    assert!(error.contains(&format!("{}(1)", path.display())), "{error}");
+}
+
+/// The folder of a file is looked through for what it includes.
+fn includes(device: &Device) {
+    let scratch = Scratch::new("includes");
+    fs::write(scratch.0.join("types.cuh"), "typedef float Number;\n").expect("writable");
+    let path = scratch.0.join("scale.cu");
+    fs::write(
+        &path,
+        "#include \"types.cuh\"\nextern \"C\" __global__ void scale(Number k, Number *x) { }\n",
+    )
+    .expect("writable");
+    register_scale("scale");
+    works(&scale(CudaSource::file(&path)), device);
+    let text = fs::read_to_string(&path).expect("written");
+    works(&scale(CudaSource::c(text).include(&scratch.0)), device);
+}
+
+#[test]
+fn a_source_is_compiled_once_and_the_next_run_finds_it_on_disk() {
+    let cache = Scratch::new("disk");
+    assert_eq!(compilations_of("two kernels", &cache.0), 1);
+    assert_eq!(cache.files().len(), 1);
+    assert_eq!(compilations_of("two kernels", &cache.0), 0);
+    assert_eq!(
+        compilations_of("an older compiler", &cache.0),
+        1,
+        "what another compiler made is another thing"
+    );
+    assert_eq!(compilations_of("two kernels", Path::new("off")), 1);
+}
+
+#[test]
+fn what_is_damaged_on_disk_is_compiled_again_and_replaced() {
+    let cache = Scratch::new("damaged");
+    assert_eq!(compilations_of("two kernels", &cache.0), 1);
+    let file = cache.files().remove(0);
+    let whole = fs::read(&file).expect("readable");
+    for damaged in [&whole[..whole.len() / 2], b"something else", b""] {
+        fs::write(&file, damaged).expect("writable");
+        assert_eq!(compilations_of("two kernels", &cache.0), 1);
+        assert_eq!(fs::read(&file).expect("readable"), whole, "it is whole again");
+    }
+    assert_eq!(compilations_of("two kernels", &cache.0), 0);
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_no_error() {
+    let scratch = Scratch::new("unwritable");
+    let file = scratch.0.join("a file");
+    fs::write(&file, "in the folder's place").expect("writable");
+    assert_eq!(compilations_of("two kernels", &file), 1);
+    assert_eq!(compilations_of("two kernels", &file.join("below")), 1);
+}
+
+#[test]
+fn a_compiler_newer_than_the_driver_is_told_with_both_versions() {
+    compilations_of("a compiler newer than the driver", Path::new("off"));
+}
+
+#[test]
+fn options_decide_what_comes_out_and_what_is_kept() {
+    let cache = Scratch::new("options");
+    assert_eq!(compilations_of("what comes out", &cache.0), 8);
+    assert_eq!(cache.files().len(), 5, "what left nothing is not kept");
+    assert_eq!(
+        compilations_of("what comes out", &cache.0),
+        4,
+        "three that left nothing; what is kept and does not load is compiled once more"
+    );
+}
+
+#[test]
+fn machine_code_that_the_driver_refuses_is_replaced_by_its_ptx() {
+    let cache = Scratch::new("refused");
+    assert_eq!(compilations_of("refused machine code", &cache.0), 3);
+    assert_eq!(compilations_of("refused machine code", &cache.0), 0, "the PTX of what was kept");
+}
+
+#[test]
+fn what_is_kept_and_does_not_load_is_compiled_anew_once() {
+    let cache = Scratch::new("anew");
+    assert_eq!(compilations_of("two kernels", &cache.0), 1);
+    assert_eq!(compilations_of("refused once", &cache.0), 1);
+    assert_eq!(compilations_of("refused altogether", &cache.0), 1);
+    assert_eq!(compilations_of("two kernels", &cache.0), 0);
+}
+
+#[test]
+fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
+    let folder = Scratch::new("versions");
+    let copy = |name: &str| {
+        fs::copy(resident_stand_in_nvrtc::file().expect("built"), folder.0.join(name))
+            .expect("writable")
+    };
+    for name in [
+        "libnvrtc.so",
+        "libnvrtc.so.11.2",
+        "libnvrtc.so.12",
+        "libnvrtc.so.13",
+        "libnvrtc.so.14",
+        "my-nvrtc.so",
+    ] {
+        copy(name);
+    }
+    let opened = |driver_version: u32, named: Option<&Path>| {
+        let named = named.map(|file| ("RESIDENT_NVRTC", file));
+        let environment = [("LD_LIBRARY_PATH", &*folder.0), ("RESIDENT_CACHE", Path::new("off"))]
+            .into_iter()
+            .chain(named);
+        told_by(&format!("which NVRTC for {driver_version}"), &environment.collect::<Vec<_>>())
+    };
+    let only = |name: &str| format!("open: [{:?}]", folder.0.join(name));
+    for (driver_version, name) in
+        [(13_050, "libnvrtc.so.13"), (12_040, "libnvrtc.so.12"), (11_080, "libnvrtc.so.11.2")]
+    {
+        let text = opened(driver_version, None);
+        assert!(text.contains(&only(name)), "{name}: {text}");
+    }
+    let text = opened(13_050, Some(&folder.0.join("my-nvrtc.so")));
+    assert!(text.contains(&only("my-nvrtc.so")), "{text}");
+    let text = opened(13_050, Some(&folder.0.join("no-nvrtc.so")));
+    assert!(
+        text.contains("RESIDENT_NVRTC names")
+            && text.contains("no-nvrtc.so")
+            && text.contains("unset it"),
+        "{text}"
+    );
+    assert!(text.contains("open: []"), "no other is taken in its place: {text}");
+    fs::remove_file(folder.0.join("libnvrtc.so.13")).expect("ours");
+    let text = opened(13_050, None);
+    assert!(text.contains(&only("libnvrtc.so.12")), "older code runs on any later driver: {text}");
+}
+
+#[test]
+fn threads_that_need_one_program_at_once_compile_it_once() {
+    assert_eq!(compilations_of("eight threads", Path::new("off")), 1);
+}
+
+#[test]
+fn templates_and_cpp_functions_are_found_by_their_expressions() {
+    assert_eq!(
+        compilations_of("expressions", Path::new("off")),
+        4,
+        "three expressions, and once to find that `plain` is no C name"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_source_is_told_and_costs_nothing_else() {
+    compilations_of("faults", Path::new("off"));
+}
+
+#[test]
+fn a_file_is_compiled_for_each_content() {
+    assert_eq!(
+        compilations_of("a file", Path::new("off")),
+        3,
+        "two contents that compile, one that does not"
+    );
+}
+
+#[test]
+fn what_includes_others_is_never_kept_on_disk() {
+    let cache = Scratch::new("included");
+    let why = "the file, and the same text with the same folder, are one program";
+    assert_eq!(compilations_of("includes", &cache.0), 1, "{why}");
+    assert_eq!(cache.files(), Vec::<PathBuf>::new());
+    assert_eq!(compilations_of("includes", &cache.0), 1, "a header may have changed");
+}

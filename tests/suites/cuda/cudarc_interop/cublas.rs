@@ -1,0 +1,166 @@
+//! Guards in the hands of cuBLAS, which launches kernels of its own: on their own stream and on
+//! another.
+
+use resident::cudarc::cublas::{CudaBlas, Gemm, GemmConfig, sys::cublasOperation_t};
+use resident::ndarray::{Array2, Ix2};
+use resident::{SmartArray, Stream, audit};
+use resident_stand_in::{self as stand_in, Access, Parameter};
+
+use super::bench::{Bench, Gate, gated, launch};
+use support::own_process;
+
+#[path = "../../../../examples/conjugate_gradient/main.rs"]
+#[allow(dead_code, reason = "it is the test that runs it, and not `main`")]
+mod example;
+
+const SIDE: usize = 12;
+
+type Matrix = SmartArray<f32, Ix2>;
+
+fn open() -> Bench {
+    let bench = Bench::new();
+    resident_stand_in_cublas::load().expect("what stands for cuBLAS loads");
+    bench
+}
+
+fn numbers(seed: usize) -> Array2<f32> {
+    Array2::from_shape_fn((SIDE, SIDE), |(row, column)| {
+        ((row * 7 + column * 5 + seed) % 9) as f32 - 4.0
+    })
+}
+
+/// The product of two matrices into a third. BLAS counts along columns: so it multiplies the
+/// transposed ones, the other way round.
+fn multiply(blas: &CudaBlas, stream: &Stream, (a, b): (&Matrix, &Matrix), product: &mut Matrix) {
+    let side = SIDE as i32;
+    let as_they_are = cublasOperation_t::CUBLAS_OP_N;
+    let config = GemmConfig {
+        transa: as_they_are,
+        transb: as_they_are,
+        m: side,
+        n: side,
+        k: side,
+        alpha: 1.0_f32,
+        lda: side,
+        ldb: side,
+        beta: 0.0,
+        ldc: side,
+    };
+    let (a, b, mut product) = (
+        a.gpu_on(stream).unwrap(),
+        b.gpu_on(stream).unwrap(),
+        product.gpu_overwrite_on(stream).unwrap(),
+    );
+    // SAFETY: all three are square, of that side, and their rows lie behind each other.
+    unsafe { blas.gemm(config, &b, &a, &mut product) }.unwrap();
+}
+
+#[test]
+fn a_product_on_the_guards_stream_costs_its_launch_alone() {
+    own_process!();
+    let bench = open();
+    let stream = bench.gpu.new_stream().unwrap();
+    let blas = CudaBlas::new(stream.cudarc()).unwrap();
+    let (a, b, mut product) =
+        (Matrix::from(numbers(1)), Matrix::from(numbers(2)), Matrix::uninit((SIDE, SIDE)));
+    multiply(&blas, &stream, (&a, &b), &mut product);
+    bench.calls();
+    let ((), report) = audit::capture(|| multiply(&blas, &stream, (&a, &b), &mut product));
+    assert_eq!(bench.calls(), ["cuLaunchKernel"]);
+    assert_eq!(report.waited_for(), vec![]);
+    assert_eq!(*product.host().unwrap(), numbers(1).dot(&numbers(2)));
+    bench.finish();
+}
+
+#[test]
+fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
+    own_process!();
+    let bench = open();
+    let (stream, gate) = (bench.gpu.new_stream().unwrap(), Gate::default());
+    let wait = gated(&bench.gpu, "wait_before_product", &gate);
+    let foreign = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
+    let blas = CudaBlas::new(foreign.clone()).unwrap();
+    let (mut a, b) = (Matrix::from(numbers(3)).named("a"), Matrix::from(numbers(4)).named("b"));
+    let mut product = Matrix::uninit((SIDE, SIDE)).named("product");
+    launch(&foreign, &wait);
+    bench.calls();
+    // The product is held up by what the foreign stream does before. It is over when the call
+    // returns all the same.
+    let opening = gate.open_after("cuLaunchKernel");
+    let ((), report) = audit::capture(|| multiply(&blas, &stream, (&a, &b), &mut product));
+    let waits = bench.calls_so_far().iter().filter(|call| *call == "cuStreamSynchronize").count();
+    stream.cudarc().memset_zeros(&mut a.gpu_overwrite_on(&stream).unwrap()).unwrap();
+    opening.join().unwrap();
+    assert_eq!(*product.host().unwrap(), numbers(3).dot(&numbers(4)));
+    assert_eq!(*a.host().unwrap(), Array2::<f32>::zeros((SIDE, SIDE)));
+    assert_eq!(waits, 3, "once for each of the three");
+    assert_eq!(report.waited_for(), [("a", 1), ("b", 1), ("product", 1)]);
+    bench.finish();
+}
+
+/// The example, by cuBLAS and kernels of ours on one stream: it finds the solution, and nothing but
+/// the residual moves in its loop.
+#[test]
+fn the_example_solves_with_cublas_and_moves_nothing_but_the_residual() {
+    own_process!();
+    let bench = open();
+    resident_stand_in_nvrtc::load().expect("what stands for NVRTC loads");
+    register_kernels();
+    let _here = bench.gpu.enter();
+    let (outcome, report) = audit::capture(example::run);
+    assert!(outcome.unwrap(), "{report}");
+    let launches = |name: &str| bench.calls_so_far().iter().filter(|call| *call == name).count();
+    assert!(launches("cuLaunchKernel") > 100);
+    assert!(launches("cuEventRecord") < 10, "a chain on one stream needs no events");
+    bench.finish();
+}
+
+fn vector(access: Access, element_bytes: u32) -> Parameter {
+    Parameter::View { dimensions: 1, element_bytes, access }
+}
+
+/// The kernels of the example that cuBLAS has none for.
+fn register_kernels() {
+    use Access::{Read, ReadWrite, Write};
+    let doubles = |access| vector(access, 8);
+    stand_in::register(
+        "multiply",
+        &[doubles(Read), vector(Read, 4), vector(Read, 4), doubles(Read), doubles(Write)],
+        |launch| {
+            let [values, columns, starts, input, output] =
+                [0, 1, 2, 3, 4].map(|index| launch.view(index));
+            for row in 0..output.len() {
+                let entry = |place: u32| {
+                    values.get::<f64>(place as usize)
+                        * input.get::<f64>(columns.get::<u32>(place as usize) as usize)
+                };
+                output.set(
+                    row,
+                    (starts.get::<u32>(row)..starts.get::<u32>(row + 1)).map(entry).sum::<f64>(),
+                );
+            }
+            Ok(())
+        },
+    );
+    stand_in::register("step", &[doubles(Read), doubles(Read), doubles(Write)], |launch| {
+        let length = launch.view(0).get::<f64>(0) / launch.view(1).get::<f64>(0);
+        [length, -length]
+            .into_iter()
+            .enumerate()
+            .for_each(|(index, length)| launch.view(2).set(index, length));
+        Ok(())
+    });
+    stand_in::register(
+        "turn",
+        &[doubles(Read), doubles(Read), doubles(Read), doubles(ReadWrite)],
+        |launch| {
+            let kept = launch.view(0).get::<f64>(0) / launch.view(1).get::<f64>(0);
+            let (residual, direction) = (launch.view(2), launch.view(3));
+            (0..direction.len()).for_each(|index| {
+                direction
+                    .set(index, residual.get::<f64>(index) + kept * direction.get::<f64>(index))
+            });
+            Ok(())
+        },
+    );
+}

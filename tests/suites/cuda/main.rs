@@ -1,0 +1,23 @@
+//! The CUDA backend: its errors, its compiler and its kernels, and arrays beside cudarc, on the
+//! stand-in driver; and every CUDA source through a real compiler.
+//!
+//! Each test that loads the stand-in driver has a process of its own, since a process has one
+//! driver, one record of calls, and one set of kernels.
+
+#![cfg(feature = "cuda")]
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod bad_input;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod compile;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod cudarc_interop;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod deaths_and_races;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod kernels;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod pinned_arrays;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod side_by_side;
+mod sources;

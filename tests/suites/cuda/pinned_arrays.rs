@@ -1,0 +1,294 @@
+//! Page-locked arrays side by side, and memory that a driver refuses to register or to unregister:
+//! on the stand-in driver.
+//!
+//! This program's allocator lays arrays side by side where a test asks for that, and remembers
+//! which of them it got back.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::side_by_side::{PAGE_BYTES, is_given_back, side_by_side};
+use resident::cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
+use resident::ndarray::{Array1, Ix1};
+use resident::{Device, Error, SmartArray};
+use resident_stand_in::{self as driver, Settings};
+use support::own_process;
+use support::own_process::has_run;
+use support::test_name;
+
+const UNKNOWN: u32 = 999;
+const ILLEGAL_ADDRESS: u32 = 700;
+type Bytes = SmartArray<u8, Ix1>;
+
+/// Tests of one process share its driver, and the faults that it is asked for.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let devices = support::driver::open(Settings::new().devices(2), 2);
+    driver::take_calls();
+    (turn, devices)
+}
+
+/// Runs a program in a process of its own, which it leaves with a dead device.
+fn alone(test: &str, program: impl FnOnce()) {
+    if !has_run(test) {
+        program();
+    }
+}
+
+fn contents(number: usize, len: usize) -> Array1<u8> {
+    Array1::from_shape_fn(len, |index| (index * 7 + number * 31) as u8)
+}
+
+/// Arrays side by side in memory, and where each starts.
+fn arrays<const N: usize>(lens: [usize; N]) -> ([Bytes; N], [usize; N]) {
+    let mut number = 0;
+    let arrays = side_by_side(|| {
+        lens.map(|len| {
+            number += 1;
+            SmartArray::from(contents(number - 1, len))
+        })
+    });
+    let starts = arrays.each_ref().map(|array| array.host().expect("it is there").as_ptr().addr());
+    (arrays, starts)
+}
+
+/// Whether the driver takes this address for page-locked.
+fn is_known(address: usize) -> bool {
+    let mut kind = 0_u64;
+    let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    // SAFETY: the driver writes 32 bits, and does not follow the address.
+    let asked =
+        unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address as u64) };
+    asked == CUresult::CUDA_SUCCESS && kind == 1
+}
+
+/// Up, changed there, and down again, without staging.
+fn assert_goes_there_and_back(array: &mut Bytes, device: &Device) {
+    let expected: Vec<u8> = array.host().expect("it is there").to_vec();
+    driver::take_calls();
+    drop(array.gpu_mut_on(&device.stream()).expect("queued"));
+    array.prefetch_host().expect("queued");
+    assert!(array.host().expect("it comes down").iter().eq(&expected));
+    let calls = driver::take_calls();
+    assert!(calls.iter().all(|call| call.code == 0 && call.name != "cuMemHostAlloc"), "{calls:?}");
+}
+
+fn count(name: &str) -> usize {
+    driver::calls().iter().filter(|call| call.name == name).count()
+}
+
+#[test]
+fn neighbours_are_locked_and_go_in_every_order() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let here = &devices[0];
+    let _here = here.enter();
+    let lens = [3 * PAGE_BYTES + 100, 2 * PAGE_BYTES, 5 * PAGE_BYTES - 7];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let (arrays, starts) = arrays(lens);
+        let mut arrays = arrays.map(Some);
+        for next in order {
+            let array = arrays[next].as_mut().expect("not locked yet");
+            array.page_lock().expect("neighbours are no hindrance");
+            assert_goes_there_and_back(array, here);
+        }
+        for gone in order {
+            arrays[gone] = None;
+            for (left, start) in arrays
+                .iter_mut()
+                .zip(starts)
+                .filter_map(|(array, start)| Some((array.as_mut()?, start)))
+            {
+                let end = start + left.len();
+                assert!(
+                    (start..end).step_by(PAGE_BYTES).chain([end - 1]).all(is_known),
+                    "{order:?}, without {gone}"
+                );
+                assert_goes_there_and_back(left, here);
+            }
+        }
+        assert!(
+            !starts
+                .iter()
+                .zip(lens)
+                .any(|(start, len)| is_known(*start) || is_known(start + len - 1)),
+            "{order:?}"
+        );
+        assert!(starts.into_iter().all(is_given_back), "{order:?}");
+    }
+}
+
+#[test]
+fn a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages() {
+    alone(
+        test_name!(a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages),
+        || {
+            let device = support::driver::open(Settings::new().locks_whole_pages(), 1).remove(0);
+            let _here = device.enter();
+            let ([one, mut other, mut small], [first, second, _]) =
+                arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES, 1024]);
+            one.page_lock().expect("locked");
+            let refused = other.page_lock().expect_err("they share a page").to_string();
+            let neighbour = format!("{first:#x}..{:#x}", first + 2 * PAGE_BYTES + 50);
+            assert!(refused.contains("ALREADY_REGISTERED"), "{refused}");
+            assert!(refused.contains(&neighbour) && refused.contains("page-aligned"), "{refused}");
+            assert!(!is_known(second + PAGE_BYTES), "it stays pageable");
+            drop(other.gpu_mut_on(&device.stream()).expect("staged"));
+            assert_eq!(*other.host().expect("staged"), contents(1, 2 * PAGE_BYTES));
+            drop(one);
+            other.page_lock().expect("the neighbour is gone");
+            assert_goes_there_and_back(&mut other, &device);
+            // All of its bytes lie on the neighbour's last page.
+            small.page_lock().expect_err("the neighbour unlocks them when it goes");
+            drop(other);
+            small.page_lock().expect("the neighbour is gone");
+            assert_goes_there_and_back(&mut small, &device);
+        },
+    );
+}
+
+#[test]
+fn neighbours_are_locked_by_different_devices() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let ([one, mut other], [first, second]) = arrays([PAGE_BYTES + 10, PAGE_BYTES + 10]);
+    for (array, device) in [(&one, &devices[0]), (&other, &devices[1])] {
+        let _here = device.enter();
+        array.page_lock().expect("locked");
+    }
+    drop(one);
+    assert_goes_there_and_back(&mut other, &devices[1]);
+    assert_goes_there_and_back(&mut other, &devices[0]);
+    drop(other);
+    assert!(!is_known(second) && is_given_back(first) && is_given_back(second));
+}
+
+#[test]
+fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    let ([dropped, taken, next], [first, second, _]) = arrays([3 * PAGE_BYTES; 3]);
+    dropped.page_lock().expect("locked");
+    driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
+    drop(dropped);
+    assert!(is_known(first) && !is_given_back(first));
+    // The same with memory that was to leave.
+    taken.page_lock().expect("locked");
+    driver::fail_nth("cuMemHostUnregister", 2, UNKNOWN);
+    driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
+    let array = taken.into_array().expect("the host has it");
+    assert_eq!(array, contents(1, 3 * PAGE_BYTES));
+    assert_ne!(array.as_ptr().addr(), second);
+    driver::forget_faults();
+    assert!(!is_given_back(second));
+    // It is asked again when somebody locks pages.
+    next.page_lock().expect("locked");
+    assert!(is_given_back(first) && is_given_back(second));
+}
+
+#[test]
+fn a_dead_device_is_asked_to_unlock_and_keeps_what_it_does_not() {
+    alone(test_name!(a_dead_device_is_asked_to_unlock_and_keeps_what_it_does_not), || {
+        let (_turn, devices) = devices();
+        let [device, other] = [&devices[0], &devices[1]];
+        let ([dropped, taken], [first, second]) = arrays([3 * PAGE_BYTES, 2 * PAGE_BYTES]);
+        {
+            let _here = device.enter();
+            [&dropped, &taken].into_iter().for_each(|array| array.page_lock().expect("locked"));
+        }
+        driver::fail_late(1, ILLEGAL_ADDRESS);
+        let outcome = SmartArray::<u8, _>::from(vec![1; 10])
+            .prefetch(&device.stream())
+            .and_then(|()| device.synchronize());
+        assert!(matches!(outcome, Err(Error::DeviceLost { .. })));
+        driver::take_calls();
+        drop(dropped);
+        let array = taken.into_array().expect("the host has it");
+        assert_eq!(array, contents(1, 2 * PAGE_BYTES));
+        assert_ne!(array.as_ptr().addr(), second);
+        assert_eq!(
+            count("cuMemHostUnregister"),
+            2,
+            "the context is dead, its registrations are not"
+        );
+        other.cuda_context().expect("a GPU").bind_to_thread().expect("it lives");
+        assert!(is_known(first) && is_known(second));
+        assert!(!is_given_back(first) && !is_given_back(second));
+    });
+}
+
+#[test]
+fn an_array_is_locked_once_for_each_kind_of_device() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let (mut array, here) = (SmartArray::from(contents(1, 3 * PAGE_BYTES)), &devices[0]);
+    for device in [&Device::cpu(), here, &Device::cpu(), here, &devices[1]] {
+        let _here = device.enter();
+        array.page_lock().expect("locked");
+    }
+    assert_eq!(count("cuMemHostRegister_v2"), 1);
+    assert_goes_there_and_back(&mut array, here);
+    driver::take_calls();
+    let start = array.host().expect("it is there").as_ptr();
+    assert_eq!(array.into_array().expect("the host has it").as_ptr(), start);
+    assert_eq!(count("cuMemHostUnregister"), 1);
+}
+
+#[test]
+fn memory_that_others_registered_in_pieces_is_refused() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
+    let ([mut array], [start]) = arrays([4 * PAGE_BYTES]);
+    let page = start.next_multiple_of(PAGE_BYTES);
+    let pieces =
+        [(start, page + PAGE_BYTES - start), (page + PAGE_BYTES, start + 3 * PAGE_BYTES - page)];
+    for (piece, len_bytes) in pieces {
+        // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+        let outcome = unsafe {
+            sys::cuMemHostRegister_v2(std::ptr::with_exposed_provenance_mut(piece), len_bytes, 1)
+        };
+        assert_eq!(outcome, CUresult::CUDA_SUCCESS);
+    }
+    let refused = array.page_lock().expect_err("a copy of it would be of two pieces").to_string();
+    assert!(refused.contains("ALREADY_REGISTERED") && refused.contains("unregister"), "{refused}");
+    for (piece, _) in pieces {
+        // SAFETY: registered above, and nothing uses it.
+        let outcome =
+            unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(piece)) };
+        assert_eq!(outcome, CUresult::CUDA_SUCCESS);
+    }
+    array.page_lock().expect("nobody has it now");
+    assert_goes_there_and_back(&mut array, &devices[0]);
+}
+
+#[test]
+fn a_child_of_a_fork_lets_locked_arrays_go() {
+    use std::os::unix::process::CommandExt;
+
+    alone(test_name!(a_child_of_a_fork_lets_locked_arrays_go), || {
+        let (_turn, devices) = devices();
+        let device = devices[0].clone();
+        let _here = device.enter();
+        let ([locked, ordinary], _) = arrays([PAGE_BYTES; 2]);
+        locked.page_lock().expect("locked");
+        let mut locked = Some(locked);
+        let in_child = move || {
+            drop(locked.take());
+            let here = device.enter();
+            let refused = ordinary.page_lock();
+            drop(here);
+            refused
+                .map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork locked pages")))
+        };
+        let mut command = std::process::Command::new("true");
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this
+        // process holds the allocator's lock, since none runs anything now.
+        unsafe { command.pre_exec(in_child) };
+        assert!(command.status().expect("the child was refused").success());
+    });
+}

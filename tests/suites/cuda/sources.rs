@@ -1,0 +1,180 @@
+//! Every CUDA source of the repository, compiled by a real NVRTC for the architectures that we
+//! promise: no GPU and no driver are needed.
+//!
+//! `RESIDENT_NVRTC` names the library, and then it must be there; otherwise the test looks for an
+//! installed one, and says so if it finds none.
+
+use std::ffi::{CString, c_char};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::ptr::{null, null_mut};
+
+use resident::cudarc::nvrtc::sys;
+
+/// What stands in front of sources with sized parameters.
+const PRELUDE: &str = include_str!("../../../src/backend/cuda/code/prelude.cuh");
+
+/// Compute capabilities of the GPUs that we promise to run on.
+const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
+
+/// Folders whose `.cu` files are ours.
+const FOLDERS: [&str; 4] = ["src", "examples", "tests", "benches"];
+
+/// Uses all that the prelude has.
+const ALL_VIEWS: &str = r#"
+extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<const float> x1, resident::View2<float> x2,
+                                     resident::View3<double> x3, resident::View4<unsigned char> x4, resident::View5<const long long> x5,
+                                     resident::View6<short> x6) {
+    long long i = resident::thread();
+    if (i >= x6.size() || !x0.contains() || !x1.contains(i) || !x2.contains(i, 0) || !x3.contains(i, 0, 0) || !x4.contains(i, 0, 0, 0)) return;
+    x2(i, 0) = x0() + x1(i) + x2.at(i) + x1.shape[0] + x2.strides[1];
+    x3(i, 0, 0) = x4(i, 0, 0, 0) + x5(0, 0, 0, 0, i) + x6(0, 0, 0, 0, 0, i);
+    *x0.data = static_cast<float>(x0.size());
+}
+"#;
+
+/// Whether there is a compiler to be found. Opening it by its path first lets its name be found
+/// later.
+fn is_there() -> bool {
+    if let Some(path) = std::env::var_os("RESIDENT_NVRTC") {
+        // SAFETY: it is NVIDIA's compiler, as whoever set the variable says; its initialisers are
+        // those of any program that uses it.
+        let library = unsafe { libloading::Library::new(&path) };
+        std::mem::forget(
+            library.unwrap_or_else(|fault| panic!("RESIDENT_NVRTC={}: {fault}", path.display())),
+        );
+        // SAFETY: opens and closes what is open already.
+        assert!(
+            unsafe { sys::is_culib_present() },
+            "it is open, and not found by its name: {}",
+            path.display()
+        );
+    }
+    // SAFETY: opens NVIDIA's compiler, if one is installed, as above.
+    unsafe { sys::is_culib_present() }
+}
+
+fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of ours") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            sources_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "cu") {
+            found.push(path);
+        }
+    }
+}
+
+/// The bytes of machine code that come out, or the compiler's log if it has as much as a warning.
+fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> {
+    let text =
+        CString::new(format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}")).expect("a text of ours");
+    let name = CString::new(name).expect("a name of ours");
+    let option =
+        CString::new(format!("--gpu-architecture={architecture}")).expect("an option of ours");
+    let options: [*const c_char; 1] = [option.as_ptr()];
+    let mut program = null_mut();
+    // SAFETY: the texts end with a zero and live through the calls; the library is there
+    // (`is_there`).
+    let made = unsafe {
+        sys::nvrtcCreateProgram(&raw mut program, text.as_ptr(), name.as_ptr(), 0, null(), null())
+    };
+    made.result().map_err(|fault| fault.to_string())?;
+    // SAFETY: the program was made, and there is one option.
+    let compiled = unsafe { sys::nvrtcCompileProgram(program, 1, options.as_ptr()) };
+    let mut code_bytes = 0;
+    // SAFETY: the program was made; of one that did not compile there is no code, and the number
+    // stays 0.
+    let sized = unsafe { sys::nvrtcGetCUBINSize(program, &raw mut code_bytes) };
+    // SAFETY: the program was made.
+    let log =
+        unsafe { resident::cudarc::nvrtc::result::get_program_log(program) }.unwrap_or_default();
+    // SAFETY: the program was made, and is not used again.
+    unsafe { resident::cudarc::nvrtc::result::destroy_program(program) }
+        .map_err(|fault| fault.to_string())?;
+    let log: String = log
+        .into_iter()
+        .map(|letter| char::from(letter.cast_unsigned()))
+        .filter(|letter| *letter != '\0')
+        .collect();
+    match compiled.result().and(sized.result()) {
+        Ok(()) if log.contains("warning") => Err(log),
+        Ok(()) => Ok(code_bytes),
+        Err(fault) => Err(format!("{fault}:\n{log}")),
+    }
+}
+
+/// The folder of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it has one").to_owned()
+}
+
+#[test]
+fn every_cuda_source_compiles_for_every_architecture() {
+    if !is_there() {
+        eprintln!("no NVRTC was found, and RESIDENT_NVRTC names none: no CUDA source was compiled");
+        return;
+    }
+    let root = root();
+    let mut files = Vec::new();
+    FOLDERS
+        .iter()
+        .map(|folder| root.join(folder))
+        .filter(|folder| folder.is_dir())
+        .for_each(|folder| sources_below(&folder, &mut files));
+    let name =
+        |file: &PathBuf| file.strip_prefix(&root).expect("below the root").display().to_string();
+    let mut sources: Vec<(String, String)> =
+        files.iter().map(|file| (name(file), fs::read_to_string(file).expect("text"))).collect();
+    sources.push(("all_views.cu".to_owned(), ALL_VIEWS.to_owned()));
+    let mut faults = Vec::new();
+    for (name, text) in &sources {
+        for architecture in ARCHITECTURES {
+            match compile(name, text, architecture) {
+                Ok(0) => faults.push(format!("{name} for {architecture}: nothing came out")),
+                Ok(code_bytes) => println!("{name} for {architecture}: {code_bytes} bytes"),
+                Err(log) => faults.push(format!("{name} for {architecture}: {log}")),
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The first program is printed in the README with its device code.
+#[test]
+fn the_readme_prints_what_is_compiled_here() {
+    let root = root();
+    let text = |path: &str| fs::read_to_string(root.join(path)).expect("it is there");
+    assert!(
+        text("README.md").contains(text("examples/first_array.cu").trim_end()),
+        "README.md and examples/first_array.cu differ"
+    );
+}
+
+#[test]
+fn what_is_wrong_does_not_compile() {
+    if !is_there() {
+        eprintln!("no NVRTC was found, and RESIDENT_NVRTC names none: no CUDA source was compiled");
+        return;
+    }
+    let cases = [
+        ("int x = ;", "case.cu(1)"),
+        ("\n\nundeclared y;", "case.cu(3)"),
+        (
+            "__global__ void f(resident::View2<const float> x) { x(0, 0) = 1; }",
+            "must be a modifiable lvalue",
+        ),
+        (
+            "__global__ void f(resident::View2<float> x) { x(0) = 1; }",
+            "as many indices as the view has dimensions",
+        ),
+        (
+            "__global__ void f(resident::View2<float> x) { int unused; }",
+            "declared but never referenced",
+        ),
+    ];
+    for (text, words) in cases {
+        let log = compile("case.cu", text, "sm_90").expect_err(text);
+        assert!(log.contains(words), "{text}: {log}");
+    }
+}

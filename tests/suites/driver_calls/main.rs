@@ -1,0 +1,119 @@
+//! The driver-call diff: what this library asks of a CUDA driver, beside what a hand-written cudarc
+//! program asks for the same work.
+//!
+//! Both run against the stand-in driver, which writes down every call; so the comparison is exact,
+//! free of noise, and needs no GPU. The calls that both make come in the same order; each program
+//! states which calls ours makes beyond the twin's, and why; one call more than that fails the
+//! test, and one less does too, so that the list stays true. `cargo test --test driver_calls --
+//! --nocapture` prints the table that stands in BENCHMARKS.md.
+
+#![cfg(all(target_os = "linux", feature = "cuda"))]
+
+mod by_hand;
+mod programs;
+mod touches;
+
+use std::collections::BTreeMap;
+
+use resident_stand_in as stand_in;
+
+/// One program written twice.
+struct Pair {
+    name: &'static str,
+    /// Runs ours; what it makes once (arrays, streams, loaded kernels) is made before by an
+    /// unmeasured run.
+    ours: Box<dyn FnMut()>,
+    twin: Box<dyn FnMut()>,
+    /// What ours calls more often (less often, if below zero; elsewhere, if zero), and why.
+    extra: &'static [(&'static str, i64, &'static str)],
+}
+
+type Counts = BTreeMap<String, i64>;
+
+/// What one run asks of the driver, in order.
+fn recorded(program: &mut dyn FnMut()) -> Vec<String> {
+    // Often enough for all that is kept for reuse to be there.
+    (0..40).for_each(|_| program());
+    stand_in::take_calls();
+    program();
+    let calls = stand_in::take_calls();
+    calls.iter().for_each(|call| assert!(call.code == 0 || call.name.ends_with("Query"), "{call}"));
+    calls.into_iter().map(|call| call.name).collect()
+}
+
+fn counts(calls: &[String]) -> Counts {
+    let mut counts = Counts::new();
+    calls.iter().for_each(|call| *counts.entry(call.clone()).or_default() += 1);
+    counts
+}
+
+/// The calls that are not among those in which the two are stated to differ.
+fn common<'a>(calls: &'a [String], extra: &[(&str, i64, &str)]) -> Vec<&'a str> {
+    calls
+        .iter()
+        .map(String::as_str)
+        .filter(|call| extra.iter().all(|(other, ..)| other != call))
+        .collect()
+}
+
+/// Ours less the twin's, calls of equal number left out.
+fn difference(ours: &Counts, twin: &Counts) -> Counts {
+    let mut difference = ours.clone();
+    twin.iter().for_each(|(name, count)| *difference.entry(name.clone()).or_default() -= count);
+    difference.retain(|_, count| *count != 0);
+    difference
+}
+
+fn compare(pair: fn() -> Pair) {
+    // Work runs when somebody waits, so that what is found over when is the same each time.
+    resident_benches::gpu::stand_in::load(stand_in::Settings::new().seed(1))
+        .expect("the stand-in driver loads");
+    let Pair { name, mut ours, mut twin, extra } = pair();
+    let sequences = (recorded(&mut ours), recorded(&mut twin));
+    let (ours, twin) = (counts(&sequences.0), counts(&sequences.1));
+    assert_eq!(stand_in::take_hazards(), Vec::<String>::new(), "{name}");
+    let total = |counts: &Counts| counts.values().sum::<i64>();
+    println!("| {name} | {} | {} | {} |", total(&ours), total(&twin), total(&ours) - total(&twin));
+    extra.iter().for_each(|(call, count, why)| println!("|   `{call}` | | | {count:+}: {why} |"));
+    let expected: Counts = extra
+        .iter()
+        .filter(|(_, count, _)| *count != 0)
+        .map(|(call, count, _)| ((*call).to_owned(), *count))
+        .collect();
+    assert_eq!(
+        difference(&ours, &twin),
+        expected,
+        "{name}: ours less the twin's, and what is stated\nours: {ours:#?}\ntwin: {twin:#?}"
+    );
+    assert_eq!(
+        common(&sequences.0, extra),
+        common(&sequences.1, extra),
+        "{name}: the order of the calls that both make"
+    );
+}
+
+macro_rules! pairs {
+    ($($name:ident),+ $(,)?) => {
+        $(#[test]
+        fn $name() {
+            support::own_process!();
+            compare(programs::$name);
+        })+
+    };
+}
+
+pairs! {
+    a_chain_with_one_array,
+    a_chain_with_four_arrays,
+    a_chain_with_eight_arrays,
+    four_streams_with_a_shared_input,
+    four_bytes_after_a_kernel,
+    up_and_down_page_locked,
+    up_and_down_at_once,
+    a_face_of_a_cube_changed_between_launches,
+    up_and_down_ordinary,
+    one_row_changed_between_launches,
+    a_pipeline_of_kernels,
+    a_solver_of_conjugate_gradients,
+    photographs_overlapped,
+}

@@ -1,0 +1,180 @@
+//! The kernels of `conjugate_gradient`.
+
+use resident::ndarray::Ix1;
+use resident::{Grid, SmartArray};
+use resident_examples::conjugate_gradient::kernels::{BLOCK, Kernels, Vector};
+
+use crate::{Bench, noise, pairs};
+
+const LENS: [usize; 7] = [0, 1, 2, 255, 256, 257, 1000];
+
+/// Grids for vectors of that length: its own, one that covers too little, one that covers too much,
+/// and one of more than one dimension.
+fn grids(len: usize) -> [Grid; 4] {
+    [Grid::cover(len), Grid::new(1, 7), Grid::cover(len + 1000), Grid::new((2, 2), (BLOCK, 2))]
+}
+
+/// Whole numbers, of which sums are exact in whatever order.
+fn vector(len: usize) -> Vector {
+    SmartArray::from((0..len).map(|index| (index % 7) as f64).collect::<Vec<_>>())
+}
+
+/// Places or columns, of which about half are there.
+fn places(len: usize, end: usize) -> SmartArray<u32, Ix1> {
+    SmartArray::from(noise(len, end))
+}
+
+#[test]
+fn multiply_survives_wrong_sizes() {
+    let kernels = Kernels::new();
+    let mut bench = Bench::new(|device| kernels.multiply.prepare(device));
+    for (one, other) in pairs(&LENS) {
+        let (values, columns, starts) = (vector(one), places(one, other), places(one + 1, one));
+        for grid in grids(one) {
+            let product = || Vector::zeros(one);
+            bench.launch(
+                one == other,
+                &kernels.multiply,
+                grid,
+                (&values, &places(other, one), &starts, &vector(one), &mut product()),
+            );
+            bench.launch(
+                other == one + 1,
+                &kernels.multiply,
+                grid,
+                (&values, &columns, &places(other, one), &vector(one), &mut product()),
+            );
+            bench.launch(
+                true,
+                &kernels.multiply,
+                grid,
+                (&values, &columns, &starts, &vector(other), &mut product()),
+            );
+            bench.launch(
+                one == other,
+                &kernels.multiply,
+                grid,
+                (&values, &columns, &starts, &vector(one), &mut Vector::zeros(other)),
+            );
+        }
+    }
+    bench.assert_counts(200, 400);
+}
+
+#[test]
+fn vectors_survive_wrong_sizes() {
+    let kernels = Kernels::new();
+    let mut bench = Bench::new(|device| kernels.add.prepare(device));
+    for (one, other) in pairs(&LENS) {
+        for (number, grid) in
+            [0, 1, 2].into_iter().flat_map(|number| grids(one).map(|grid| (number, grid)))
+        {
+            let fits = one == other && number == 1;
+            bench.launch(
+                fits,
+                &kernels.add,
+                grid,
+                (&vector(number), &vector(one), &mut vector(other)),
+            );
+            bench.launch(
+                fits,
+                &kernels.turn,
+                grid,
+                (&vector(number), &vector(1), &vector(one), &mut vector(other)),
+            );
+            bench.launch(
+                fits,
+                &kernels.turn,
+                grid,
+                (&vector(1), &vector(number), &vector(one), &mut vector(other)),
+            );
+        }
+    }
+    bench.assert_counts(80, 1000);
+}
+
+#[test]
+fn products_survive_wrong_sizes_and_wrong_blocks() {
+    let kernels = Kernels::new();
+    let mut bench = Bench::new(|device| kernels.dot.prepare(device));
+    for (one, other) in pairs(&LENS) {
+        for (number, grid) in
+            [0, 1, 2].into_iter().flat_map(|number| grids(one).map(|grid| (number, grid)))
+        {
+            let is_block = grid.blocks().count() == 1 && grid.threads() == BLOCK.into();
+            let fits = one == other && number == 1;
+            bench.launch(
+                fits && is_block,
+                &kernels.dot,
+                grid,
+                (&vector(one), &vector(other), &mut vector(number)),
+            );
+            bench.launch(
+                fits,
+                &kernels.dot,
+                Grid::new(1, BLOCK),
+                (&vector(one), &vector(other), &mut vector(number)),
+            );
+        }
+    }
+    bench.assert_counts(20, 400);
+}
+
+#[test]
+fn a_step_survives_wrong_sizes() {
+    let kernels = Kernels::new();
+    let mut bench = Bench::new(|device| kernels.step.prepare(device));
+    for (square, (curvature, step)) in [0, 1, 2]
+        .into_iter()
+        .flat_map(|square| pairs(&[0, 1, 2, 3]).map(move |others| (square, others)))
+    {
+        for grid in grids(1) {
+            let fits = (square, curvature, step) == (1, 1, 2);
+            bench.launch(
+                fits,
+                &kernels.step,
+                grid,
+                (&vector(square), &vector(curvature), &mut vector(step)),
+            );
+        }
+    }
+    bench.assert_counts(4, 100);
+}
+
+/// Rows that start or end beyond the matrix or run backwards, and columns that the vector does not
+/// have: no entry of theirs is there.
+#[test]
+fn a_matrix_may_hold_anything() {
+    const FAR: u32 = u32::MAX;
+    let kernels = Kernels::new();
+    let mut bench = Bench::new(|device| kernels.multiply.prepare(device));
+    let (values, columns) =
+        (SmartArray::from(vec![1.0, 2.0, 4.0, 8.0]), SmartArray::from(vec![0, 9, FAR, 1]));
+    let (starts, vector) =
+        (SmartArray::from(vec![0, 4, FAR, 3, FAR, FAR, 1, 0]), SmartArray::from(vec![16.0, 32.0]));
+    let mut product = Vector::zeros(7);
+    bench.launch(
+        true,
+        &kernels.multiply,
+        Grid::cover(7),
+        (&values, &columns, &starts, &vector, &mut product),
+    );
+    let product = product.host().expect("the launch was done").to_vec();
+    assert_eq!(product, [16.0 + 8.0 * 32.0, 0.0, 0.0, 8.0 * 32.0, 0.0, 0.0, 0.0]);
+    assert_eq!(starts.host().expect("it was read alone")[6], 1);
+}
+
+#[test]
+fn both_bodies_make_the_same_of_a_matrix_of_noise() {
+    let kernels = Kernels::new();
+    let bench = Bench::new(|device| kernels.multiply.prepare(device));
+    for (entries, len) in pairs(&LENS) {
+        let (columns, starts, mut product) =
+            (places(entries, len), places(len + 1, entries), Vector::zeros(len));
+        bench.compare(
+            &kernels.multiply,
+            Grid::cover(len),
+            (&vector(entries), &columns, &starts, &vector(len), &mut product),
+        );
+    }
+}

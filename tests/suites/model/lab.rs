@@ -1,0 +1,27 @@
+//! The devices that the programs run on.
+
+use std::fmt::Debug;
+
+use resident::{CudaSource, Device};
+
+use super::contents::World;
+
+/// What a backend gives the model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lab {
+    /// Whether each program has a seed of its own.
+    pub(crate) is_seeded: bool,
+    /// As many devices as the program has.
+    pub(crate) devices: fn(&World) -> Vec<Device>,
+    /// The hazards that were found since the last call.
+    pub(crate) hazards: fn(&[Device]) -> Vec<String>,
+    /// The device that arrays are pinned for.
+    pub(crate) pinning_device: fn() -> Device,
+    /// Device code of a kernel over views of so many axes.
+    pub(crate) code: fn(&str, usize) -> CudaSource,
+}
+
+/// A choice of backend, as a type.
+pub(crate) trait Choice: Debug + 'static {
+    const LAB: Lab;
+}

@@ -1,0 +1,61 @@
+//! Random programs over the public API beside a reference.
+//!
+//! The reference (`model/contents.rs`) remembers what each element's value is; a ledger beside each
+//! array (`model/ledger.rs`) remembers where each element is valid and what its accesses must have
+//! moved. After each step values, residency, traffic, hazards and the kind of error are compared
+//! (`model/system.rs`). A few programs run by default; `RESIDENT_MODEL_CASES` sets the number for a
+//! long run:
+//!
+//! ```text
+//! RESIDENT_MODEL_CASES=5000 cargo test --test model
+//! ```
+
+mod contents;
+mod embedded;
+mod ends;
+mod kernels;
+mod lab;
+mod ledger;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod stand_in;
+mod step;
+mod system;
+
+use proptest::test_runner::Config;
+use proptest_state_machine::prop_state_machine;
+use system::Machine;
+
+/// Programs of one test: `default`, unless `RESIDENT_MODEL_CASES` sets another number.
+fn config(default: u32) -> Config {
+    let given = std::env::var("RESIDENT_MODEL_CASES").ok();
+    let cases =
+        given.map_or(default, |cases| cases.parse().expect("RESIDENT_MODEL_CASES is a number"));
+    // A failing program is printed whole; there is no file of them to keep.
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+type Seeded = Machine<embedded::Seeded>;
+type Workers = Machine<embedded::Workers>;
+
+prop_state_machine! {
+    #![proptest_config(config(100))]
+
+    #[test]
+    fn programs_on_seeded_devices_do_what_the_reference_says(sequential 1..100 => Seeded);
+
+    #[test]
+    fn programs_on_devices_with_workers_do_what_the_reference_says(sequential 1..100 => Workers);
+}
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn programs_on_the_stand_in_driver_do_what_the_reference_says() {
+    type OnDriver = Machine<stand_in::StandIn>;
+    support::own_process!();
+    prop_state_machine! {
+        #![proptest_config(config(60))]
+
+        fn programs(sequential 1..100 => OnDriver);
+    }
+    programs();
+}

@@ -1,0 +1,619 @@
+//! The library beside its ledgers: each step is done with both, and then compared.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+
+use proptest_state_machine::StateMachineTest;
+use resident::ndarray::{Array, ArrayD, Axis, Dim, IxDyn, ShapeBuilder, SliceInfoElem};
+use resident::{
+    Device, Error, Grid, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic,
+    Validity,
+};
+
+use super::contents::{Cells, Contents, Misfit, Reference, World, info, misfit};
+use super::ends::Ends;
+use super::kernels::{Kernels, mixed};
+use super::lab::{Choice, Lab};
+use super::ledger::{Access, Cell, Expected, Ledger, Place};
+use super::step::{End, Maker, One, Origin, Part, Plan, Step, Two};
+
+type Smart = SmartArray<u32, IxDyn>;
+
+/// Everything real, and the ledgers.
+pub(crate) struct System {
+    devices: Vec<Device>,
+    /// Two of each device.
+    streams: Vec<Stream>,
+    arrays: Vec<Smart>,
+    ledgers: Vec<Ledger>,
+    /// What arrays that are gone have moved.
+    gone: Traffic,
+    /// What the devices had moved before.
+    before: Traffic,
+    /// Snapshots that were not waited for, and what they must hold.
+    pending: Vec<(Pending<ArrayD<u32>>, ArrayD<u32>)>,
+    kernels: Kernels,
+    lab: Lab,
+}
+
+/// The machine under test.
+#[derive(Debug)]
+pub(crate) struct Machine<C>(PhantomData<C>);
+
+impl<C: Choice> StateMachineTest for Machine<C> {
+    type SystemUnderTest = System;
+    type Reference = Reference<C>;
+
+    fn init_test(world: &World) -> System {
+        System::new(world)
+    }
+
+    fn apply(mut system: System, world: &World, step: Step) -> System {
+        system.apply(world, &step);
+        system
+    }
+
+    fn check_invariants(system: &System, _: &World) {
+        system.check();
+    }
+
+    fn teardown(system: System, world: World) {
+        system.finish(&world);
+    }
+}
+
+/// Compares what a call returned with what it must return.
+pub(crate) fn expect<T>(outcome: Result<T>, expected: Expected) -> Option<T> {
+    match (outcome, expected) {
+        (Ok(value), Expected::Fine) => Some(value),
+        (Err(Error::Uninitialised { .. }), Expected::Uninitialised)
+        | (Err(Error::NotContiguous { .. }), Expected::NotContiguous)
+        | (Err(Error::LayoutMismatch { .. }), Expected::LayoutMismatch)
+        | (Err(Error::LostUpdate { .. }), Expected::LostUpdate) => None,
+        (Ok(_), expected) => panic!("the call went well, expected was {expected:?}"),
+        (Err(error), expected) => panic!("expected was {expected:?}, the call returned {error:?}"),
+    }
+}
+
+pub(crate) fn refusal(misfit: Misfit) -> Expected {
+    match misfit {
+        Misfit::Broken => Expected::NotContiguous,
+        Misfit::Orders => Expected::LayoutMismatch,
+    }
+}
+
+fn made(lab: &Lab, maker: &Maker, value: u32) -> (Smart, Ledger) {
+    let shape = || Dim(maker.shape.clone()).set_f(maker.columns_first);
+    let len: usize = maker.shape.iter().product();
+    let host = || Cell::Stored(BTreeSet::from([Place::Host]));
+    let constant = || Cell::Constant(BTreeSet::new());
+    match maker.origin {
+        Origin::Adopted { reversed } => {
+            let mut array = Array::from_shape_vec(shape(), (value..).take(len).collect())
+                .expect("as many values as elements");
+            if reversed {
+                array.invert_axis(Axis(0));
+            }
+            let array = Smart::from(array);
+            // Some arrays are read and written by the devices themselves.
+            if value.is_multiple_of(2) {
+                let _here = (lab.pinning_device)().enter();
+                array.page_lock().expect("nothing fails");
+            }
+            (array, Ledger::new(vec![host(); len], true))
+        }
+        Origin::Zeros => (Smart::zeros(shape()), Ledger::new(vec![constant(); len], false)),
+        Origin::Full => (Smart::full(shape(), value), Ledger::new(vec![constant(); len], false)),
+        Origin::Uninit => (Smart::uninit(shape()), Ledger::new(vec![Cell::Never; len], false)),
+    }
+}
+
+impl System {
+    fn new(world: &World) -> Self {
+        let devices = (world.lab.devices)(world);
+        let second = |device: &Device| device.new_stream().expect("a stream");
+        let streams = devices.iter().flat_map(|device| [device.stream(), second(device)]).collect();
+        let (arrays, ledgers) = (0..world.arrays.len())
+            .map(|number| made(&world.lab, &Maker::first(number), 100))
+            .unzip();
+        let before = total(&devices);
+        Self {
+            devices,
+            streams,
+            arrays,
+            ledgers,
+            gone: Traffic::default(),
+            before,
+            pending: Vec::new(),
+            kernels: Kernels::new(&world.lab),
+            lab: world.lab,
+        }
+    }
+
+    fn apply(&mut self, world: &World, step: &Step) {
+        let shapes: Vec<Vec<usize>> =
+            self.arrays.iter().map(|array| array.shape().to_vec()).collect();
+        let lane = step.lane(self.streams.len());
+        match step.plan(&shapes, self.streams.len()) {
+            Plan::One { array, part, operation } => {
+                self.one(world, (array, part), operation, lane, step.value)
+            }
+            Plan::Two { from, to, operation } => self.two(world, from, to, operation, lane),
+            Plan::Combine { one, other, into } => self.combine(world, one, other, into, lane),
+            Plan::Halves { array, axis, at, from, to, operation } => {
+                self.halves(world, array, (axis, at), (from, to), operation, lane);
+            }
+            Plan::Combs { array, other_lane } => {
+                self.combs(world, array, [lane, other_lane], step.value)
+            }
+            Plan::Clone { from, into } => self.clone_part(world, from, into),
+            Plan::Renew { array, maker } => {
+                self.replace(array, made(&self.lab, &maker, step.value))
+            }
+            Plan::Return { array } => self.give_back(world, array),
+            Plan::Synchronize { device } => match device {
+                Some(device) => self.devices[device].synchronize().expect("nothing fails"),
+                None => self.streams[lane].synchronize().expect("nothing fails"),
+            },
+        }
+    }
+
+    fn one(&mut self, world: &World, (array, part): End, operation: One, lane: usize, value: u32) {
+        let contents = &world.arrays[array];
+        let cells = contents.cells(&part);
+        let mut view = self.arrays[array].slice_mut(info(&part));
+        let (ledger, stream, device) =
+            (&mut self.ledgers[array], &self.streams[lane], Place::Device(lane / 2));
+        match operation {
+            One::Host => {
+                let expected = ledger.access(Place::Host, &cells, Access::Read);
+                if let Some(host) = expect(view.host(), expected) {
+                    assert_eq!(host.to_owned(), contents.of(&cells));
+                }
+            }
+            One::HostMut => {
+                let expected = ledger.access(Place::Host, &cells, Access::ReadWrite);
+                if let Some(mut host) = expect(view.host_mut(), expected) {
+                    host.iter_mut().for_each(|x| *x = mixed(*x, value));
+                }
+            }
+            One::HostOverwrite => {
+                let expected = ledger.access(Place::Host, &cells, Access::Overwrite);
+                if let Some(mut host) = expect(view.host_overwrite(), expected) {
+                    host.iter_mut().zip(value..).for_each(|(x, value)| *x = value);
+                }
+            }
+            One::Gpu | One::Prefetch => {
+                let expected = ledger.access(device, &cells, Access::Read);
+                match operation {
+                    One::Gpu => drop(expect(view.gpu_on(stream), expected)),
+                    _ => drop(expect(view.prefetch(stream), expected)),
+                }
+            }
+            One::GpuMut => {
+                let expected = ledger.access(device, &cells, Access::ReadWrite);
+                drop(expect(view.gpu_mut_on(stream), expected));
+            }
+            One::PrefetchHost { is_asked } => {
+                let expected = ledger.access(Place::Host, &cells, Access::Read);
+                ledger.unsettled.extend(&cells);
+                expect(
+                    if is_asked { view.prefetch_host_on(stream) } else { view.prefetch_host() },
+                    expected,
+                );
+            }
+            One::Snapshot { kept } => {
+                let pending = snapshot(ledger, &view, stream, &cells)
+                    .map(|pending| (pending, contents.of(&cells)));
+                self.pending.extend(pending);
+                if !kept {
+                    self.settle_snapshots();
+                }
+            }
+            One::Fill => {
+                ledger.fill(&cells, None);
+                view.fill(value).expect("a fill cannot fail");
+            }
+            One::FillOn => {
+                ledger.fill(&cells, Some(device));
+                view.fill_on(stream, value).expect("there is room");
+            }
+            One::Get(number) => get(ledger, &view, number, &cells, contents),
+            One::Set(number) => set(ledger, &mut view, number, &cells, value),
+            One::HostChanged => {
+                drop(expect(view.host_changed(), ledger.changed(Place::Host, &cells)))
+            }
+            One::GpuChanged => {
+                drop(expect(view.gpu_changed_on(stream), ledger.changed(device, &cells)))
+            }
+            One::GpuOverwrite
+            | One::Stamp { .. }
+            | One::Mix { .. }
+            | One::CallStamp
+            | One::CallMix => {
+                launch_one(
+                    &self.kernels,
+                    ledger,
+                    &mut view,
+                    stream,
+                    device,
+                    &cells,
+                    operation,
+                    value,
+                );
+            }
+        }
+    }
+
+    fn two(&mut self, world: &World, from: End, to: End, operation: Two, lane: usize) {
+        let (source, destination) =
+            (world.arrays[from.0].cells(&from.1), world.arrays[to.0].cells(&to.1));
+        let [from_array, to_array] =
+            self.arrays.get_disjoint_mut([from.0, to.0]).expect("two arrays");
+        let (view, mut target) = (from_array.slice(info(&from.1)), to_array.slice_mut(info(&to.1)));
+        let ends = Ends {
+            view,
+            target: target.reborrow(),
+            ledgers: &mut self.ledgers,
+            arrays: [from.0, to.0],
+            source,
+            destination,
+        };
+        ends.carry(&self.kernels, operation, (&self.streams[lane], lane / 2), &self.devices);
+    }
+
+    fn halves(
+        &mut self,
+        world: &World,
+        array: usize,
+        (axis, at): (usize, usize),
+        (from, to): (Part, Part),
+        operation: Two,
+        lane: usize,
+    ) {
+        let [source, destination] = world.halves(array, axis, at, &from, &to);
+        let (left, mut right) = self.arrays[array].split_at_mut(Axis(axis), at);
+        let (view, target) = (left.slice(info(&from)), right.slice_mut(info(&to)));
+        let ends = Ends {
+            view,
+            target,
+            ledgers: &mut self.ledgers,
+            arrays: [array, array],
+            source,
+            destination,
+        };
+        ends.carry(&self.kernels, operation, (&self.streams[lane], lane / 2), &self.devices);
+    }
+
+    fn combine(&mut self, world: &World, one: End, other: End, into: End, lane: usize) {
+        let place = Place::Device(lane / 2);
+        let ends = [(&one, Access::Read), (&other, Access::Read), (&into, Access::ReadWrite)];
+        let parts: Vec<(usize, Cells, Access)> = ends
+            .map(|(end, access)| (end.0, world.arrays[end.0].cells(&end.1), access))
+            .into_iter()
+            .collect();
+        let expected = launched(&mut self.ledgers, place, &parts);
+        // The array that is written is taken out, since the other two may be one.
+        let mut target = std::mem::replace(&mut self.arrays[into.0], Smart::uninit(Dim(vec![0])));
+        let (x, y) =
+            (self.arrays[one.0].slice(info(&one.1)), self.arrays[other.0].slice(info(&other.1)));
+        let combine = &self.kernels.of(x.shape().len()).combine;
+        let outcome = combine.launch_on(
+            &self.streams[lane],
+            Grid::cover(1),
+            (&x, &y, &mut target.slice_mut(info(&into.1))),
+        );
+        expect(outcome, expected);
+        self.arrays[into.0] = target;
+    }
+
+    /// Even rows are changed on one stream, odd rows are written on another; both views live at
+    /// once.
+    fn combs(&mut self, world: &World, array: usize, lanes: [usize; 2], value: u32) {
+        let Some([even, odd]) = world.combs(array) else { return };
+        let contents = &world.arrays[array];
+        let rest = (1..contents.layout.ndim()).map(|_| (..).into());
+        let comb = |first: isize| -> Part {
+            let rows = SliceInfoElem::Slice { start: first, end: None, step: 2 };
+            std::iter::once(rows).chain(rest.clone()).collect()
+        };
+        let first = launched(
+            &mut self.ledgers,
+            Place::Device(lanes[0] / 2),
+            &[(array, even, Access::ReadWrite)],
+        );
+        let second = launched(
+            &mut self.ledgers,
+            Place::Device(lanes[1] / 2),
+            &[(array, odd, Access::Overwrite)],
+        );
+        let (mut even, mut odd) =
+            self.arrays[array].multi_slice_mut((info(&comb(0)), info(&comb(1))));
+        let [stream, other] = lanes.map(|lane| &self.streams[lane]);
+        let kernels = self.kernels.of(contents.layout.ndim());
+        expect(kernels.mix.launch_on(stream, Grid::cover(1), (value, &mut even)), first);
+        expect(kernels.stamp.launch_on(other, Grid::cover(1), (value, &mut odd)), second);
+    }
+
+    fn clone_part(&mut self, world: &World, (from, part): End, into: usize) {
+        let cells = world.arrays[from].cells(&part);
+        if cells.is_empty() {
+            return;
+        }
+        let clone = self.arrays[from].slice(info(&part)).try_clone().expect("there is room");
+        let pairs = cells.iter().copied().zip(world.arrays[into].layout.iter().copied());
+        let mut ledger = self.ledgers[from].clone_of(pairs, cells.len());
+        // In which order devices came is the library's choice.
+        let order = std::mem::replace(&mut ledger.devices, self.order_of(&clone));
+        assert_eq!(
+            order.iter().collect::<BTreeSet<_>>(),
+            ledger.devices.iter().collect::<BTreeSet<_>>(),
+            "devices of a clone"
+        );
+        self.replace(into, (clone, ledger));
+    }
+
+    /// `into_array`, looked at, and adopted again.
+    fn give_back(&mut self, world: &World, array: usize) {
+        let contents = &world.arrays[array];
+        let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(Dim(vec![0])));
+        let expected = self.ledgers[array].access(Place::Host, &contents.layout, Access::Read);
+        let fresh = match expect(taken.into_array(), expected) {
+            Some(given) => {
+                assert_eq!(given, contents.of(&contents.layout));
+                let host = Cell::Stored(BTreeSet::from([Place::Host]));
+                (Smart::from(given), Ledger::new(vec![host; contents.values.len()], true))
+            }
+            None => made(
+                &self.lab,
+                &Maker {
+                    shape: contents.layout.shape().to_vec(),
+                    columns_first: false,
+                    origin: Origin::Zeros,
+                },
+                0,
+            ),
+        };
+        self.replace(array, fresh);
+    }
+
+    fn replace(&mut self, array: usize, (fresh, ledger): (Smart, Ledger)) {
+        self.gone += self.ledgers[array].traffic;
+        (self.arrays[array], self.ledgers[array]) = (fresh, ledger);
+    }
+
+    /// The devices of an array by number, in its order.
+    fn order_of(&self, array: &Smart) -> Vec<usize> {
+        array.residency().devices().map(|(device, _)| number_of(device, &self.devices)).collect()
+    }
+
+    /// Residency, element by element and as a whole, and traffic.
+    fn check(&self) {
+        for (number, (array, ledger)) in self.arrays.iter().zip(&self.ledgers).enumerate() {
+            assert_eq!(array.traffic(), ledger.traffic, "traffic of array {number}");
+            let places =
+                std::iter::once(Place::Host).chain((0..self.devices.len()).map(Place::Device));
+            for place in places {
+                let expected = validity(ledger, ledger.cells.iter(), place);
+                assert_eq!(
+                    validity_of(array.view(), place, &self.devices),
+                    expected,
+                    "array {number} at {place:?}"
+                );
+            }
+            assert_eq!(self.order_of(array), ledger.devices, "devices of array {number}");
+        }
+        assert_eq!((self.lab.hazards)(&self.devices), Vec::<String>::new());
+    }
+
+    fn settle_snapshots(&mut self) {
+        for (pending, expected) in self.pending.drain(..) {
+            assert_eq!(pending.wait().expect("nothing fails"), expected);
+        }
+    }
+
+    /// What devices have counted is what arrays have: a copy between two devices is counted by
+    /// both.
+    fn check_device_totals(&self) {
+        let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
+        let both =
+            arrays + Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
+        assert_eq!(total(&self.devices), self.before + both, "totals of devices and of arrays");
+    }
+
+    /// Everything is read, dropped and waited for.
+    fn finish(mut self, world: &World) {
+        self.settle_snapshots();
+        for (array, contents) in self.arrays.iter().zip(&world.arrays) {
+            check_cells(array, contents);
+            if contents.is_defined(&contents.layout) {
+                assert_eq!(
+                    array.host().expect("defined").to_owned(),
+                    contents.of(&contents.layout)
+                );
+            }
+        }
+        self.check_device_totals();
+        let Self { devices, streams, arrays, lab, .. } = self;
+        drop(arrays);
+        devices.iter().for_each(|device| device.synchronize().expect("nothing fails"));
+        drop(streams);
+        assert_eq!((lab.hazards)(&devices), Vec::<String>::new());
+        for device in &devices {
+            assert_eq!(device.memory().in_use, 0, "bytes left on {device}");
+        }
+    }
+}
+
+/// What devices have counted in all.
+fn total(devices: &[Device]) -> Traffic {
+    devices.iter().fold(Traffic::default(), |sum, device| sum + device.traffic())
+}
+
+pub(crate) fn number_of(device: &Device, devices: &[Device]) -> usize {
+    devices.iter().position(|known| known == device).expect("a device of this run")
+}
+
+/// Each element by itself: defined ones have their value, others are refused.
+fn check_cells(array: &Smart, contents: &Contents) {
+    for (index, cell) in contents.layout.indexed_iter() {
+        match (array.get(index), contents.values[*cell]) {
+            (Ok(value), Some(expected)) => assert_eq!(value, expected, "element {cell}"),
+            (Err(Error::Uninitialised { .. }), None) => {}
+            (outcome, expected) => {
+                panic!("element {cell} is {outcome:?}, expected was {expected:?}")
+            }
+        }
+    }
+}
+
+pub(crate) fn validity_of(
+    view: SmartView<'_, u32, IxDyn>,
+    place: Place,
+    devices: &[Device],
+) -> Validity {
+    match place {
+        Place::Host => view.residency().host(),
+        Place::Device(device) => view.residency().on(&devices[device]),
+    }
+}
+
+fn validity<'a>(ledger: &Ledger, cells: impl Iterator<Item = &'a Cell>, place: Place) -> Validity {
+    let valid: Vec<bool> = cells.map(|cell| cell.is_valid(place)).collect();
+    match valid.iter().filter(|valid| **valid).count() {
+        _ if !ledger.memory.contains(&place) => Validity::Absent,
+        count if count == valid.len() => Validity::Valid,
+        0 => Validity::Stale,
+        count => Validity::Partial { valid_bytes: 4 * count as u64 },
+    }
+}
+
+/// A launch in the ledgers: each argument is brought where it is needed, then what is written is
+/// newest there.
+pub(crate) fn launched(
+    ledgers: &mut [Ledger],
+    place: Place,
+    parts: &[(usize, Cells, Access)],
+) -> Expected {
+    let mut copied = Vec::new();
+    for (array, cells, access) in parts {
+        match ledgers[*array].acquire(place, cells, *access) {
+            Ok(bytes) => copied.push(bytes),
+            Err(refusal) => return refusal,
+        }
+    }
+    for ((array, cells, access), copied) in parts.iter().zip(copied) {
+        ledgers[*array].spare(cells, copied);
+        if *access != Access::Read {
+            ledgers[*array].write(place, cells);
+        }
+    }
+    Expected::Fine
+}
+
+#[allow(clippy::too_many_arguments, reason = "the parts of one launch")]
+fn launch_one(
+    kernels: &Kernels,
+    ledger: &mut Ledger,
+    view: &mut SmartViewMut<'_, u32, IxDyn>,
+    stream: &Stream,
+    device: Place,
+    cells: &Cells,
+    operation: One,
+    value: u32,
+) {
+    let grid = Grid::cover(1);
+    let unfit = misfit(&[cells]).map(refusal);
+    let ledgers = std::slice::from_mut(ledger);
+    let (kernels, len) = (kernels.of(view.shape().len()), view.len() as u64);
+    let mut launch = |access| launched(ledgers, device, &[(0, cells.clone(), access)]);
+    match operation {
+        One::GpuOverwrite => {
+            // Foreign work that keeps the promise to write all: a launch on the guard's stream.
+            let _ = launch(Access::Overwrite);
+            drop(view.gpu_overwrite_on(stream).expect("there is room"));
+            kernels.stamp.launch_on(stream, grid, (value, &mut *view)).expect("an overwrite");
+        }
+        One::Stamp { flat: true } => {
+            let expected = unfit.unwrap_or_else(|| launch(Access::Overwrite));
+            expect(kernels.stamp_flat.launch_on(stream, grid, (value, &mut *view, len)), expected);
+        }
+        One::Mix { flat: true } => {
+            let expected = unfit.unwrap_or_else(|| launch(Access::ReadWrite));
+            expect(kernels.mix_flat.launch_on(stream, grid, (value, &mut *view, len)), expected);
+        }
+        One::Stamp { flat: false } => {
+            let expected = launch(Access::Overwrite);
+            expect(kernels.stamp.launch_on(stream, grid, (value, &mut *view)), expected);
+        }
+        One::Mix { flat: false } => {
+            let expected = launch(Access::ReadWrite);
+            expect(kernels.mix.launch_on(stream, grid, (value, &mut *view)), expected);
+        }
+        One::CallStamp => {
+            let expected = ledger.access(Place::Host, cells, Access::Overwrite);
+            expect(kernels.stamp.call(grid, (value, &mut *view)), expected);
+        }
+        One::CallMix => {
+            let expected = ledger.access(Place::Host, cells, Access::ReadWrite);
+            expect(kernels.mix.call(grid, (value, &mut *view)), expected);
+        }
+        other => unreachable!("{other:?} launches nothing"),
+    }
+}
+
+fn snapshot(
+    ledger: &mut Ledger,
+    view: &SmartViewMut<'_, u32, IxDyn>,
+    stream: &Stream,
+    cells: &Cells,
+) -> Option<Pending<ArrayD<u32>>> {
+    let (before, most) = (ledger.traffic.to_host, ledger.most_looked_at(cells));
+    let expected = ledger.look(cells);
+    let pending = expect(view.snapshot_on(stream), expected)?;
+    if cells.iter().any(|cell| ledger.unsettled.contains(cell)) {
+        // A snapshot waits for no download: it may take from a device what is on its way to the
+        // host.
+        let moved = view.traffic().to_host;
+        assert!(
+            moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most,
+            "{moved:?} after {before:?}"
+        );
+        ledger.traffic.to_host = moved;
+    }
+    Some(pending)
+}
+
+fn get(
+    ledger: &mut Ledger,
+    view: &SmartViewMut<'_, u32, IxDyn>,
+    number: usize,
+    cells: &Cells,
+    contents: &Contents,
+) {
+    if cells.is_empty() {
+        return;
+    }
+    let (index, cell) =
+        cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
+    let lone = Cells::from_elem(Dim(Vec::new()), *cell);
+    if let Some(value) = expect(view.get(index), ledger.look(&lone)) {
+        assert_eq!(Some(value), contents.values[*cell]);
+    }
+}
+
+fn set(
+    ledger: &mut Ledger,
+    view: &mut SmartViewMut<'_, u32, IxDyn>,
+    number: usize,
+    cells: &Cells,
+    value: u32,
+) {
+    if cells.is_empty() {
+        return;
+    }
+    let (index, cell) =
+        cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
+    ledger.set(*cell);
+    view.set(index, value).expect("there is room");
+}

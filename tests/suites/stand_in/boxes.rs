@@ -1,0 +1,236 @@
+//! Copies and fills of rows and slices, and between devices.
+
+use resident::cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemorytype, CUresult};
+use resident::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
+use std::sync::Arc;
+
+use crate::shared::{code, context};
+
+fn address<T>(memory: &CudaSlice<T>, stream: &CudaStream) -> u64 {
+    memory.device_ptr(stream).0
+}
+
+fn row(len: u8) -> Vec<u8> {
+    (0..len).collect()
+}
+
+/// A copy of nothing, all fields 0, that tests fill in.
+fn copy_2d(
+    source: (CUmemorytype, u64, usize),
+    destination: (CUmemorytype, u64, usize),
+    width: usize,
+    height: usize,
+) -> CUDA_MEMCPY2D {
+    CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: source.0,
+        srcHost: std::ptr::with_exposed_provenance(source.1 as usize),
+        srcDevice: source.1,
+        srcArray: std::ptr::null_mut(),
+        srcPitch: source.2,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: destination.0,
+        dstHost: std::ptr::with_exposed_provenance_mut(destination.1 as usize),
+        dstDevice: destination.1,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: destination.2,
+        WidthInBytes: width,
+        Height: height,
+    }
+}
+
+fn submit_2d(
+    copy: &CUDA_MEMCPY2D,
+    stream: &CudaStream,
+) -> Result<(), resident::cudarc::driver::DriverError> {
+    // SAFETY: the copy describes live memory of the test, or is refused.
+    unsafe { sys::cuMemcpy2DAsync_v2(copy, stream.cu_stream()) }.result()
+}
+
+use CUmemorytype::{
+    CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
+};
+
+#[test]
+fn a_box_of_two_dimensions_goes_up_and_comes_down() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let source = row(24);
+    let memory = stream.alloc_zeros::<u8>(64).expect("memory");
+    // Rows 1 and 2 of four of six bytes, from byte 2 on, three bytes each; to row 1 of rows of
+    // sixteen, from byte 4 on.
+    let up = copy_2d(
+        (HOST, source.as_ptr().expose_provenance() as u64, 6),
+        (DEVICE, address(&memory, &stream), 16),
+        3,
+        2,
+    );
+    let up = CUDA_MEMCPY2D { srcXInBytes: 2, srcY: 1, dstXInBytes: 4, dstY: 1, ..up };
+    submit_2d(&up, &stream).expect("a copy");
+    let whole = stream.clone_dtoh(&memory).expect("a copy");
+    let mut expected = vec![0; 64];
+    expected[20..23].copy_from_slice(&[8, 9, 10]);
+    expected[36..39].copy_from_slice(&[14, 15, 16]);
+    assert_eq!(whole, expected);
+    let mut down = vec![0_u8; 10];
+    let place = down.as_mut_ptr().expose_provenance() as u64;
+    let copy = copy_2d((UNIFIED, address(&memory, &stream), 16), (HOST, place, 5), 3, 2);
+    submit_2d(&CUDA_MEMCPY2D { srcXInBytes: 4, srcY: 1, ..copy }, &stream).expect("a copy");
+    assert_eq!(down, [8, 9, 10, 0, 0, 14, 15, 16, 0, 0], "it has waited, and left the rest alone");
+}
+
+#[test]
+fn pitches_have_limits() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let memory = stream.alloc_zeros::<u8>(64).expect("memory");
+    let here = address(&memory, &stream);
+    let refused = |source_pitch, destination_pitch| {
+        let copy =
+            copy_2d((DEVICE, here, source_pitch), (DEVICE, here + 32, destination_pitch), 4, 2);
+        code(submit_2d(&copy, &stream))
+    };
+    assert_eq!(refused(3, 8), CUresult::CUDA_ERROR_INVALID_VALUE, "narrower than a row");
+    assert_eq!(refused(8, 1 << 31), CUresult::CUDA_ERROR_INVALID_VALUE, "above the device's limit");
+    let nothing = copy_2d((DEVICE, here, 1), (DEVICE, here, 1), 4, 0);
+    submit_2d(&nothing, &stream).expect("a copy of nothing");
+}
+
+/// A copy of nothing of this kind, all other fields 0.
+fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
+    let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
+    // SAFETY: all zeros are a value of each field but the two kinds, which are set.
+    unsafe {
+        (&raw mut (*copy.as_mut_ptr()).srcMemoryType).write(source);
+        (&raw mut (*copy.as_mut_ptr()).dstMemoryType).write(destination);
+        copy.assume_init()
+    }
+}
+
+#[test]
+fn a_box_of_three_dimensions_goes_up_and_comes_down() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let (source, mut down) = (row(24), vec![0_u8; 24]);
+    let memory = stream.alloc_zeros::<u8>(8).expect("memory");
+    // Of two slices of three rows of four bytes: both slices, rows 1 and 2, bytes 2 and 3.
+    let mut up = copy_3d(HOST, DEVICE);
+    (up.srcXInBytes, up.srcY) = (2, 1);
+    (up.srcHost, up.srcPitch, up.srcHeight) = (source.as_ptr().cast(), 4, 3);
+    (up.dstDevice, up.dstPitch, up.dstHeight) = (address(&memory, &stream), 2, 2);
+    (up.WidthInBytes, up.Height, up.Depth) = (2, 2, 2);
+    let mut back = copy_3d(DEVICE, HOST);
+    (back.srcDevice, back.srcPitch, back.srcHeight) = (up.dstDevice, 2, 2);
+    (back.dstXInBytes, back.dstY) = (2, 1);
+    (back.dstHost, back.dstPitch, back.dstHeight) = (down.as_mut_ptr().cast(), 4, 3);
+    (back.WidthInBytes, back.Height, back.Depth) = (2, 2, 2);
+    // SAFETY: all boxes lie in live memory.
+    unsafe {
+        sys::cuMemcpy3DAsync_v2(&raw const up, stream.cu_stream()).result().expect("a copy");
+        sys::cuMemcpy3DAsync_v2(&raw const back, stream.cu_stream()).result().expect("a copy");
+    }
+    let mut expected = vec![0_u8; 24];
+    [6, 7, 10, 11, 18, 19, 22, 23].into_iter().for_each(|index| expected[index] = index as u8);
+    assert_eq!(down, expected);
+}
+
+#[test]
+fn a_box_of_three_dimensions_moves_within_a_device() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let source = stream.clone_htod(&row(60)).expect("a copy");
+    let destination = stream.alloc_zeros::<u8>(8).expect("memory");
+    // Of three slices of four rows of five bytes: slices 1 and 2, rows 2 and 3, bytes 1 and 2.
+    let mut copy = copy_3d(DEVICE, DEVICE);
+    (copy.srcXInBytes, copy.srcY, copy.srcZ) = (1, 2, 1);
+    (copy.srcDevice, copy.srcPitch, copy.srcHeight) = (address(&source, &stream), 5, 4);
+    (copy.dstDevice, copy.dstPitch, copy.dstHeight) = (address(&destination, &stream), 2, 2);
+    (copy.WidthInBytes, copy.Height, copy.Depth) = (2, 2, 2);
+    // SAFETY: both boxes lie in live memory.
+    unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }
+        .result()
+        .expect("a copy");
+    assert_eq!(stream.clone_dtoh(&destination).expect("a copy"), [31, 32, 36, 37, 51, 52, 56, 57]);
+    copy.srcHeight = 3;
+    // SAFETY: it is refused.
+    let refused = unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }.result();
+    assert_eq!(code(refused), CUresult::CUDA_ERROR_INVALID_VALUE, "slices lower than the box");
+}
+
+#[test]
+fn fills_repeat_their_pattern() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let memory = stream.alloc_zeros::<u8>(16).expect("memory");
+    let here = address(&memory, &stream);
+    // SAFETY: within the memory, or refused.
+    unsafe {
+        sys::cuMemsetD2D16Async(here, 8, 0x0201, 2, 2, stream.cu_stream())
+            .result()
+            .expect("a fill");
+        sys::cuMemsetD8Async(here + 15, 9, 1, stream.cu_stream()).result().expect("a fill");
+        assert_eq!(
+            code(sys::cuMemsetD32Async(here + 2, 0, 1, stream.cu_stream()).result()),
+            CUresult::CUDA_ERROR_INVALID_VALUE
+        );
+    }
+    assert_eq!(
+        stream.clone_dtoh(&memory).expect("a copy"),
+        [1, 2, 1, 2, 0, 0, 0, 0, 1, 2, 1, 2, 0, 0, 0, 9]
+    );
+}
+
+/// Copies between two devices on the stream of either; the later copy to the host sees it, on the
+/// stream that it was queued on.
+fn cross(from: &Arc<CudaContext>, to: &Arc<CudaContext>, on_source: bool) -> Vec<u8> {
+    let (near, far) = (from.new_stream().expect("a stream"), to.new_stream().expect("a stream"));
+    let source = near.clone_htod(&row(8)).expect("a copy");
+    let destination = far.alloc_zeros::<u8>(8).expect("memory");
+    near.synchronize().expect("it is there");
+    far.synchronize().expect("it is there");
+    let stream = if on_source { &near } else { &far };
+    stream.context().bind_to_thread().expect("a context");
+    let (source, destination) = (address(&source, &near), address(&destination, &far));
+    stream.context().bind_to_thread().expect("a context");
+    let mut seen = vec![0; 8];
+    // SAFETY: live memory of eight bytes each.
+    unsafe {
+        result::memcpy_peer_async(
+            to.cu_ctx(),
+            destination,
+            from.cu_ctx(),
+            source,
+            8,
+            stream.cu_stream(),
+        )
+        .expect("a copy");
+        sys::cuMemcpyDtoHAsync_v2(seen.as_mut_ptr().cast(), destination, 8, stream.cu_stream())
+            .result()
+            .expect("a copy");
+    }
+    seen
+}
+
+#[test]
+fn devices_copy_to_each_other_on_either_ones_stream() {
+    let (one, other) = (context(0), context(5));
+    assert_eq!(cross(&one, &other, true), row(8));
+    assert_eq!(cross(&one, &other, false), row(8));
+}
+
+#[test]
+fn peers_are_enabled_once() {
+    let (one, other) = (context(0), context(5));
+    one.bind_to_thread().expect("a context");
+    let enable = |context: &CudaContext| {
+        // SAFETY: the context is live.
+        unsafe { sys::cuCtxEnablePeerAccess(context.cu_ctx(), 0) }.result()
+    };
+    enable(&other).expect("they reach each other");
+    assert_eq!(code(enable(&other)), CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    assert_eq!(code(enable(&one)), CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    // SAFETY: the context is live.
+    unsafe { sys::cuCtxDisablePeerAccess(other.cu_ctx()) }.result().expect("it was enabled");
+}

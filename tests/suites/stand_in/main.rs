@@ -1,0 +1,23 @@
+//! The stand-ins for the CUDA driver and for NVRTC, by the real cudarc: what a test may rely on
+//! when our backend runs against them.
+//!
+//! One process, thirteen devices, a thread for each stream. Tests that lose a device have one of
+//! their own.
+
+#![cfg(all(target_os = "linux", feature = "cuda"))]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "calls of the driver in a row are safe for one reason"
+)]
+
+mod boxes;
+mod compiler;
+mod holes;
+mod lost;
+mod memory;
+mod no_device;
+mod programs;
+mod record;
+mod seeded;
+mod shared;
+mod small;

@@ -1,0 +1,342 @@
+//! Memory: ordinary and page-locked memory of the host, pools, pointers.
+
+use std::ffi::c_void;
+use std::sync::mpsc;
+
+use resident::cudarc::driver::sys::{self, CUmemPool_attribute, CUresult};
+use resident::cudarc::driver::{CudaContext, DriverError, LaunchConfig, PushKernelArg, result};
+
+use crate::shared::{Gate, code, context, scale_function};
+
+fn ok(outcome: CUresult) -> Result<(), DriverError> {
+    outcome.result()
+}
+
+/// Page-locked memory of the driver.
+fn locked(len_bytes: usize) -> *mut u8 {
+    // SAFETY: the driver gives memory of so many bytes.
+    unsafe { result::malloc_host(len_bytes, 0) }.expect("memory").cast()
+}
+
+#[test]
+fn ordinary_memory_may_be_written_again_at_once() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let memory = stream.alloc_zeros::<u32>(4).expect("memory");
+    let gate = Gate::in_front_of(&stream);
+    let mut source = vec![1_u32, 2, 3, 4];
+    let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
+    // SAFETY: the memory is live and large enough.
+    unsafe { result::memcpy_htod_async(address, &source, stream.cu_stream()) }.expect("a copy");
+    source.fill(9);
+    gate.open();
+    assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1, 2, 3, 4]);
+}
+
+#[test]
+fn page_locked_memory_is_read_when_the_copy_runs() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let memory = stream.alloc_zeros::<u8>(1).expect("memory");
+    let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
+    let source = locked(1);
+    // SAFETY: the driver's memory, which the test alone has.
+    unsafe { source.write(5) };
+    let gate = Gate::in_front_of(&stream);
+    // SAFETY: as above; the copy is asynchronous, so that the reference ends before it runs.
+    unsafe {
+        result::memcpy_htod_async(
+            address,
+            std::slice::from_raw_parts(source, 1),
+            stream.cu_stream(),
+        )
+    }
+    .expect("a copy");
+    // SAFETY: nobody touches it before the gate opens.
+    unsafe { source.write(9) };
+    gate.open();
+    assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [9]);
+    // SAFETY: it came from the driver, and nothing uses it any more.
+    unsafe { result::free_host(source.cast()) }.expect("it is the driver's");
+}
+
+#[test]
+fn a_copy_to_page_locked_memory_returns_before_it_runs_and_one_to_ordinary_memory_does_not() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let memory = stream.clone_htod(&[7_u8]).expect("a copy");
+    stream.synchronize().expect("it is there");
+    let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
+    let destination = locked(1);
+    let gate = Gate::in_front_of(&stream);
+    // SAFETY: live memory of one byte each.
+    ok(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) })
+        .expect("a copy");
+    // SAFETY: the copy is held up behind the gate.
+    assert_eq!(unsafe { destination.read() }, 0, "it has returned early");
+    let (sender, arrived) = mpsc::channel();
+    let waiting = std::thread::spawn({
+        let (stream, context) = (stream.clone(), context.clone());
+        move || {
+            context.bind_to_thread().expect("a context");
+            let mut byte = [0_u8];
+            sender.send(()).expect("somebody listens");
+            // SAFETY: live memory of one byte each.
+            ok(unsafe {
+                sys::cuMemcpyDtoHAsync_v2(byte.as_mut_ptr().cast(), address, 1, stream.cu_stream())
+            })
+            .expect("a copy");
+            byte[0]
+        }
+    });
+    arrived.recv().expect("it starts");
+    gate.open();
+    assert_eq!(waiting.join().expect("no panic"), 7, "it has waited");
+    // SAFETY: the other copy was behind this one in the stream, and is done.
+    assert_eq!(unsafe { destination.read() }, 7);
+}
+
+#[test]
+fn memory_of_the_caller_can_be_page_locked_once() {
+    let context = context(0);
+    context.bind_to_thread().expect("a context");
+    let mut memory = vec![0_u64; 1024];
+    let start: *mut c_void = memory.as_mut_ptr().cast();
+    // SAFETY: memory of the test, live until it is unregistered.
+    unsafe {
+        ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is ordinary memory");
+        assert_eq!(
+            code(ok(sys::cuMemHostRegister_v2(start.byte_add(4000), 200, 0))),
+            CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+        );
+        let mut address = 0;
+        ok(sys::cuMemHostGetDevicePointer_v2(&raw mut address, start.byte_add(8), 0))
+            .expect("it is mapped");
+        assert_eq!(address, start.addr() as u64 + 8);
+        assert_eq!(
+            code(ok(sys::cuMemFreeHost(start))),
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            "it is not the driver's"
+        );
+        ok(sys::cuMemHostUnregister(start)).expect("it is registered");
+        assert_eq!(
+            code(ok(sys::cuMemHostUnregister(start))),
+            CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+        );
+    }
+}
+
+/// Memory of the test, from the start of a page on.
+fn pages(memory: &mut Vec<u8>, count: usize) -> *mut u8 {
+    memory.resize((count + 1) * 4096, 0);
+    let start = memory.as_mut_ptr();
+    start.wrapping_add(start.align_offset(4096))
+}
+
+#[test]
+fn memory_is_page_locked_by_whole_pages() {
+    let context = context(0);
+    context.bind_to_thread().expect("a context");
+    let stream = context.new_stream().expect("a stream");
+    let device = stream.alloc_zeros::<u8>(8192).expect("memory");
+    let address = { resident::cudarc::driver::DevicePtr::device_ptr(&device, &stream).0 };
+    let mut memory = Vec::new();
+    let start = pages(&mut memory, 3);
+    let register = |offset: usize, len_bytes: usize| {
+        // SAFETY: memory of the test, live until it is unregistered below.
+        ok(unsafe { sys::cuMemHostRegister_v2(start.wrapping_add(offset).cast(), len_bytes, 1) })
+            .map_err(|DriverError(refused)| refused)
+    };
+    let kind_at = |offset: usize| {
+        let mut kind = 0_u32;
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        // SAFETY: the driver writes 32 bits, and does not follow the address.
+        ok(unsafe {
+            sys::cuPointerGetAttribute(
+                (&raw mut kind).cast(),
+                attribute,
+                (start.addr() + offset) as u64,
+            )
+        })
+        .map(|()| kind)
+    };
+    let copy = |offset: usize, len_bytes: usize| {
+        // SAFETY: both memories are live, and at least so long; the copy is waited for.
+        let outcome = ok(unsafe {
+            sys::cuMemcpyHtoDAsync_v2(
+                address,
+                start.wrapping_add(offset).cast(),
+                len_bytes,
+                stream.cu_stream(),
+            )
+        });
+        stream.synchronize().expect("it is done");
+        outcome.map_err(|DriverError(refused)| refused)
+    };
+    register(100, 4096).expect("two pages");
+    assert_eq!([0, 8191].map(kind_at), [Ok(1); 2], "all of both");
+    assert!(kind_at(8192).is_err());
+    assert_eq!(
+        register(8000, 1000),
+        Err(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
+        "another's page"
+    );
+    register(8192, 100).expect("the next page");
+    assert_eq!(copy(4000, 8192), Err(CUresult::CUDA_ERROR_INVALID_VALUE), "over two registrations");
+    copy(0, 8192).expect("in one");
+    // SAFETY: registered above, and nothing uses it any more.
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8192).cast()) })
+        .expect("it is registered");
+    assert_eq!(
+        copy(4000, 8000),
+        Err(CUresult::CUDA_ERROR_INVALID_VALUE),
+        "half of it is ordinary memory"
+    );
+    // SAFETY: as above.
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(100).cast()) })
+        .expect("it is registered");
+    copy(4000, 8000).expect("ordinary memory");
+    register(8000, 1000).expect("nobody's");
+    // SAFETY: as above.
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8000).cast()) })
+        .expect("it is registered");
+}
+
+#[test]
+fn pointers_tell_what_they_are() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let memory = stream.alloc_zeros::<u8>(100).expect("memory");
+    let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
+    let attribute = |attribute, address| {
+        let mut value = 0_u64;
+        // SAFETY: no attribute is larger than the place.
+        ok(unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, address) })
+            .map(|()| value)
+    };
+    use sys::CUpointer_attribute as Attribute;
+    assert_eq!(attribute(Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 99), Ok(2));
+    assert_eq!(
+        attribute(Attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 99),
+        Ok(address)
+    );
+    assert_eq!(
+        attribute(Attribute::CU_POINTER_ATTRIBUTE_CONTEXT, address),
+        Ok(context.cu_ctx().addr() as u64)
+    );
+    let host = locked(8);
+    assert_eq!(attribute(Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, host.addr() as u64), Ok(1));
+    let ordinary = 0_u8;
+    let refused =
+        attribute(Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (&raw const ordinary).addr() as u64);
+    assert_eq!(code(refused), CUresult::CUDA_ERROR_INVALID_VALUE);
+}
+
+#[test]
+fn what_is_freed_twice_or_in_the_middle_is_no_memory() {
+    let context = context(0);
+    context.bind_to_thread().expect("a context");
+    // SAFETY: what is freed is not used; what may not be freed is refused.
+    unsafe {
+        let address = result::malloc_sync(64).expect("memory");
+        assert_eq!(code(result::free_sync(address + 1)), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            code(result::free_async(address, std::ptr::null_mut())),
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            "it is of no pool"
+        );
+        result::free_sync(address).expect("it is there");
+        assert_eq!(code(result::free_sync(address)), CUresult::CUDA_ERROR_INVALID_VALUE);
+    }
+}
+
+#[test]
+fn a_pool_keeps_what_its_threshold_allows() {
+    let context = context(6);
+    let stream = context.new_stream().expect("a stream");
+    let pool = new_pool(6);
+    let get = |attribute| {
+        let mut value = 0_u64;
+        // SAFETY: the attribute is of 8 bytes.
+        unsafe { result::mem_pool::get_attribute(pool, attribute, (&raw mut value).cast()) }
+            .map(|()| value)
+    };
+    let reserved =
+        || get(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT).expect("it has one");
+    let free = || context.mem_get_info().expect("the device tells").0;
+    let before = free();
+    // SAFETY: what is freed is not used again.
+    unsafe {
+        let address =
+            result::mem_pool::alloc_async(pool, 1 << 20, stream.cu_stream()).expect("memory");
+        result::free_async(address, stream.cu_stream()).expect("it is there");
+        assert_eq!((reserved(), free()), (1 << 20, before - (1 << 20)), "nobody has waited yet");
+        stream.synchronize().expect("it is done");
+        assert_eq!((reserved(), free()), (0, before), "the threshold is 0");
+        let mut threshold = 4_u64 << 20;
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        result::mem_pool::set_attribute(pool, attribute, (&raw mut threshold).cast())
+            .expect("it may be set");
+        let address =
+            result::mem_pool::alloc_async(pool, 1 << 20, stream.cu_stream()).expect("memory");
+        result::free_async(address, stream.cu_stream()).expect("it is there");
+        stream.synchronize().expect("it is done");
+        assert_eq!(reserved(), 1 << 20, "below the threshold");
+        result::mem_pool::trim_to(pool, 0).expect("nothing is used");
+        assert_eq!((reserved(), free()), (0, before));
+        result::mem_pool::destroy(pool).expect("it is there");
+        assert_eq!(
+            code(result::mem_pool::trim_to(pool, 0)),
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            "it was"
+        );
+    }
+}
+
+fn new_pool(device: i32) -> sys::CUmemoryPool {
+    // SAFETY: all zeros are a value of each field.
+    let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
+    properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    // The number's field has moved into a union in later versions, at the same place.
+    let location: *mut i32 = (&raw mut properties.location).cast();
+    // SAFETY: a location is a kind and a number, of four bytes each.
+    unsafe { location.add(1).write(device) };
+    // SAFETY: the properties live for the call.
+    unsafe { result::mem_pool::create(&raw const properties) }.expect("a pool")
+}
+
+#[test]
+fn a_context_that_is_released_gives_everything_back() {
+    let leaked = {
+        let context = context(4);
+        let stream = context.new_stream().expect("a stream");
+        let memory = stream.alloc_zeros::<u8>(1000).expect("memory");
+        assert_eq!(resident_stand_in::memory_in_use(4), 1000);
+        memory.leak()
+    };
+    assert_ne!(leaked, 0);
+    assert_eq!(resident_stand_in::memory_in_use(4), 0);
+    CudaContext::new(4).expect("a new one").synchronize().expect("it is well");
+}
+
+#[test]
+fn a_kernel_may_touch_page_locked_memory() {
+    let context = context(0);
+    let scale = scale_function(&context);
+    let stream = context.new_stream().expect("a stream");
+    let memory = locked(8).cast::<f32>();
+    // SAFETY: the driver's memory of two floats, which the test alone has.
+    unsafe { std::ptr::copy_nonoverlapping([1.5_f32, 2.5].as_ptr(), memory, 2) };
+    let mut address = 0;
+    // SAFETY: the place lives for the call.
+    ok(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.cast(), 0) })
+        .expect("it is mapped");
+    let mut launch = stream.launch_builder(&scale);
+    launch.arg(&address).arg(&2.0_f32);
+    // SAFETY: the host function touches the memory that it is given, and no more.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(2)) }.expect("a launch");
+    stream.synchronize().expect("it is done");
+    // SAFETY: as above.
+    assert_eq!(unsafe { std::slice::from_raw_parts(memory, 2) }, [3.0, 5.0]);
+}

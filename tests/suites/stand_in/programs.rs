@@ -1,0 +1,333 @@
+//! Contexts, streams, events, modules and launches.
+
+use std::ffi::c_void;
+use std::sync::Mutex;
+
+use resident::cudarc::driver::sys::CUresult;
+use resident::cudarc::driver::{
+    CudaContext, CudaStream, DriverError, LaunchConfig, PushKernelArg, result, sys,
+};
+use resident::cudarc::nvrtc::Ptx;
+
+use crate::shared::{Gate, SCALE, Seen, code, context, load, scale_function};
+
+#[test]
+fn a_kernel_of_a_ptx_text_runs_as_its_host_function() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    let scale = scale_function(&context);
+    let mut memory = stream.clone_htod(&[1.0_f32, 2.0, 3.0]).expect("a copy");
+    let mut launch = stream.launch_builder(&scale);
+    launch.arg(&mut memory).arg(&2.0_f32);
+    // SAFETY: the host function touches the memory that it is given, and no more.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(3)) }.expect("a launch");
+    assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [2.0, 4.0, 6.0]);
+}
+
+#[test]
+fn a_function_gets_the_launch_as_it_was_asked_for() {
+    let context = context(0);
+    let seen = Seen::default();
+    let told = seen.clone();
+    resident_stand_in::register("shaped", &[], move |launch| {
+        told.set(format!("{:?} {:?} {}", launch.grid(), launch.block(), launch.shared_bytes()));
+        Ok(())
+    });
+    let ptx = SCALE.replace(
+        ".visible .entry scale(\n.param .u64 scale_0,\n.param .f32 scale_1\n)",
+        ".visible .entry shaped()",
+    );
+    let function = context
+        .load_module(Ptx::from_src(ptx))
+        .expect("a module")
+        .load_function("shaped")
+        .expect("a function");
+    let stream = context.default_stream();
+    let shape = LaunchConfig { grid_dim: (1, 2, 3), block_dim: (4, 5, 6), shared_mem_bytes: 7 };
+    // SAFETY: the host function touches nothing.
+    unsafe { stream.launch_builder(&function).launch(shape) }.expect("a launch");
+    stream.synchronize().expect("it runs");
+    assert_eq!(seen.get(), "[1, 2, 3] [4, 5, 6] 7");
+}
+
+#[test]
+fn grids_blocks_and_shared_memory_have_limits() {
+    let context = context(0);
+    let scale = scale_function(&context);
+    let stream = context.default_stream();
+    let mut memory = stream.alloc_zeros::<f32>(1).expect("memory");
+    let mut attempt = |grid_dim, block_dim, shared_mem_bytes| {
+        let mut launch = stream.launch_builder(&scale);
+        launch.arg(&mut memory).arg(&1.0_f32);
+        // SAFETY: the host function touches the memory that it is given, and no more.
+        unsafe { launch.launch(LaunchConfig { grid_dim, block_dim, shared_mem_bytes }) }.map(drop)
+    };
+    attempt((1, 1, 1), (1024, 1, 1), 48 << 10).expect("as large as may be");
+    for (grid, block, shared) in [
+        ((0, 1, 1), (1, 1, 1), 0),
+        ((1, 0x1_0000, 1), (1, 1, 1), 0),
+        ((1, 1, 1), (1025, 1, 1), 0),
+        ((1, 1, 1), (1, 1, 65), 0),
+        ((1, 1, 1), (64, 32, 1), 0),
+        ((1, 1, 1), (1, 1, 1), (48 << 10) + 1),
+    ] {
+        assert_eq!(
+            code(attempt(grid, block, shared)),
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            "{grid:?} {block:?} {shared}"
+        );
+    }
+    let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    scale.set_attribute(attribute, 100 << 10).expect("the device has as much");
+    attempt((1, 1, 1), (1, 1, 1), 100 << 10).expect("it was asked for");
+}
+
+#[test]
+fn a_kernel_that_nobody_registered_is_noted() {
+    let context = context(0);
+    let ptx = SCALE.replace("scale", "unheard_of");
+    let function = context
+        .load_module(Ptx::from_src(ptx))
+        .expect("a module")
+        .load_function("unheard_of")
+        .expect("a function");
+    let stream = context.default_stream();
+    let mut memory = stream.alloc_zeros::<f32>(1).expect("memory");
+    let mut launch = stream.launch_builder(&function);
+    launch.arg(&mut memory).arg(&1.0_f32);
+    // SAFETY: nothing is run.
+    let refused = unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.map(drop);
+    assert_eq!(code(refused), CUresult::CUDA_ERROR_LAUNCH_FAILED);
+    assert!(resident_stand_in::notes().iter().any(|note| note.contains("\"unheard_of\"")));
+    stream.synchronize().expect("nothing was queued");
+}
+
+#[test]
+fn what_is_no_module_is_refused_by_kind() {
+    let context = context(0);
+    let load = |text: &str| code(context.load_module(Ptx::from_src(text)).map(drop));
+    assert_eq!(load("this is text"), CUresult::CUDA_ERROR_INVALID_PTX);
+    assert_eq!(load("\u{1}\u{2}"), CUresult::CUDA_ERROR_INVALID_IMAGE);
+    assert_eq!(load(&SCALE.replace("8.0", "9.9")), CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    assert_eq!(load(&SCALE.replace("sm_80", "sm_120")), CUresult::CUDA_ERROR_INVALID_PTX);
+    let module = context.load_module(Ptx::from_src(SCALE)).expect("this one is");
+    assert_eq!(code(module.load_function("other").map(drop)), CUresult::CUDA_ERROR_NOT_FOUND);
+}
+
+#[test]
+fn parameters_have_sizes_and_places() {
+    let context = context(0);
+    let text = ".version 8.0\n.target sm_80\n.entry f(.param .u32 a, .param .u64 .ptr .global .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
+    let _bound = context.bind_to_thread();
+    let text = std::ffi::CString::new(text).expect("text");
+    // SAFETY: the text lives for the call.
+    let module = unsafe { result::module::load_data(text.as_ptr().cast()) }.expect("a module");
+    // SAFETY: the module was loaded above.
+    let function =
+        unsafe { result::module::get_function(module, c"f".to_owned()) }.expect("a function");
+    let info = |index| {
+        let (mut offset, mut len) = (0, 0);
+        // SAFETY: both places live for the call.
+        let outcome =
+            unsafe { sys::cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut len) };
+        outcome.result().map(|()| (offset, len))
+    };
+    assert_eq!([info(0), info(1), info(2)], [Ok((0, 4)), Ok((8, 8)), Ok((16, 40))]);
+    assert_eq!(info(3), Err(DriverError(CUresult::CUDA_ERROR_INVALID_VALUE)));
+}
+
+#[test]
+fn a_thread_without_a_context_is_told_so() {
+    let context = context(0);
+    let outcome = std::thread::spawn(|| {
+        // SAFETY: it is refused before anything is allocated.
+        unsafe { result::malloc_sync(16) }
+    });
+    assert_eq!(
+        code(outcome.join().expect("no panic").map(drop)),
+        CUresult::CUDA_ERROR_INVALID_CONTEXT
+    );
+    drop(context);
+}
+
+#[test]
+fn a_stale_context_is_told_from_none() {
+    load();
+    let released = {
+        let context = CudaContext::new(7).expect("a device");
+        context.cu_ctx()
+    };
+    // SAFETY: the stand-in's handles are numbers; this one stands for nothing any more.
+    assert_eq!(
+        code(unsafe { result::ctx::set_current(released) }),
+        CUresult::CUDA_ERROR_INVALID_CONTEXT
+    );
+    // What was current stays so on this thread, and is destroyed.
+    assert_eq!(code(result::ctx::synchronize()), CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+#[test]
+fn handles_of_another_context_are_refused() {
+    let (one, other) = (context(0), context(5));
+    let (stream, event) =
+        (one.new_stream().expect("a stream"), one.new_event(None).expect("an event"));
+    other.bind_to_thread().expect("a context");
+    // SAFETY: all handles are live.
+    unsafe {
+        assert_eq!(
+            code(result::event::record(event.cu_event(), stream.cu_stream())),
+            CUresult::CUDA_ERROR_INVALID_HANDLE
+        );
+        assert_eq!(
+            code(result::malloc_async(stream.cu_stream(), 16).map(drop)),
+            CUresult::CUDA_ERROR_INVALID_HANDLE
+        );
+    }
+    let foreign = other.new_stream().expect("a stream");
+    other.bind_to_thread().expect("a context");
+    // SAFETY: all handles are live.
+    assert_eq!(
+        code(unsafe { result::event::record(event.cu_event(), foreign.cu_stream()) }),
+        CUresult::CUDA_ERROR_INVALID_HANDLE
+    );
+    foreign.wait(&event).expect("an event of another context may be waited for");
+}
+
+#[test]
+fn nothing_is_an_invalid_size_to_allocate_and_a_legal_one_to_copy() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    // SAFETY: nothing is allocated, and nothing is copied.
+    unsafe {
+        assert_eq!(code(result::malloc_sync(0).map(drop)), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(
+            code(result::malloc_async(stream.cu_stream(), 0).map(drop)),
+            CUresult::CUDA_ERROR_INVALID_VALUE
+        );
+        assert_eq!(result::memcpy_htod_async::<u8>(0x1234, &[], stream.cu_stream()), Ok(()));
+    }
+}
+
+#[test]
+fn out_of_memory_is_an_error_and_nothing_more() {
+    let context = context(0);
+    let stream = context.new_stream().expect("a stream");
+    // SAFETY: it is refused.
+    let refused = unsafe { stream.alloc::<u8>(2 << 30) };
+    assert_eq!(code(refused.map(drop)), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+    let memory = stream.alloc_zeros::<u8>(16).expect("there is some");
+    assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [0; 16]);
+}
+
+#[test]
+fn events_order_streams_and_carry_time() {
+    let context = context(0);
+    let scale = scale_function(&context);
+    let (one, other) =
+        (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
+    let timed = || context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
+    let (start, end) = (timed(), timed());
+    assert_eq!(code(start.elapsed_ms(&end)), CUresult::CUDA_ERROR_INVALID_HANDLE, "never recorded");
+    start.record(&one).expect("a record");
+    let mut memory = one.clone_htod(&[1.0_f32; 64]).expect("a copy");
+    let mut launch = one.launch_builder(&scale);
+    launch.arg(&mut memory).arg(&3.0_f32);
+    // SAFETY: the host function touches the memory that it is given, and no more.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(64)) }.expect("a launch");
+    end.record(&one).expect("a record");
+    other.wait(&end).expect("a wait");
+    let mut seen = vec![0.0_f32; 64];
+    other.memcpy_dtoh(&memory, &mut seen).expect("a copy");
+    assert_eq!(seen, [3.0; 64]);
+    assert!(start.elapsed_ms(&end).expect("both are complete") >= 0.0);
+    assert!(context.new_event(None).expect("an event").is_complete(), "never recorded is complete");
+}
+
+#[test]
+fn unsupported_calls_say_so() {
+    let context = context(0);
+    context.bind_to_thread().expect("a context");
+    let mut graph = std::ptr::null_mut();
+    // SAFETY: the place lives for the call.
+    let outcome = unsafe { sys::cuGraphCreate(&raw mut graph, 0) };
+    assert_eq!(outcome, CUresult::CUDA_ERROR_NOT_SUPPORTED);
+    assert!(resident_stand_in::notes().iter().any(|note| note.contains("cuGraphCreate")));
+}
+
+#[test]
+fn devices_tell_what_they_are() {
+    let context = context(0);
+    assert_eq!(context.compute_capability(), Ok((9, 0)));
+    assert_eq!(context.name().as_deref(), Ok("Stand-in GPU 0"));
+    assert_eq!(context.total_mem(), Ok(1 << 30));
+    assert_eq!(code(CudaContext::new(99).map(drop)), CUresult::CUDA_ERROR_INVALID_DEVICE);
+    // SAFETY: the driver's own functions; the text is a constant.
+    assert_eq!(
+        DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY).error_string(),
+        Ok(c"out of memory")
+    );
+}
+
+/// Where host functions of a test write what they see.
+static TOLD: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn ask_the_driver(data: *mut c_void) {
+    let mut current = std::ptr::null_mut();
+    // SAFETY: the place lives for the call.
+    let outcome = unsafe { sys::cuCtxSynchronize() };
+    // SAFETY: as above.
+    unsafe { sys::cuCtxGetCurrent(&raw mut current) };
+    TOLD.lock().expect("no panic").extend([data.addr() as u32, outcome as u32]);
+}
+
+#[test]
+fn a_host_function_runs_in_its_turn_and_may_not_call_the_driver() {
+    let context = context(0);
+    let stream = context.per_thread_stream();
+    let gate = Gate::in_front_of(&stream);
+    // SAFETY: it takes a number for data.
+    unsafe {
+        result::stream::launch_host_function(
+            stream.cu_stream(),
+            ask_the_driver,
+            std::ptr::without_provenance_mut(5),
+        )
+    }
+    .expect("a call");
+    assert_eq!(code(result_of_query(&stream)), CUresult::CUDA_ERROR_NOT_READY);
+    gate.open();
+    stream.synchronize().expect("all is done");
+    assert_eq!(*TOLD.lock().expect("no panic"), [5, CUresult::CUDA_ERROR_NOT_PERMITTED as u32]);
+}
+
+fn result_of_query(stream: &CudaStream) -> Result<(), DriverError> {
+    // SAFETY: the stream is live.
+    unsafe { sys::cuStreamQuery(stream.cu_stream()) }.result()
+}
+
+#[test]
+fn a_text_that_does_not_load_has_a_log() {
+    let context = context(0);
+    context.bind_to_thread().expect("a context");
+    let mut module = std::ptr::null_mut();
+    let mut log = [0xFF_u8; 20];
+    let mut options = [
+        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+    ]
+    .map(|option| option as u32);
+    let mut values =
+        [std::ptr::without_provenance_mut(log.len()), log.as_mut_ptr().cast::<c_void>()];
+    // SAFETY: all places live for the call.
+    let outcome = unsafe {
+        sys::cuModuleLoadDataEx(
+            &raw mut module,
+            c"no PTX".as_ptr().cast(),
+            2,
+            options.as_mut_ptr().cast(),
+            values.as_mut_ptr(),
+        )
+    };
+    assert_eq!(outcome, CUresult::CUDA_ERROR_INVALID_PTX);
+    assert_eq!((&log[..], values[0].addr()), (&b"ptxas fatal   : no \0"[..], 19));
+}

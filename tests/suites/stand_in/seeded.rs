@@ -1,0 +1,245 @@
+//! The stand-in driver with a seed: nothing runs by itself, so that what is found wrong with the
+//! order of work is the same each time. One test at a time: whoever makes the first context makes
+//! the devices.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use resident::cudarc::driver::{
+    CudaContext, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result, sys,
+};
+use resident::cudarc::nvrtc::Ptx;
+use resident_stand_in::{Access, Length, Parameter, Settings};
+use support::own_process;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let settings = Settings::new().devices(2).seed(7).link(1e9, Duration::from_micros(10));
+    resident_stand_in::load(settings).expect("the stand-in loads");
+    resident_stand_in::take_hazards();
+    alone
+}
+
+fn streams<const N: usize>(context: &Arc<CudaContext>) -> [Arc<CudaStream>; N] {
+    std::array::from_fn(|_| context.new_stream().expect("a stream"))
+}
+
+#[test]
+fn work_waits_until_somebody_waits_for_it() {
+    own_process!();
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    let [stream] = streams(&context);
+    let event = context.new_event(None).expect("an event");
+    let memory = stream.clone_htod(&[1_u8; 4]).expect("a copy");
+    event.record(&stream).expect("a record");
+    // Each look runs one piece of work: the copy, a record of cudarc's, the record itself.
+    assert_eq!((1..10).find(|_| event.is_complete()), Some(3));
+    assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1; 4]);
+    assert!(resident_stand_in::take_hazards().is_empty());
+}
+
+#[test]
+fn events_read_modelled_time() {
+    own_process!();
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    let [stream] = streams(&context);
+    let timed = || context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
+    let (start, end) = (timed(), timed());
+    let mut memory = stream.alloc_zeros::<u8>(90_000).expect("memory");
+    start.record(&stream).expect("a record");
+    stream.memcpy_htod(&vec![1_u8; 90_000], &mut memory).expect("a copy");
+    end.record(&stream).expect("a record");
+    // 10 µs of latency, 90,000 bytes at 1 GB/s.
+    assert_eq!(start.elapsed_ms(&end).expect("both are timed"), 0.1);
+}
+
+/// Hole (a) of cudarc: the check of ordering names both operations.
+#[test]
+fn unordered_uses_are_hazards() {
+    own_process!();
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    let [slow, fast, writer] = streams(&context);
+    let mut source = writer.clone_htod(&[1_u8; 4]).expect("a copy");
+    let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
+    let mut second = fast.alloc_zeros::<u8>(4).expect("memory");
+    context.synchronize().expect("all is there");
+    slow.memcpy_dtod(&source, &mut first).expect("a copy");
+    fast.memcpy_dtod(&source, &mut second).expect("a copy");
+    assert!(resident_stand_in::take_hazards().is_empty(), "both only read");
+    writer.memcpy_htod(&[9_u8; 4], &mut source).expect("a copy");
+    let hazards = resident_stand_in::take_hazards();
+    let [hazard] = hazards.as_slice() else { panic!("{hazards:?}") };
+    let told = [
+        "copy within the device",
+        "reads",
+        "copy to the device",
+        "writes",
+        "bytes 0..4",
+        "nothing orders them",
+    ];
+    assert!(told.iter().all(|words| hazard.contains(words)), "{hazard}");
+    context.synchronize().expect("all is done");
+}
+
+#[test]
+fn a_wait_orders_and_a_later_record_does_not_move_it() {
+    own_process!();
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    // SAFETY: the test orders its streams itself.
+    unsafe { context.disable_event_tracking() };
+    let [one, other] = streams(&context);
+    let event = context.new_event(None).expect("an event");
+    let mut memory = one.alloc_zeros::<u8>(4).expect("memory");
+    one.memcpy_htod(&[1_u8; 4], &mut memory).expect("a copy");
+    event.record(&one).expect("a record");
+    other.wait(&event).expect("a wait");
+    one.memcpy_htod(&[2_u8; 4], &mut memory).expect("a copy");
+    event.record(&one).expect("a record");
+    other.memset_zeros(&mut memory.slice_mut(0..2)).expect("a fill");
+    let hazards = resident_stand_in::take_hazards();
+    assert_eq!(hazards.len(), 1, "the second copy alone is not waited for: {hazards:?}");
+    other.wait(&event).expect("a wait");
+    other.memset_zeros(&mut memory.slice_mut(2..4)).expect("a fill");
+    assert!(resident_stand_in::take_hazards().is_empty(), "now it is");
+    context.synchronize().expect("all is done");
+}
+
+#[test]
+fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
+    own_process!();
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    // SAFETY: the test orders its streams itself.
+    unsafe { context.disable_event_tracking() };
+    context.bind_to_thread().expect("a context");
+    let raw = result::stream::create(result::stream::StreamKind::Default).expect("a stream");
+    // SAFETY: a live stream of this context, destroyed at the end.
+    let blocking = unsafe { context.wrap_borrowed_stream(raw) };
+    let null = context.default_stream();
+    let [apart] = streams(&context);
+    let mut memory = blocking.alloc_zeros::<u8>(4).expect("memory");
+    null.memset_zeros(&mut memory).expect("a fill");
+    blocking.memcpy_htod(&[1_u8; 4], &mut memory).expect("a copy");
+    null.memset_zeros(&mut memory).expect("a fill");
+    assert!(resident_stand_in::take_hazards().is_empty());
+    apart.memset_zeros(&mut memory).expect("a fill");
+    assert!(!resident_stand_in::take_hazards().is_empty(), "a stream that does not block is apart");
+    context.synchronize().expect("all is done");
+    // SAFETY: created above, not used any more.
+    unsafe { result::stream::destroy(raw) }.expect("it is there");
+}
+
+#[test]
+fn a_copy_to_a_peer_is_in_the_order_of_its_stream() {
+    own_process!();
+    let _alone = alone();
+    let (here, there) =
+        (CudaContext::new(0).expect("a device"), CudaContext::new(1).expect("a device"));
+    let ([near], [far]) = (streams(&here), streams(&there));
+    let destination = far.alloc_zeros::<u8>(4).expect("memory");
+    far.synchronize().expect("it is there");
+    let source = near.clone_htod(&[5_u8; 4]).expect("a copy");
+    let (from, to) = (source.device_ptr(&near).0, destination.device_ptr(&far).0);
+    here.bind_to_thread().expect("a context");
+    // SAFETY: live memory of four bytes each.
+    unsafe { sys::cuMemcpyPeerAsync(to, there.cu_ctx(), from, here.cu_ctx(), 4, near.cu_stream()) }
+        .result()
+        .expect("a copy");
+    near.synchronize().expect("it is done");
+    assert_eq!(far.clone_dtoh(&destination).expect("a copy"), [5; 4]);
+    assert!(resident_stand_in::take_hazards().is_empty());
+}
+
+#[test]
+fn another_seed_is_another_order_and_the_same_one_the_same() {
+    own_process!();
+    let _alone = alone();
+    let settings = |seed| Settings::new().devices(2).seed(seed);
+    let order = |seed| {
+        resident_stand_in::change(settings(seed)).expect("no context is retained");
+        let context = CudaContext::new(0).expect("a device");
+        assert!(resident_stand_in::change(settings(seed)).is_err(), "one is now");
+        let streams: [_; 4] = streams(&context);
+        let events: Vec<_> =
+            streams.iter().map(|stream| stream.record_event(None).expect("an event")).collect();
+        let mut done = Vec::new();
+        for _ in 0..events.len() {
+            // SAFETY: a live stream; each look runs one of the records.
+            let _ready = unsafe { sys::cuStreamQuery(std::ptr::null_mut()) };
+            done.push(events.iter().map(|event| event.is_complete()).collect::<Vec<_>>());
+        }
+        context.synchronize().expect("all is done");
+        done
+    };
+    let orders: Vec<_> = (0..8).map(order).collect();
+    assert_eq!(orders, (0..8).map(order).collect::<Vec<_>>());
+    assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
+    resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10))).expect("as it was");
+}
+
+#[test]
+fn a_plain_free_waits_for_the_device_and_one_in_order_does_not() {
+    own_process!();
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    context.bind_to_thread().expect("a context");
+    let [one, other] = streams(&context);
+    // SAFETY: what is freed is not used afterwards; the unordered free is what is tested.
+    unsafe {
+        let address = result::malloc_sync(64).expect("memory");
+        result::memset_d8_async(address, 1, 64, one.cu_stream()).expect("a fill");
+        result::free_sync(address).expect("it is there");
+        assert_eq!(resident_stand_in::take_hazards(), [""; 0]);
+        let address = result::malloc_async(one.cu_stream(), 64).expect("memory");
+        result::memset_d8_async(address, 1, 64, one.cu_stream()).expect("a fill");
+        result::free_async(address, other.cu_stream()).expect("it is there");
+    }
+    let hazards = resident_stand_in::take_hazards();
+    assert!(hazards.len() == 1 && hazards[0].contains("frees"), "{hazards:?}");
+}
+
+/// What a kernel is registered with is what the check of ordering sees of it.
+#[test]
+fn kernels_touch_what_they_were_registered_with() {
+    own_process!();
+    let _alone = alone();
+    let context = CudaContext::new(0).expect("a device");
+    // SAFETY: the test orders its streams itself.
+    unsafe { context.disable_event_tracking() };
+    let ptx = ".version 8.0\n.target sm_80\n.entry half(.param .u64 memory, .param .u32 count) {}\n.entry rest(.param .u64 memory, .param .u32 count) {}";
+    let module = context.load_module(Ptx::from_src(ptx)).expect("a module");
+    let [one, other] = streams(&context);
+    let memory = one.clone_htod(&[0_u8; 8]).expect("a copy");
+    one.synchronize().expect("it is there");
+    let start = memory.device_ptr(&one).0;
+    for (name, length, hazards) in
+        [("half", Length::Counted { by: 1, element_bytes: 1 }, 0), ("rest", Length::ToEnd, 1)]
+    {
+        let parameters = [
+            Parameter::Pointer { access: Access::Write, length },
+            Parameter::Scalar { len_bytes: 4 },
+        ];
+        resident_stand_in::register(name, &parameters, |launch| {
+            // SAFETY: the only memory of this kernel; a world runs one kernel at a time.
+            unsafe { launch.slice_mut::<u8>(0) }.fill(launch.scalar::<u32>(1) as u8);
+            Ok(())
+        });
+        let function = module.load_function(name).expect("a function");
+        for (stream, offset) in [(&one, 0), (&other, 4)] {
+            let mut launch = stream.launch_builder(&function);
+            let address = start + offset;
+            launch.arg(&address).arg(&4_u32);
+            // SAFETY: the memory is live; where the launches overlap they write the same bytes.
+            unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.expect("a launch");
+        }
+        let found = resident_stand_in::take_hazards();
+        assert_eq!(found.len(), hazards, "{name}: {found:?}");
+        context.synchronize().expect("all is done");
+        assert_eq!(one.clone_dtoh(&memory).expect("a copy"), [4; 8]);
+    }
+}

@@ -1,0 +1,320 @@
+//! One scenario on the CUDA backend over and over, each time with another call of the driver
+//! failing, or its context dying.
+
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};
+use resident_stand_in::{self as driver, Settings};
+use support::own_process::{self, assert_success};
+use support::test_name;
+
+/// The scenario on two GPUs; the steps know this module.
+mod scenario {
+    use resident::ndarray::s;
+    use resident::{Device, Error, Result};
+
+    use crate::bench::Bench;
+    use crate::model::{ARRAYS, Model, ROWS};
+    use crate::steps::{Step, steps};
+
+    /// One run, and how often a call was refused.
+    pub(crate) struct Run {
+        bench: Bench,
+        model: Model,
+        /// Whether all contents are looked at after each refusal, before the call is made again.
+        looks: bool,
+        pub(crate) refused: usize,
+    }
+
+    /// Makes a call until it succeeds: one fault is out, so that the second or third time does.
+    fn again<T>(refused: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
+        for _ in 0..4 {
+            match call() {
+                Ok(value) => return value,
+                Err(error) => {
+                    assert_refusal(&error);
+                    *refused += 1;
+                }
+            }
+        }
+        panic!("a call fails for ever")
+    }
+
+    /// Nothing was queued.
+    fn assert_refusal(error: &Error) {
+        match error {
+            Error::Backend { cause, .. } => {
+                assert!(cause.contains("nothing was queued"), "{error}")
+            }
+            Error::OutOfMemory { .. } => {}
+            Error::Compile { log, .. } => assert!(log.contains("cuModule"), "{error}"),
+            other => panic!("an unexpected kind of error: {other:?}"),
+        }
+    }
+
+    impl Run {
+        pub(crate) fn new(devices: &[Device; 2], looks: bool) -> Self {
+            let mut refused = 0;
+            let bench = Bench::new(devices, |device| again(&mut refused, || device.new_stream()));
+            Self { bench, model: Model::new(), looks, refused }
+        }
+
+        /// All steps, each made again where it was refused.
+        pub(crate) fn go(mut self) -> usize {
+            steps().iter().for_each(|step| self.take(step));
+            self.verify("at the end");
+            let Self {
+                bench: Bench { devices, streams, arrays, clone, pending, .. },
+                mut refused,
+                ..
+            } = self;
+            drop((arrays, clone, pending, streams));
+            devices.iter().for_each(|device| again(&mut refused, || device.synchronize()));
+            // A free that was refused is made good by a later look.
+            devices.iter().for_each(|device| again(&mut refused, || device.trim()));
+            for device in &devices {
+                let in_use = [(); 2].map(|()| device.memory().in_use);
+                assert_eq!(in_use[1], 0, "{device} leaks");
+            }
+            refused
+        }
+
+        fn take(&mut self, step: &Step) {
+            for _ in 0..4 {
+                self.bench.seen.clear();
+                match (step.run)(&mut self.bench) {
+                    Ok(()) => {
+                        let expected = self.model.apply(step);
+                        return assert_eq!(self.bench.seen, expected, "step \"{}\"", step.name);
+                    }
+                    Err(error) => {
+                        assert_refusal(&error);
+                        self.refused += 1;
+                    }
+                }
+                if self.looks {
+                    self.verify(step.name);
+                }
+            }
+            panic!("step \"{}\" fails for ever", step.name);
+        }
+
+        /// Each row reads as the model says.
+        fn verify(&mut self, when: &str) {
+            for row in (0..ARRAYS).flat_map(|array| (0..ROWS).map(move |row| (array, row))) {
+                let array = &self.bench.arrays[row.0];
+                let refused = &mut self.refused;
+                let seen = again(refused, || match array.slice(s![row.1, ..]).host() {
+                    Ok(host) => Ok(Some(host.to_vec())),
+                    Err(Error::Uninitialised { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                });
+                assert_eq!(seen, self.model.row(row), "row {row:?} {when}");
+            }
+        }
+    }
+}
+
+fn devices() -> [Device; 2] {
+    support::driver::open(Settings::new().devices(2), 2).try_into().expect("two")
+}
+
+fn assert_nothing_left(what: &str) {
+    assert_eq!(driver::take_hazards(), Vec::<String>::new(), "{what}");
+    assert_eq!(driver::take_notes(), Vec::<String>::new(), "{what}");
+    for device in 0..2 {
+        assert_eq!(driver::memory_in_use(device), 0, "{what}: bytes on device {device}");
+    }
+}
+
+/// Every n-th call of the driver fails. Most failures reach the caller; the others cost speed
+/// alone, or are made good later.
+fn sweep(code: u32, looks: bool) {
+    let devices = devices();
+    assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "nothing fails, nothing is told");
+    assert_nothing_left("without a fault");
+    let mut told = 0;
+    for nth in 1.. {
+        driver::take_calls();
+        driver::fail_any(nth, code);
+        let refused = scenario::Run::new(&devices, looks).go();
+        driver::forget_faults();
+        let calls = driver::take_calls();
+        let Some(failed) = calls.get(nth as usize - 1) else {
+            assert!(nth > 100 && told > nth as usize / 2, "{told} refusals in {nth} runs");
+            return;
+        };
+        told += refused;
+        let what = format!("call {nth}, {failed}, looks: {looks}");
+        assert_eq!(failed.code, code, "{what}");
+        assert!(refused <= 1, "{what}: one fault, {refused} refusals");
+        assert_nothing_left(&what);
+    }
+}
+
+/// CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN.
+const OUT_OF_MEMORY: u32 = 2;
+const UNKNOWN: u32 = 999;
+
+#[test]
+fn each_call_refused_leaves_contents_as_they_were_and_can_be_made_again() {
+    support::own_process!();
+    sweep(UNKNOWN, false);
+}
+
+#[test]
+fn each_call_refused_leaves_contents_as_they_were_for_whoever_looks_at_once() {
+    support::own_process!();
+    sweep(UNKNOWN, true);
+}
+
+#[test]
+fn each_call_that_finds_no_memory_leaves_contents_as_they_were() {
+    support::own_process!();
+    sweep(OUT_OF_MEMORY, false);
+}
+
+/// Says to a process of its own which piece of work, or which call, kills the context.
+const NTH: &str = "RESIDENT_TEST_NTH";
+
+fn nth() -> Option<u64> {
+    std::env::var(NTH).ok()?.parse().ok()
+}
+
+/// CUDA_ERROR_ILLEGAL_ADDRESS.
+const ILLEGAL_ADDRESS: u32 = 700;
+
+type Matrix = SmartArray<u32, Ix2>;
+
+fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
+    let kernel = Kernel::new("add");
+    // SAFETY: what stands for it is a host function that touches the view's elements alone.
+    unsafe { kernel.cuda(support::driver::code("add")) }
+}
+
+fn matrix(value: u32) -> Matrix {
+    SmartArray::from(Array2::from_elem((8, 8), value))
+}
+
+/// A small program on a device that may die under it. What each call may return is said; what must
+/// hold whatever happened is asserted.
+fn program(device: &Device) -> Result<()> {
+    // One that is dead already makes no stream.
+    let (add, other) = (add(), device.new_stream().unwrap_or_else(|_| device.stream()));
+    let [mut host_newest, mut device_newest, mut both] = [1, 2, 3].map(matrix);
+    let mut lost = false;
+    let mut note = |outcome: Result<()>| match outcome {
+        Ok(()) => {}
+        Err(Error::DeviceLost { .. }) => lost = true,
+        Err(error) => panic!("an unexpected kind of error: {error}"),
+    };
+    {
+        // The device itself reads and writes the memory of these.
+        let _here = device.enter();
+        note(host_newest.page_lock());
+        note(both.page_lock());
+    }
+    for turn in 0..4 {
+        note(add.launch_on(&device.stream(), Grid::cover(64), (1, &mut device_newest)));
+        note(both.prefetch(&other));
+        note(add.launch_on(&other, Grid::cover(64), (1, &mut both.slice_mut(s![..4, ..]))));
+        note(both.prefetch_host());
+        note(host_newest.prefetch(&device.stream()));
+        note(host_newest.host_mut().map(|mut host| host.fill(10 + turn)));
+        note(device_newest.snapshot_on(&other).and_then(|snapshot| snapshot.wait().map(drop)));
+    }
+    // The host's copy is the newest: usable whatever happened.
+    assert_eq!(host_newest.host()?.sum(), 64 * 13);
+    assert_eq!(host_newest.get((3, 3))?, 13);
+    // Of this one nothing but copies ever went to the device below the fourth row.
+    assert_eq!(both.slice(s![4.., ..]).host()?.sum(), 32 * 3);
+    for array in [&mut device_newest, &mut both] {
+        match array.host().map(|host| host.to_owned()) {
+            Ok(seen) => assert!(
+                seen.rows().into_iter().all(|row| row.iter().all(|x| *x == row[0])),
+                "{seen}"
+            ),
+            Err(Error::DeviceLost { .. }) => {}
+            Err(error) => panic!("an unexpected kind of error: {error}"),
+        }
+        // An overwriting access heals, on the host and on another device.
+        array.host_overwrite()?.fill(5);
+        assert_eq!(array.host()?.sum(), 320);
+        drop(array.gpu_mut_on(&Device::cpu().stream())?);
+        assert_eq!(array.host()?.sum(), 320);
+    }
+    note(device_newest.fill_on(&device.stream(), 1));
+    device_newest.fill(2)?;
+    assert_eq!(device_newest.host()?.sum(), 128);
+    // Memory that the device may have been at is never waited for.
+    assert_eq!(
+        [host_newest, device_newest, both]
+            .map(|array| array.into_array().map_or(0, |array| array.sum())),
+        [64 * 13, 128, 320]
+    );
+    let told: Vec<Result<()>> = (0..4).map(|_| device.synchronize()).collect();
+    assert!(told.iter().skip(1).all(Result::is_ok), "a failure is told once: {told:?}");
+    if let Err(error) = &told[0] {
+        assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
+        assert!(
+            error.to_string().contains("compute-sanitizer") && error.to_string().contains("cuda:0"),
+            "{error}"
+        );
+    }
+    println!("lost: {}", lost || told[0].is_err());
+    Ok(())
+}
+
+fn die(kill: fn(u64)) {
+    let Some(nth) = nth() else { return };
+    let [device, peer] = devices();
+    driver::take_calls();
+    if nth > 0 {
+        kill(nth);
+    }
+    program(&device).unwrap_or_else(|error| panic!("{error}"));
+    driver::forget_faults();
+    // Another device goes on, and so does the embedded one.
+    let mut array = matrix(7);
+    add().launch_on(&peer.stream(), Grid::cover(64), (1, &mut array)).expect("another device");
+    assert_eq!(array.host().expect("another device").sum(), 8 * 64);
+    println!("calls: {}", driver::calls().len());
+}
+
+// A context that died stays dead for its whole process, so each death has one of its own: the tests
+// below start this file's binary again and again, with `--exact`, `--include-ignored` and one of
+// the next two names.
+
+#[test]
+#[ignore = "run in processes of its own by the tests below"]
+fn dies_at_work() {
+    die(|nth| driver::fail_late(nth, ILLEGAL_ADDRESS));
+}
+
+#[test]
+#[ignore = "run in processes of its own by the tests below"]
+fn dies_at_a_call() {
+    die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
+}
+
+/// Runs the program in processes of their own, each with another number; says how many of them lost
+/// the device.
+fn deaths(test: &str, numbers: impl Iterator<Item = u64>) -> usize {
+    let died = |nth: &u64| {
+        let output = own_process::run(test, &[(NTH, &nth.to_string())]);
+        assert_success(&output, &format!("{test}, number {nth}"));
+        String::from_utf8_lossy(&output.stdout).contains("lost: true")
+    };
+    numbers.filter(died).count()
+}
+
+#[test]
+fn a_device_that_dies_at_any_piece_of_work_takes_nothing_with_it_that_is_elsewhere() {
+    assert_eq!(deaths(test_name!(dies_at_work), 0..1), 0);
+    assert_eq!(deaths(test_name!(dies_at_work), 1..24), 23);
+}
+
+#[test]
+fn a_device_that_is_found_dead_at_any_call_takes_nothing_with_it_that_is_elsewhere() {
+    assert_eq!(deaths(test_name!(dies_at_a_call), 0..1), 0);
+    assert!(deaths(test_name!(dies_at_a_call), (1..100).step_by(3)) > 25);
+}

@@ -1,0 +1,158 @@
+//! One scenario over and over, each time with another backend call failing, at once or when its
+//! work runs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::scenario::{self, Failing, Outcome};
+use resident::emulation::{Call, CallKind};
+use resident::ndarray::s;
+use resident::{Device, Emulation, Fault, Grid, InOut, Kernel, SmartArray};
+
+/// How the two devices run their work.
+type Mode = fn() -> Emulation;
+
+const SEEDED: [Mode; 2] = [|| Emulation::new().seed(1), || Emulation::new().seed(2).poison(false)];
+const WORKERS: [Mode; 1] = [Emulation::new];
+
+fn devices(mode: Mode, faults: &[Failing]) -> [Device; 2] {
+    [0, 1].map(|device| {
+        let own = faults.iter().filter(|fault| fault.device == device);
+        let fault = |fault: &Failing| {
+            if fault.late { Fault::nth(fault.call).late() } else { Fault::nth(fault.call) }
+        };
+        Device::emulated(own.fold(mode(), |emulation, failing| emulation.fail(fault(failing))))
+    })
+}
+
+/// Runs the scenario; what it finds wrong is told together with the faults.
+fn run(mode: Mode, faults: &[Failing], looks: bool) -> Outcome {
+    let devices = devices(mode, faults);
+    let outcome = catch_unwind(AssertUnwindSafe(|| scenario::run(&devices, faults, looks)));
+    outcome.unwrap_or_else(|panic| {
+        let logs = devices.each_ref().map(calls);
+        let called = faults
+            .iter()
+            .filter_map(|fault| logs[fault.device].get(fault.call as usize - 1))
+            .map(ToString::to_string);
+        eprintln!("with {faults:?}, looks: {looks}, calls {:?}", called.collect::<Vec<_>>());
+        resume_unwind(panic)
+    })
+}
+
+fn calls(device: &Device) -> Vec<Call> {
+    device.emulation().unwrap().calls()
+}
+
+/// The calls that the scenario makes on each device where nothing fails.
+fn counted(mode: Mode) -> [Vec<Call>; 2] {
+    let devices = devices(mode, &[]);
+    let outcome = scenario::run(&devices, &[], false);
+    assert_eq!(outcome, Outcome::default(), "nothing fails, nothing is told");
+    devices.map(|device| calls(&device))
+}
+
+fn can_run_late(kind: CallKind) -> bool {
+    use CallKind::*;
+    matches!(kind, Upload | Download | CopyWithin | CopyBetween | Fill | Poison | Launch)
+}
+
+fn sweep(mode: Mode, late: bool, ways: &[bool]) {
+    for (device, calls) in counted(mode).iter().enumerate() {
+        for call in calls.iter().filter(|call| !late || can_run_late(call.kind)) {
+            // Looking after a refusal moves everything to the host; not looking takes the same way
+            // as without the fault.
+            for looks in ways.iter().copied() {
+                let outcome = run(mode, &[Failing { device, call: call.number, late }], looks);
+                assert!(
+                    outcome.refused + outcome.told <= 1,
+                    "{call} of device {device}: one fault, {outcome:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn each_call_refused_leaves_contents_as_they_were_and_can_be_made_again_on_seeded_devices() {
+    SEEDED.iter().zip([true, false]).for_each(|(mode, looks)| sweep(*mode, false, &[looks]));
+}
+
+#[test]
+fn each_call_refused_leaves_contents_as_they_were_and_can_be_made_again_with_workers() {
+    WORKERS.iter().for_each(|mode| sweep(*mode, false, &[false, true]));
+}
+
+#[test]
+fn each_piece_of_work_that_fails_late_loses_what_it_was_to_write_alone_on_seeded_devices() {
+    SEEDED.iter().for_each(|mode| sweep(*mode, true, &[true]));
+}
+
+#[test]
+fn each_piece_of_work_that_fails_late_loses_what_it_was_to_write_alone_with_workers() {
+    WORKERS.iter().for_each(|mode| sweep(*mode, true, &[false]));
+}
+
+#[test]
+fn pairs_of_faults_leave_every_array_right_or_lost() {
+    for mode in SEEDED.iter().chain(&WORKERS) {
+        let longest = counted(*mode).map(|calls| calls.len() as u64 + 10);
+        let mut random = Random(longest[0]);
+        for _ in 0..100 {
+            let faults = [(); 2].map(|()| {
+                let device = random.below(2) as usize;
+                Failing {
+                    device,
+                    call: 1 + random.below(longest[device]),
+                    late: random.below(2) == 0,
+                }
+            });
+            let outcome = run(*mode, &faults, random.below(2) == 0);
+            assert!(outcome.refused + outcome.told <= 2, "{faults:?}: two faults, {outcome:?}");
+        }
+    }
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+/// The lower half of both arrays is newest on the device, the upper on the host.
+#[test]
+fn an_assignment_of_several_parts_is_done_whole_or_not_at_all() {
+    let halves = |device: &Device, start: u32| {
+        let mut array = SmartArray::from((start..start + 8).collect::<Vec<u32>>());
+        let double = Kernel::<(InOut<u32>,)>::new("double")
+            .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2));
+        double
+            .launch_on(&device.stream(), Grid::cover(4), (&mut array.slice_mut(s![..4]),))
+            .map(|()| array)
+    };
+    let mut refused = 0;
+    for call in 1..40 {
+        let device =
+            Device::emulated(Emulation::new().seed(3).poison(false).fail(Fault::nth(call)));
+        let (Ok(source), Ok(mut target)) = (halves(&device, 50), halves(&device, 100)) else {
+            continue;
+        };
+        let outcome = target.assign_on(&device.stream(), &source);
+        refused += usize::from(outcome.is_err());
+        let expected = if outcome.is_ok() {
+            source
+        } else {
+            halves(&Device::emulated(Emulation::new()), 100).expect("no faults there")
+        };
+        let contents = |array: &SmartArray<u32, _>| {
+            array.host().or_else(|_| array.host()).expect("there is one fault").to_vec()
+        };
+        assert_eq!(contents(&target), contents(&expected), "call {call}");
+    }
+    assert!(refused >= 2, "the assignment's own calls were refused: {refused}");
+}

@@ -1,0 +1,403 @@
+//! The steps of the scenario: each one call of the library, what it reads and writes, and what it
+//! does to plain arrays.
+
+use resident::CudaSource;
+use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
+use resident::{Grid, In, InOut, Kernel, Out, Result};
+
+use crate::bench::Bench;
+use crate::model::{ARRAYS, Row};
+
+/// Device code of a kernel, which the stand-in driver has a host function for.
+fn device_code(kernel: &str) -> CudaSource {
+    #[cfg(all(target_os = "linux", feature = "cuda"))]
+    return support::driver::code(kernel);
+    #[cfg(not(all(target_os = "linux", feature = "cuda")))]
+    return CudaSource::c(kernel);
+}
+
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) reads: &'static [Row],
+    /// Those that are not read too are overwritten.
+    pub(crate) writes: &'static [Row],
+    /// Everything queued has run afterwards, and well.
+    pub(crate) settles: bool,
+    pub(crate) run: fn(&mut Bench) -> Result<()>,
+    /// Does the same to plain arrays, and says what the step is to see.
+    pub(crate) model: fn(&mut [Array2<u32>; ARRAYS]) -> Vec<u32>,
+}
+
+const A: usize = 0;
+const B: usize = 1;
+const C: usize = 2;
+const D: usize = 3;
+
+const ALL_A: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3)];
+const ALL_B: &[Row] = &[(B, 0), (B, 1), (B, 2), (B, 3)];
+const ALL_C: &[Row] = &[(C, 0), (C, 1), (C, 2), (C, 3)];
+const ALL_D: &[Row] = &[(D, 0), (D, 1), (D, 2), (D, 3)];
+const B_AND_D: &[Row] = &[(B, 0), (B, 1), (B, 2), (B, 3), (D, 0), (D, 1), (D, 2), (D, 3)];
+const A_AND_C: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (C, 0), (C, 1), (C, 2), (C, 3)];
+
+fn plus() -> Kernel<(u32, Read, Write)> {
+    let kernel = Kernel::new("plus")
+        .host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)));
+    // SAFETY: what stands for it on a driver is a host function that touches the views' elements
+    // alone.
+    unsafe { kernel.cuda(device_code("plus")) }
+}
+
+fn add() -> Kernel<(u32, Change)> {
+    let kernel = Kernel::new("add").host(|_, (k, mut x): (u32, ArrayViewMut2<u32>)| x += k);
+    // SAFETY: as for `plus`.
+    unsafe { kernel.cuda(device_code("add")) }
+}
+
+fn mix() -> Kernel<(Read, Change)> {
+    let kernel =
+        Kernel::new("mix").host(|_, (x, mut y): (ArrayView2<u32>, ArrayViewMut2<u32>)| y += &x);
+    // SAFETY: as for `plus`.
+    unsafe { kernel.cuda(device_code("mix")) }
+}
+
+fn grid() -> Grid {
+    Grid::cover(1)
+}
+
+/// A kernel's array that is read, written after reading, or overwritten.
+type Read = In<u32, Ix2>;
+type Change = InOut<u32, Ix2>;
+type Write = Out<u32, Ix2>;
+
+const NOTHING: Step = Step {
+    name: "",
+    reads: &[],
+    writes: &[],
+    settles: false,
+    run: |_| Ok(()),
+    model: |_| Vec::new(),
+};
+
+pub(crate) fn steps() -> Vec<Step> {
+    [launches(), parts(), elements(), looks(), writes(), guards(), overwrites()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn launches() -> Vec<Step> {
+    vec![
+        Step {
+            name: "prefetch a",
+            reads: ALL_A,
+            run: |bench| bench.arrays[A].prefetch(&bench.streams[0]),
+            ..NOTHING
+        },
+        Step {
+            name: "b = a + 1",
+            reads: ALL_A,
+            writes: ALL_B,
+            run: |bench| {
+                let stream = bench.streams[0].clone();
+                let (a, b) = bench.pair(A, B);
+                plus().launch_on(&stream, grid(), (1, a, b))
+            },
+            model: |values| {
+                values[B] = &values[A] + 1;
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "d += 10",
+            reads: ALL_D,
+            writes: ALL_D,
+            run: |bench| add().launch_on(&bench.streams[1], grid(), (10, &mut bench.arrays[D])),
+            model: |values| {
+                values[D] += 10;
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "d += b on the other device",
+            reads: B_AND_D,
+            writes: ALL_D,
+            run: |bench| {
+                let stream = bench.streams[2].clone();
+                let (b, d) = bench.pair(B, D);
+                mix().launch_on(&stream, grid(), (b, d))
+            },
+            model: |values| {
+                values[D] = &values[D] + &values[B];
+                Vec::new()
+            },
+            ..NOTHING
+        },
+    ]
+}
+
+fn parts() -> Vec<Step> {
+    vec![
+        Step {
+            name: "c[1..3] += 5",
+            reads: &[(C, 1), (C, 2)],
+            writes: &[(C, 1), (C, 2)],
+            run: |bench| {
+                add().launch_on(
+                    &bench.streams[1],
+                    grid(),
+                    (5, &mut bench.arrays[C].slice_mut(s![1..3, ..])),
+                )
+            },
+            model: |values| {
+                values[C].slice_mut(s![1..3, ..]).map_inplace(|value| *value += 5);
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "c[2..4] = d[0..2], between devices",
+            reads: &[(D, 0), (D, 1)],
+            writes: &[(C, 2), (C, 3)],
+            run: |bench| {
+                let stream = bench.streams[0].clone();
+                let (d, c) = bench.pair(D, C);
+                c.slice_mut(s![2..4, ..]).assign_on(&stream, &d.slice(s![0..2, ..]))
+            },
+            model: |values| {
+                let rows = values[D].slice(s![0..2, ..]).to_owned();
+                values[C].slice_mut(s![2..4, ..]).assign(&rows);
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "b[3] filled with 7 on the other device",
+            writes: &[(B, 3)],
+            run: |bench| bench.arrays[B].slice_mut(s![3, ..]).fill_on(&bench.streams[2], 7),
+            model: |values| {
+                values[B].row_mut(3).fill(7);
+                Vec::new()
+            },
+            ..NOTHING
+        },
+    ]
+}
+
+fn elements() -> Vec<Step> {
+    vec![
+        Step {
+            name: "a[0, 1] = 99",
+            reads: &[(A, 0)],
+            writes: &[(A, 0)],
+            run: |bench| bench.arrays[A].set((0, 1), 99),
+            model: |values| {
+                values[A][[0, 1]] = 99;
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "d[3, 2] = 77",
+            reads: &[(D, 3)],
+            writes: &[(D, 3)],
+            run: |bench| bench.arrays[D].set((3, 2), 77),
+            model: |values| {
+                values[D][[3, 2]] = 77;
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "b[0] = c[3], within the device",
+            reads: &[(C, 3)],
+            writes: &[(B, 0)],
+            run: |bench| {
+                let (c, b) = bench.pair(C, B);
+                b.slice_mut(s![0, ..]).assign(&c.slice(s![3, ..]))
+            },
+            model: |values| {
+                let row = values[C].row(3).to_owned();
+                values[B].row_mut(0).assign(&row);
+                Vec::new()
+            },
+            ..NOTHING
+        },
+    ]
+}
+
+fn looks() -> Vec<Step> {
+    vec![
+        Step {
+            name: "get d[2, 2]",
+            reads: &[(D, 2)],
+            run: |bench| bench.arrays[D].get((2, 2)).map(|value| bench.seen.push(value)),
+            model: |values| vec![values[D][[2, 2]]],
+            ..NOTHING
+        },
+        Step {
+            name: "take a snapshot of b",
+            reads: ALL_B,
+            run: |bench| {
+                bench.arrays[B]
+                    .snapshot_on(&bench.streams[0])
+                    .map(|pending| bench.pending = Some(pending))
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "wait for the snapshot, or for one more",
+            reads: ALL_B,
+            run: |bench| {
+                let pending = match bench.pending.take() {
+                    Some(pending) => pending,
+                    None => bench.arrays[B].snapshot_on(&bench.streams[0])?,
+                };
+                pending.wait().map(|array| bench.seen.extend(&array))
+            },
+            model: |values| values[B].iter().copied().collect(),
+            ..NOTHING
+        },
+        Step {
+            name: "prefetch d to the host",
+            reads: ALL_D,
+            run: |bench| bench.arrays[D].prefetch_host(),
+            ..NOTHING
+        },
+        Step {
+            name: "look at d",
+            reads: ALL_D,
+            run: |bench| bench.arrays[D].host().map(|host| bench.seen.extend(host.iter())),
+            model: |values| values[D].iter().copied().collect(),
+            ..NOTHING
+        },
+        Step {
+            name: "clone c",
+            reads: ALL_C,
+            run: |bench| bench.arrays[C].try_clone().map(|clone| bench.clone = Some(clone)),
+            ..NOTHING
+        },
+        Step {
+            name: "look at the clone, or at one more",
+            reads: ALL_C,
+            run: |bench| {
+                let clone = bench.clone.take().map_or_else(|| bench.arrays[C].try_clone(), Ok)?;
+                clone.host().map(|host| bench.seen.extend(host.iter()))
+            },
+            model: |values| values[C].iter().copied().collect(),
+            ..NOTHING
+        },
+        Step {
+            name: "synchronise",
+            settles: true,
+            run: |bench| bench.devices.iter().try_for_each(|device| device.synchronize()),
+            ..NOTHING
+        },
+    ]
+}
+
+fn writes() -> Vec<Step> {
+    vec![
+        Step {
+            name: "a[1] *= 2 on the host",
+            reads: &[(A, 1)],
+            writes: &[(A, 1)],
+            run: |bench| {
+                bench.arrays[A]
+                    .slice_mut(s![1, ..])
+                    .host_mut()
+                    .map(|mut host| host.map_inplace(|value| *value *= 2))
+            },
+            model: |values| {
+                values[A].row_mut(1).map_inplace(|value| *value *= 2);
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "c += a on the other device",
+            reads: A_AND_C,
+            writes: ALL_C,
+            run: |bench| {
+                let stream = bench.streams[2].clone();
+                let (a, c) = bench.pair(A, C);
+                mix().launch_on(&stream, grid(), (a, c))
+            },
+            model: |values| {
+                values[C] = &values[C] + &values[A];
+                Vec::new()
+            },
+            ..NOTHING
+        },
+    ]
+}
+
+fn guards() -> Vec<Step> {
+    vec![
+        Step {
+            name: "a guard of d, dropped",
+            reads: ALL_D,
+            writes: ALL_D,
+            run: |bench| bench.arrays[D].gpu_mut_on(&bench.streams[1]).map(drop),
+            ..NOTHING
+        },
+        Step {
+            name: "a guard of b, forgotten",
+            reads: ALL_B,
+            writes: ALL_B,
+            run: |bench| bench.arrays[B].gpu_mut_on(&bench.streams[2]).map(std::mem::forget),
+            ..NOTHING
+        },
+        Step {
+            name: "a read guard of c",
+            reads: ALL_C,
+            run: |bench| bench.arrays[C].gpu_on(&bench.streams[0]).map(drop),
+            ..NOTHING
+        },
+        Step {
+            name: "d += 3 behind the guard",
+            reads: ALL_D,
+            writes: ALL_D,
+            run: |bench| add().launch_on(&bench.streams[0], grid(), (3, &mut bench.arrays[D])),
+            model: |values| {
+                values[D] += 3;
+                Vec::new()
+            },
+            ..NOTHING
+        },
+    ]
+}
+
+fn overwrites() -> Vec<Step> {
+    vec![
+        Step {
+            name: "a[2] rewritten on the host",
+            writes: &[(A, 2)],
+            run: |bench| {
+                bench.arrays[A].slice_mut(s![2, ..]).host_overwrite().map(|mut host| host.fill(5))
+            },
+            model: |values| {
+                values[A].row_mut(2).fill(5);
+                Vec::new()
+            },
+            ..NOTHING
+        },
+        Step {
+            name: "c = a + 2, over all of it",
+            reads: ALL_A,
+            writes: ALL_C,
+            run: |bench| {
+                let stream = bench.streams[1].clone();
+                let (a, c) = bench.pair(A, C);
+                plus().launch_on(&stream, grid(), (2, a, c))
+            },
+            model: |values| {
+                values[C] = &values[A] + 2;
+                Vec::new()
+            },
+            ..NOTHING
+        },
+    ]
+}

@@ -1,0 +1,81 @@
+//! Kernels over flat `u32` arrays, and a gate that holds a body back until a test has queued what
+//! it wants behind it.
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, Out};
+
+/// Closed until opened; whoever passes waits till then.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    pub fn pass(&self) {
+        let mut is_open = self.0.0.lock().unwrap();
+        while !*is_open {
+            is_open = self.0.1.wait(is_open).unwrap();
+        }
+    }
+}
+
+/// A grid for a launch whose body looks at no grid.
+pub fn one() -> Grid {
+    Grid::cover(1)
+}
+
+/// `y = x + k`.
+pub fn plus() -> Kernel<(u32, In<u32>, Out<u32>)> {
+    Kernel::new("plus").host(|_, (k, x, y): (u32, &[u32], &mut [u32])| {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x + k)
+    })
+}
+
+/// `x += k`.
+pub fn add() -> Kernel<(u32, InOut<u32>)> {
+    Kernel::new("add").host(|_, (k, x): (u32, &mut [u32])| x.iter_mut().for_each(|x| *x += k))
+}
+
+/// `y += x`.
+pub fn accumulate() -> Kernel<(In<u32>, InOut<u32>)> {
+    Kernel::new("accumulate")
+        .host(|_, (x, y): (&[u32], &mut [u32])| y.iter_mut().zip(x).for_each(|(y, x)| *y += x))
+}
+
+/// Reads and writes its array, and panics once the gate is open.
+pub fn broken_update(gate: &Gate) -> Kernel<(InOut<u32>,)> {
+    let gate = gate.clone();
+    Kernel::new("broken").host(move |_, (_,): (&mut [u32],)| {
+        gate.pass();
+        panic!("it is broken")
+    })
+}
+
+/// Writes its second array from its first, and panics once the gate is open.
+pub fn broken_output(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
+    let gate = gate.clone();
+    Kernel::new("broken").host(move |_, (_, _): (&[u32], &mut [u32])| {
+        gate.pass();
+        panic!("it is broken")
+    })
+}
+
+/// A device on which nothing runs by itself, and one with worker threads. With checks of its order,
+/// both.
+pub fn modes() -> [fn() -> Emulation; 2] {
+    [|| Emulation::new().seed(11), Emulation::new]
+}
+
+/// Nothing was unordered on a device.
+pub fn assert_ordered(device: &Device) {
+    let hazards = device.emulation().expect("an emulated device").hazards();
+    assert!(
+        hazards.is_empty(),
+        "{}",
+        hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    );
+}

@@ -1,0 +1,77 @@
+//! Kernels that leave word outside their arrays, for tests of what runs before what; and an end to
+//! waiting for ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use resident::{In, InOut, Kernel};
+
+use crate::bodies::Gate;
+
+/// Raised by a body.
+#[derive(Clone, Default)]
+pub struct Flag(Arc<AtomicBool>);
+
+impl Flag {
+    pub fn is_up(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn raise(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Raises the flag: foreign work, as far as other arrays than its own are concerned.
+pub fn raising(flag: &Flag) -> Kernel<(InOut<u32>,)> {
+    let flag = flag.clone();
+    Kernel::new("raising").host(move |_, (_,): (&mut [u32],)| flag.raise())
+}
+
+/// Writes its array, and raises `late` if `flag` is not up by then.
+pub fn expecting(flag: &Flag, late: &Flag) -> Kernel<(InOut<u32>,)> {
+    let (flag, late) = (flag.clone(), late.clone());
+    Kernel::new("expecting").host(move |_, (x,): (&mut [u32],)| {
+        x.iter_mut().for_each(|x| *x += 1);
+        if !flag.is_up() {
+            late.raise();
+        }
+    })
+}
+
+/// As `expecting`, of a body that only reads.
+pub fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
+    let (flag, late) = (flag.clone(), late.clone());
+    Kernel::new("expecting").host(move |_, (_,): (&[u32],)| {
+        if !flag.is_up() {
+            late.raise();
+        }
+    })
+}
+
+/// Adds one, once the gate is open.
+pub fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
+    let gate = gate.clone();
+    Kernel::new("gated").host(move |_, (x,): (&mut [u32],)| {
+        gate.pass();
+        x.iter_mut().for_each(|x| *x += 1);
+    })
+}
+
+/// Runs a test that would wait for ever if it were wrong.
+#[track_caller]
+pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
+    let (done, finished) = mpsc::channel();
+    let running = std::thread::spawn(move || {
+        test();
+        done.send(()).ok();
+    });
+    match finished.recv_timeout(Duration::from_secs(30)) {
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it waits for what it must not wait for"),
+    }
+}

@@ -1,0 +1,11 @@
+//! What the test suites share.
+
+pub mod block_on;
+pub mod bodies;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+pub mod driver;
+pub mod flags;
+pub mod lab;
+pub mod moves;
+pub mod own_process;
+pub mod watched;

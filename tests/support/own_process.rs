@@ -1,0 +1,134 @@
+//! Tests in a process of their own: for those that load a driver, set a subscriber, or leave a
+//! device dead.
+//!
+//! `cargo test` runs the tests of one program as threads of one process. A test that begins with
+//! [`own_process!`](crate::own_process) is run in another one instead, by its name. Where the
+//! runner starts a process for each test anyway, as nextest does, it runs where it is.
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+/// Set in a process that runs one test, or several that may share it.
+pub const VARIABLE: &str = "RESIDENT_TEST_OWN_PROCESS";
+
+/// A test that takes longer in its own process counts as hanging.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The first line of a test that needs a process of its own.
+#[macro_export]
+macro_rules! own_process {
+    () => {
+        if $crate::own_process::has_run($crate::test_name!()) {
+            return $crate::own_process::Passed::passed();
+        }
+    };
+}
+
+/// The name by which the test harness knows the function that this stands in.
+#[macro_export]
+macro_rules! test_name {
+    () => {{
+        fn here() {}
+        $crate::own_process::test_name_of(&here)
+    }};
+    ($test:ident) => {
+        $crate::own_process::without_crate(concat!(module_path!(), "::", stringify!($test)))
+    };
+}
+
+/// What a test returns when it passes.
+pub trait Passed {
+    /// This value.
+    fn passed() -> Self;
+}
+
+impl Passed for () {
+    fn passed() -> Self {}
+}
+
+impl<E> Passed for Result<(), E> {
+    fn passed() -> Self {
+        Ok(())
+    }
+}
+
+/// The name of the test around a function `here` that it declares.
+#[must_use]
+pub fn test_name_of<T>(here: &T) -> &'static str {
+    let path = std::any::type_name_of_val(here).trim_end_matches("::here");
+    without_crate(path.trim_end_matches("::{{closure}}"))
+}
+
+/// A path without its first part.
+#[must_use]
+pub fn without_crate(path: &'static str) -> &'static str {
+    path.split_once("::").map_or(path, |(_, name)| name)
+}
+
+/// Whether this process runs one test only.
+#[must_use]
+pub fn is_own() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+        || std::env::var_os("NEXTEST_EXECUTION_MODE").is_some_and(|mode| mode == "process-per-test")
+}
+
+/// Runs the test in a process of its own, unless this is one already: then the caller is to go on.
+#[track_caller]
+pub fn has_run(test: &str) -> bool {
+    if is_own() {
+        return false;
+    }
+    let output = run(test, &[]);
+    assert_success(&output, test);
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    true
+}
+
+/// Runs one test of this program in another process, with these environment variables. A process
+/// that hangs is killed.
+#[must_use]
+pub fn run(test: &str, variables: &[(&str, &str)]) -> Output {
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut command = Command::new(program);
+    command
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
+        .env(VARIABLE, "1")
+        .envs(variables.iter().copied());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let (stdout, stderr) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
+    // The pipe ends with the process.
+    let written = stdout.recv_timeout(LIMIT);
+    if written.is_err() {
+        child.kill().expect("a child can be killed");
+    }
+    let status = child.wait().expect("it is a child of this process");
+    let stdout = written.or_else(|_| stdout.recv()).unwrap_or_default();
+    Output { status, stdout, stderr: stderr.recv().unwrap_or_default() }
+}
+
+/// Everything that is written to a pipe, once it ends.
+fn all_of(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        drop((read, sender.send(bytes)));
+    });
+    receiver
+}
+
+/// Panics with the process's output unless it ran one test and the test passed.
+#[track_caller]
+pub fn assert_success(output: &Output, what: &str) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{what}: {}\n{}\n{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    assert!(text(&output.stdout).contains("1 passed"), "{what}: one test was run");
+}
