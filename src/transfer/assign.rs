@@ -363,7 +363,7 @@ fn carry_on_device(
             .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
         from.mark_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_neighbour {
-            source.visited_by(stream.core(), position);
+            source.record_remote_use(stream.core(), position);
         }
         drop(state);
         position
@@ -384,7 +384,7 @@ fn carry_on_device(
     }
     mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
     if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
-        stream.record_in_time();
+        stream.ensure_event_at_tail();
     }
     Ok(())
 }
