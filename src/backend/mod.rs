@@ -20,6 +20,10 @@
 //! * No call waits for another thread of this process that may hold a lock of this library. The
 //!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: callers
 //!   hold no lock there.
+//!
+//! To add a kind of GPU: implement the traits in a folder beside `cuda`; add a variant to
+//! [`DeviceKind`] and, for its sources, to [`BodyKind`] and [`Program`]; open its devices in
+//! `crate::device`.
 
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod c_declaration;
@@ -71,9 +75,7 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// The number of kinds: the length of a table that `kind as usize` indexes.
-    pub(crate) const COUNT: usize = Self::ALL.len();
-
-    const ALL: [Self; 3] = [Self::Cpu, Self::Cuda, Self::Hip];
+    pub(crate) const COUNT: usize = Self::Hip as usize + 1;
 }
 
 /// The number of an operation in its queue, counted from 1. 0 stands before the first operation and
