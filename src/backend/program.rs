@@ -38,6 +38,15 @@ pub(crate) enum ParameterLayout {
 }
 
 impl ParameterLayout {
+    /// The type of its elements.
+    pub(crate) fn element(&self) -> ElementLayout {
+        match *self {
+            Self::Scalar(element) | Self::Flat { element, .. } | Self::Sized { element, .. } => {
+                element
+            }
+        }
+    }
+
     /// The number of words it takes, of which `first` is the first.
     pub(crate) fn words(&self, first: u64) -> usize {
         match self {

@@ -15,15 +15,15 @@ use cudarc::driver::{
 use ndarray::Dimension;
 
 use super::no_gpu;
-use crate::array::{DeviceMut, DeviceRef, HandedOut};
+use crate::array::{DeviceMut, DevicePart, DeviceRef};
 use crate::audit;
 use crate::device::Device;
 use crate::error::{Error, Result, Text};
 
-impl<D: Dimension> HandedOut<'_, D> {
+impl<D: Dimension> DevicePart<'_, D> {
     /// Whether cudarc can take it for a slice: unbroken memory of a GPU.
     fn is_slice(&self) -> bool {
-        self.layout().strided().is_contiguous() && self.kept_stream().cuda_queue().is_some()
+        self.layout().strided().is_contiguous() && self.stream_ref().cuda_queue().is_some()
     }
 
     /// What cudarc takes for its length. Nothing may be done with what is no slice: the gaps belong
@@ -33,15 +33,15 @@ impl<D: Dimension> HandedOut<'_, D> {
     }
 
     fn check_slice(&self) -> Result<()> {
-        let device = self.kept_stream().device_ref();
-        if self.kept_stream().cuda_queue().is_none() {
+        let device = self.stream_ref().device_ref();
+        if self.stream_ref().cuda_queue().is_none() {
             return Err(no_gpu("a cudarc slice", device));
         }
         if self.is_slice() {
             return Ok(());
         }
         Err(Error::NotContiguous {
-            array: Text::new(self.named()),
+            array: Text::new(self.display_name()),
             parameter: Text::new("a cudarc slice"),
             layout: Text::new(format!(
                 "shape {:?} and strides {:?}",
@@ -52,7 +52,7 @@ impl<D: Dimension> HandedOut<'_, D> {
     }
 
     fn cudarc_stream(&self) -> &Arc<CudaStream> {
-        match self.kept_stream().cuda_queue() {
+        match self.stream_ref().cuda_queue() {
             Some(queue) => queue.stream(),
             None => some_stream(),
         }
@@ -61,7 +61,7 @@ impl<D: Dimension> HandedOut<'_, D> {
     /// The pointer for a use on `stream`, ordered behind what made the bytes, and what is to be
     /// done once the use is queued.
     fn pointer<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
-        let Some(own) = self.kept_stream().cuda_queue().filter(|_| self.is_slice()) else {
+        let Some(own) = self.stream_ref().cuda_queue().filter(|_| self.is_slice()) else {
             return refused(stream, CUresult::CUDA_ERROR_INVALID_VALUE);
         };
         if own.is(stream) {
@@ -69,8 +69,8 @@ impl<D: Dimension> HandedOut<'_, D> {
             // queued here by then.
             return (self.lowest_address(), SyncOnDrop::Sync(None));
         }
-        let device = self.kept_stream().device_ref();
-        audit::waited_for(&self.array_name(), &device.name_shared(), self.kept_stream().number());
+        let device = self.stream_ref().device_ref();
+        audit::waited_for(&self.array_name(), &device.name_shared(), self.stream_ref().number());
         match own.hold_up(stream).or_else(|_| own.wait_before(stream)) {
             Ok(()) => (self.lowest_address(), SyncOnDrop::sync_stream(stream)),
             Err(_) => refused(stream, CUresult::CUDA_ERROR_NOT_PERMITTED),

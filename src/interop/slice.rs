@@ -125,7 +125,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     fn into_slice_on(self, stream: &Stream, site: CallSite) -> Result<CudaSlice<T>> {
         let device = stream.device_ref();
         let queue = stream.cuda_queue().ok_or_else(|| no_gpu("a cudarc slice", device))?;
-        let (name, len, shape) = (self.in_words(), self.len(), format!("{:?}", self.shape()));
+        let (name, len, shape) = (self.display_name(), self.len(), format!("{:?}", self.shape()));
         let Some(address) = self.into_device_memory(stream, site)? else {
             return Err(Error::Shape {
                 operation: Text::new(format!("a cudarc slice of {name}")),

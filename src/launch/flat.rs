@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::argument::{Bound, BoundArray};
+use super::arguments::bound::{BoundArgument, BoundArray};
 use crate::error::{Error, Result, Text};
 use crate::layout::Strided;
 
@@ -11,14 +11,14 @@ use crate::layout::Strided;
 type AxisOrder = SmallVec<[(usize, bool); 6]>;
 
 /// Checks all flat arguments of a launch.
-pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
+pub(super) fn check(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
     if bound.iter().all(is_sized_or_rows_first) {
         return Ok(());
     }
     let mut first: Option<(usize, &BoundArray<'_>)> = None;
     let mut first_line: Option<(usize, &BoundArray<'_>)> = None;
     for (number, argument) in bound.iter().enumerate() {
-        let Bound::Array(array) = argument else { continue };
+        let BoundArgument::Array(array) = argument else { continue };
         if !array.is_flat {
             continue;
         }
@@ -46,8 +46,8 @@ pub(super) fn check(kernel: &str, bound: &[Bound<'_>]) -> Result<()> {
 
 /// Sized, a scalar, or unbroken with rows first: a launch with such arguments alone needs no closer
 /// look.
-fn is_sized_or_rows_first(bound: &Bound<'_>) -> bool {
-    let Bound::Array(BoundArray { view, is_flat: true, .. }) = bound else { return true };
+fn is_sized_or_rows_first(bound: &BoundArgument<'_>) -> bool {
+    let BoundArgument::Array(BoundArray { view, is_flat: true, .. }) = bound else { return true };
     view.is_c_contiguous()
 }
 

@@ -1,21 +1,23 @@
-//! A kernel's device code, and the devices on which it is loaded.
+//! A kernel's device code, and what each device has loaded of it.
 
 use std::sync::OnceLock;
 
 use crate::backend::{KernelCode, LoadError, Program};
 use crate::device::Device;
 
-/// Device code with what is loaded of it.
+/// Device code with a list of the devices on which it is loaded.
+///
+/// A launch walks the list without a lock. Nothing is ever removed: a process has few devices, and
+/// device numbers are not reused.
 #[derive(Debug)]
 pub(super) struct DeviceCode {
     program: Program,
-    /// One entry for each device, found without a lock. Nothing is ever taken out: a process has
-    /// few devices, and their numbers are not used again.
-    first: OnceLock<Box<Entry>>,
+    first: OnceLock<Box<LoadedCode>>,
 }
 
+/// The list's node for one device.
 #[derive(Debug)]
-struct Entry {
+struct LoadedCode {
     device: u64,
     code: KernelCode,
     next: OnceLock<Box<Self>>,
@@ -30,41 +32,43 @@ impl DeviceCode {
         &self.program
     }
 
-    /// What to launch on a device, loaded now if it is not yet.
+    /// The code to launch on a device; loads it at the first call.
     #[inline]
     pub(super) fn on(&self, device: &Device) -> Result<&KernelCode, LoadError> {
-        match self.known_on(device.number()) {
+        let number = device.number();
+        match self.loaded_on(number) {
             Some(code) => Ok(code),
-            None => Ok(self
-                .enter(device.number(), KernelCode::Loaded(device.backend().load(&self.program)?))),
+            None => {
+                Ok(self.insert(number, KernelCode::Loaded(device.backend().load(&self.program)?)))
+            }
         }
     }
 
     #[inline]
-    fn known_on(&self, device: u64) -> Option<&KernelCode> {
+    fn loaded_on(&self, device: u64) -> Option<&KernelCode> {
         let mut next = &self.first;
-        while let Some(entry) = next.get() {
-            if entry.device == device {
-                return Some(&entry.code);
+        while let Some(node) = next.get() {
+            if node.device == device {
+                return Some(&node.code);
             }
-            next = &entry.next;
+            next = &node.next;
         }
         None
     }
 
-    /// Enters it at the end. Of two threads that loaded at once one is in time; the other's is the
-    /// same code, and is dropped.
+    /// Appends a device's code and returns it. If another thread was faster, returns that thread's
+    /// code, which is the same, and drops this one.
     #[cold]
-    fn enter(&self, device: u64, code: KernelCode) -> &KernelCode {
-        let mut new = Some(Box::new(Entry { device, code, next: OnceLock::new() }));
-        let mut place = &self.first;
+    fn insert(&self, device: u64, code: KernelCode) -> &KernelCode {
+        let mut new = Some(Box::new(LoadedCode { device, code, next: OnceLock::new() }));
+        let mut next = &self.first;
         loop {
-            let entry =
-                place.get_or_init(|| new.take().unwrap_or_else(|| unreachable!("entered twice")));
-            if entry.device == device {
-                return &entry.code;
+            let node =
+                next.get_or_init(|| new.take().unwrap_or_else(|| unreachable!("inserted twice")));
+            if node.device == device {
+                return &node.code;
             }
-            place = &entry.next;
+            next = &node.next;
         }
     }
 }
@@ -104,7 +108,7 @@ mod tests {
         }
     }
 
-    fn code(name: &str) -> KernelCode {
+    fn loaded(name: &str) -> KernelCode {
         KernelCode::Loaded(Arc::new(Named(name.into())))
     }
 
@@ -117,35 +121,36 @@ mod tests {
     }
 
     #[test]
-    fn each_device_has_its_own_and_the_first_one_stays() {
-        let list = empty();
-        assert!(list.known_on(1).is_none());
+    fn each_device_keeps_the_code_inserted_first() {
+        let code = empty();
+        assert!(code.loaded_on(1).is_none());
         for device in 1..=5 {
             assert_eq!(
-                &**list.enter(device, code(&format!("on {device}"))).name(),
+                &**code.insert(device, loaded(&format!("on {device}"))).name(),
                 format!("on {device}")
             );
         }
-        assert_eq!(&**list.enter(3, code("late")).name(), "on 3");
+        assert_eq!(&**code.insert(3, loaded("late")).name(), "on 3");
         for device in 1..=5 {
             assert_eq!(
-                list.known_on(device).map(|code| code.name().to_string()),
+                code.loaded_on(device).map(|loaded| loaded.name().to_string()),
                 Some(format!("on {device}"))
             );
         }
-        assert!(list.known_on(6).is_none());
+        assert!(code.loaded_on(6).is_none());
     }
 
     #[test]
-    fn threads_agree_on_one() {
-        let list = empty();
+    fn threads_that_insert_at_once_agree_on_one() {
+        let code = empty();
         let names: Vec<String> = std::thread::scope(|scope| {
-            let list = &list;
+            let code = &code;
             let threads: Vec<_> = (0..8)
                 .map(|thread| {
                     scope.spawn(move || {
-                        list.enter(thread % 2, code(&format!("of {thread}")));
-                        list.known_on(0).map_or_else(String::new, |code| code.name().to_string())
+                        code.insert(thread % 2, loaded(&format!("of {thread}")));
+                        code.loaded_on(0)
+                            .map_or_else(String::new, |loaded| loaded.name().to_string())
                     })
                 })
                 .collect();
@@ -155,7 +160,7 @@ mod tests {
                 .filter(|name| !name.is_empty())
                 .collect()
         });
-        let first = list.known_on(0).map(|code| code.name().to_string()).expect("entered");
+        let first = code.loaded_on(0).map(|loaded| loaded.name().to_string()).expect("inserted");
         assert!(names.iter().all(|name| *name == first), "{names:?}");
     }
 }
