@@ -102,10 +102,6 @@ mod tests {
         fn resolve_grid(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
             Ok(None)
         }
-
-        fn as_any(&self) -> &dyn Any {
-            self
-        }
     }
 
     fn loaded(name: &str) -> KernelCode {

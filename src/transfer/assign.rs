@@ -349,7 +349,7 @@ fn carry_on_device(
             loss: FailureKind::Contents,
             source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
-            source_device: is_neighbour.then(|| Arc::clone(source.backend())),
+            source_device: is_neighbour.then(|| Arc::clone(source.backend()) as _),
             parts: parts.clone(),
             depends,
             label: to.storage.label("assignment to", to.site),

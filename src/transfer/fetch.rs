@@ -225,7 +225,7 @@ impl Request<'_> {
             loss: FailureKind::Copy,
             source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
-            source_device: Some(Arc::clone(source.backend())),
+            source_device: Some(Arc::clone(source.backend()) as _),
             parts: regions
                 .iter()
                 .map(|region| memory_order.footprint(region).copy_to_same_offsets())

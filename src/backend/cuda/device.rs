@@ -1,6 +1,5 @@
 //! A GPU as a backend.
 
-use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +19,7 @@ use super::registered::Registered;
 use super::stream::{self, QueueCore};
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, scope,
+    LoadError, LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
 /// What is staged at once: long enough that a call is nothing beside it, short enough that a few of
@@ -168,6 +167,8 @@ impl DeviceCore {
     }
 }
 
+impl SourceDevice for CudaDevice {}
+
 impl Backend for CudaDevice {
     fn kind(&self) -> DeviceKind {
         DeviceKind::Cuda
@@ -234,7 +235,7 @@ impl Backend for CudaDevice {
     }
 
     fn can_access_peer(&self, peer: &dyn Backend) -> bool {
-        peer.as_any().is::<Self>()
+        peer.downcast_ref::<Self>().is_some()
     }
 
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
@@ -271,10 +272,6 @@ impl Backend for CudaDevice {
 
     fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
         code::load(&self.0.context, &self.0.programs, program)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

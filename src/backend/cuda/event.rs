@@ -1,7 +1,6 @@
 //! Events: the driver's, taken from a store and put back, since making one costs more than
 //! recording it.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -179,7 +178,7 @@ impl RawEvent for CudaEvent {
     }
 
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
-        let Some(earlier) = earlier.as_any().downcast_ref::<Self>() else {
+        let Some(earlier) = earlier.downcast_ref::<Self>() else {
             return Err(no_timing("the two events are timed by different clocks"));
         };
         if !(self.event.timing
@@ -197,10 +196,6 @@ impl RawEvent for CudaEvent {
         let milliseconds =
             context.note(milliseconds_between(earlier.event.handle, self.event.handle))?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,5 @@
 //! A stream's handle: the traits' view of it, and cudarc's.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -108,7 +107,7 @@ impl Queue for CudaQueue {
     }
 
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
-        let Some(event) = event.as_any().downcast_ref::<CudaEvent>() else {
+        let Some(event) = event.downcast_ref::<CudaEvent>() else {
             return Err(invalid(
                 "cuStreamWaitEvent",
                 "the event belongs to another kind of device".to_owned(),
@@ -158,9 +157,5 @@ impl Queue for CudaQueue {
 
     fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         watch::wake_when_over(&self.0, self.0.tail(), waker)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -15,7 +15,7 @@ use super::stream::{Line, QueueCore};
 use super::{fill, launch, shape};
 use crate::backend::{
     BackendError, BackendErrorKind, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord,
-    FillWork, HostMemory, KernelCode, LaunchWork, Memory, Position, Work, failure,
+    FillWork, HostMemory, KernelCode, LaunchWork, Memory, Position, SourceDevice, Work, failure,
 };
 
 /// Queues work; the context is current. The stream's lock is held while it is queued, so that
@@ -42,7 +42,7 @@ fn queue_launch(core: &QueueCore, work: LaunchWork) -> Result<Position, BackendE
     let KernelCode::Loaded(loaded) = &code else {
         return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
     };
-    let Some(kernel) = loaded.as_any().downcast_ref::<CudaKernel>() else {
+    let Some(kernel) = loaded.downcast_ref::<CudaKernel>() else {
         return Err(invalid(
             "cuLaunchKernel",
             "the kernel was loaded by another kind of device".to_owned(),
@@ -195,11 +195,11 @@ fn no_room(len_bytes: u64) -> BackendError {
 fn source_end(
     core: &QueueCore,
     source: &Memory,
-    device: Option<&dyn crate::backend::Backend>,
+    device: Option<&dyn SourceDevice>,
 ) -> Result<End, BackendError> {
     let (Memory::Device(address), Some(device)) = (source, device) else { return Ok(end(source)) };
-    let Some(peer) = device.as_any().downcast_ref::<CudaDevice>() else {
-        return Err(invalid("copy", format!("{} cannot be reached from a GPU", device.name())));
+    let Some(peer) = device.downcast_ref::<CudaDevice>() else {
+        return Err(invalid("copy", format!("{device:?} cannot be reached from a GPU")));
     };
     Ok(End::Device(address.0, core.device().context_of_peer(peer.core())))
 }

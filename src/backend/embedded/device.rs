@@ -1,6 +1,5 @@
 //! The embedded device itself: its memory, its settings, its queues.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -16,7 +15,8 @@ use super::time;
 use super::tracker::Tracker;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, LoadedKernel, MemoryUsage, PinnedRegistration, Position, Program, Queue, scope,
+    LoadError, LoadedKernel, MemoryUsage, PinnedRegistration, Position, Program, Queue,
+    SourceDevice, scope,
 };
 
 /// The poison: NaN as a floating-point number, -1 as an integer.
@@ -179,6 +179,8 @@ impl DeviceCore {
     }
 }
 
+impl SourceDevice for EmbeddedDevice {}
+
 impl Backend for EmbeddedDevice {
     fn kind(&self) -> DeviceKind {
         DeviceKind::Cpu
@@ -238,7 +240,7 @@ impl Backend for EmbeddedDevice {
     }
 
     fn can_access_peer(&self, peer: &dyn Backend) -> bool {
-        peer.as_any().is::<Self>()
+        peer.downcast_ref::<Self>().is_some()
     }
 
     fn allocate_staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
@@ -272,10 +274,6 @@ impl Backend for EmbeddedDevice {
             "kernel \"{}\" has device code, which the embedded device does not run",
             program.kernel
         )))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

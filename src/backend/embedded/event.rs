@@ -1,6 +1,5 @@
 //! Events: a position of a lane, and perhaps a time.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +71,6 @@ impl RawEvent for EmbeddedEvent {
 
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
         let earlier = earlier
-            .as_any()
             .downcast_ref::<Self>()
             .filter(|earlier| earlier.point.lane.is_seeded() == self.point.lane.is_seeded());
         let earlier =
@@ -83,10 +81,6 @@ impl RawEvent for EmbeddedEvent {
             }
             _ => Err(no_timing("both events must be recorded with timing, and be complete")),
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,5 @@
 //! A queue's handle: refuses what cannot be queued, and hands the rest to its lane.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -92,7 +91,7 @@ impl EmbeddedQueue {
     }
 
     fn wait_event(&self, event: &dyn RawEvent) -> Result<Position, BackendError> {
-        let Some(event) = event.as_any().downcast_ref::<EmbeddedEvent>() else {
+        let Some(event) = event.downcast_ref::<EmbeddedEvent>() else {
             return Err(invalid("wait", "the event belongs to another kind of device".to_owned()));
         };
         let observe = |_| {
@@ -250,10 +249,6 @@ impl Queue for EmbeddedQueue {
     fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         self.counted_bare(CallKind::Notify, || Ok((self.register(waker), Position::START)))
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 impl Drop for EmbeddedQueue {
@@ -282,10 +277,10 @@ fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
     let Some(peer) = copy.source_device.take() else {
         return Ok(Operation::Work(Work::Copy(copy)));
     };
-    let Some(peer) = peer.as_any().downcast_ref::<EmbeddedDevice>() else {
+    let Some(peer) = peer.downcast_ref::<EmbeddedDevice>() else {
         return Err(invalid(
             "copy",
-            format!("{} cannot be reached from the embedded device", peer.name()),
+            format!("{peer:?} cannot be reached from the embedded device"),
         ));
     };
     let source = Arc::clone(peer.core());
