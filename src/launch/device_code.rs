@@ -75,7 +75,6 @@ impl DeviceCode {
 
 #[cfg(test)]
 mod tests {
-    use std::any::Any;
     use std::sync::Arc;
 
     use super::DeviceCode;
