@@ -234,7 +234,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn emulation(&self) -> Option<EmulationLog> {
-        self.0.backend.as_any().downcast_ref::<EmbeddedDevice>()?.log()
+        self.0.backend.downcast_ref::<EmbeddedDevice>()?.log()
     }
 
     /// Unique in the process, and never reused.

@@ -352,7 +352,7 @@ fn carry_on_device(
             loss: FailureKind::Contents,
             source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
-            source_device: is_neighbour.then(|| Arc::clone(source.backend())),
+            source_device: is_neighbour.then(|| Arc::clone(source.backend()) as _),
             parts: parts.clone(),
             depends,
             label: to.storage.label("assignment to", to.site),

@@ -230,7 +230,7 @@ impl Request<'_> {
             loss: FailureKind::Copy,
             source: Memory::Device(state.device_copy(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
-            source_device: Some(Arc::clone(source.backend())),
+            source_device: Some(Arc::clone(source.backend()) as _),
             parts: regions
                 .iter()
                 .map(|region| memory_order.footprint(region).copy_to_same_offsets())

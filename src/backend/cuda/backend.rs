@@ -1,6 +1,5 @@
 //! A GPU as a [`Backend`].
 
-use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
@@ -15,7 +14,7 @@ use super::memory::staging::StagingBlock;
 use super::stream::{self, CudaQueue, StreamCore};
 use crate::backend::{
     Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
-    LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, scope,
+    LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
 /// The most bytes that are staged at once: many enough that a driver call costs little beside them,
@@ -31,6 +30,8 @@ impl CudaDevice {
         Arc::new(CudaQueue::new(core))
     }
 }
+
+impl SourceDevice for CudaDevice {}
 
 impl Backend for CudaDevice {
     fn kind(&self) -> DeviceKind {
@@ -99,7 +100,7 @@ impl Backend for CudaDevice {
     }
 
     fn can_access_peer(&self, peer: &dyn Backend) -> bool {
-        peer.as_any().is::<Self>()
+        peer.downcast_ref::<Self>().is_some()
     }
 
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
@@ -138,9 +139,5 @@ impl Backend for CudaDevice {
 
     fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
         code::load(self.core().context(), self.core().programs(), program)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

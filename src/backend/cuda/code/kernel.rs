@@ -1,6 +1,5 @@
 //! A loaded kernel: its function, its attributes, and the grids that it can be launched on.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -155,9 +154,5 @@ impl LoadedKernel for CudaKernel {
             return Ok(auto);
         }
         Err(self.limits.violation(grid, self.attributes.block_threads_max))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

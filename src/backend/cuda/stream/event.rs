@@ -1,6 +1,5 @@
 //! A recorded event: a point of a stream.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ impl RawEvent for CudaEvent {
     }
 
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
-        let Some(earlier) = earlier.as_any().downcast_ref::<Self>() else {
+        let Some(earlier) = earlier.downcast_ref::<Self>() else {
             return Err(no_timing("the two events are timed by different clocks"));
         };
         let have_timing = self.event.has_timing() && earlier.event.has_timing();
@@ -42,10 +41,6 @@ impl RawEvent for CudaEvent {
         }
         let milliseconds = self.event.milliseconds_since(&earlier.event)?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,5 @@
 //! A stream's handle: the [`Queue`] of the backend traits, and cudarc's stream for interop.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -95,7 +94,7 @@ impl Queue for CudaQueue {
     }
 
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
-        let Some(event) = event.as_any().downcast_ref::<CudaEvent>() else {
+        let Some(event) = event.downcast_ref::<CudaEvent>() else {
             let detail = "the event belongs to another kind of device".to_owned();
             return Err(invalid("cuStreamWaitEvent", detail));
         };
@@ -135,9 +134,5 @@ impl Queue for CudaQueue {
 
     fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         waker::wake_when_complete(&self.0, self.0.tail(), waker)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

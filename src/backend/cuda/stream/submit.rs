@@ -18,8 +18,8 @@ use crate::backend::cuda::device::CudaDevice;
 use crate::backend::cuda::launch;
 use crate::backend::cuda::memory::pageable::PageableBlock;
 use crate::backend::{
-    Backend, BackendError, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork,
-    HostMemory, KernelCode, LaunchWork, Memory, Position, Work, failure,
+    BackendError, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory,
+    KernelCode, LaunchWork, Memory, Position, SourceDevice, Work, failure,
 };
 
 /// Queues work; the context is current. The stream lock is held meanwhile, so that positions follow
@@ -37,7 +37,7 @@ fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, Backend
     let KernelCode::Loaded(loaded) = &code else {
         return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
     };
-    let Some(kernel) = loaded.as_any().downcast_ref::<CudaKernel>() else {
+    let Some(kernel) = loaded.downcast_ref::<CudaKernel>() else {
         let detail = "the kernel was loaded by another kind of device".to_owned();
         return Err(invalid("cuLaunchKernel", detail));
     };
@@ -191,11 +191,11 @@ fn target(core: &StreamCore) -> StreamTarget {
 fn source_end(
     core: &StreamCore,
     source: &Memory,
-    device: Option<&dyn Backend>,
+    device: Option<&dyn SourceDevice>,
 ) -> Result<CopyEnd, BackendError> {
     let (Memory::Device(address), Some(device)) = (source, device) else { return Ok(end(source)) };
-    let Some(peer) = device.as_any().downcast_ref::<CudaDevice>() else {
-        let detail = format!("a GPU cannot access memory of {}", device.name());
+    let Some(peer) = device.downcast_ref::<CudaDevice>() else {
+        let detail = format!("a GPU cannot access memory of {device:?}");
         return Err(invalid("copy", detail));
     };
     Ok(CopyEnd::Device(address.0, core.device.context_of_peer(peer.core())))
