@@ -1,16 +1,15 @@
-//! Which values can live in an array.
+//! The types that can be elements of an array.
 
 use bytemuck::Pod;
 
-/// A value that may be copied between host and devices as plain bytes: any [`bytemuck::Pod`] that
-/// may be sent and shared between threads.
+/// A type whose values can be copied between host and devices as plain bytes: every
+/// [`bytemuck::Pod`] type that is `Send + Sync`.
 ///
-/// Integers, floats, `half`'s and `num_complex`'s types and your own `#[derive(Pod, Zeroable)]`
-/// structs are elements. `bool` is not, since not every byte is one: use `u8`. The trait is
-/// implemented for all such types; there is nothing to write. (Bytemuck's derives name the crate
-/// `bytemuck`: it has to be among your own dependencies, with its feature `derive`.) An array of
-/// elements that are larger than 4 GiB or aligned to more than 256 bytes, as devices align their
-/// memory, does not compile.
+/// Integers, floats, the types of `half` and `num_complex`, and your own `#[derive(Pod, Zeroable)]`
+/// structs are elements. `bool` is not, since some bytes are no `bool`: use `u8`. All such types
+/// implement the trait already. The derives of bytemuck name the crate `bytemuck`, so your crate
+/// must depend on it, with its feature `derive`. Arrays of elements larger than 4 GiB, or aligned
+/// to more than the 256 bytes to which devices align memory, do not compile.
 ///
 /// ```
 /// use resident::{SmartArray, bytemuck::{Pod, Zeroable}};
@@ -23,7 +22,7 @@ use bytemuck::Pod;
 /// assert_eq!(cloud.len(), 100);
 /// ```
 ///
-/// Aligned to more than any device aligns its memory:
+/// An alignment that is too large:
 ///
 /// ```compile_fail,E0080
 /// # use resident::{SmartArray, bytemuck::{Pod, Zeroable}};
@@ -31,12 +30,13 @@ use bytemuck::Pod;
 /// #[derive(Clone, Copy, Pod, Zeroable)]
 /// struct Page([u8; 512]);
 ///
-/// let pages = SmartArray::from(vec![Page([0; 512]); 4]); // with `align(256)` and 256 bytes it compiles
+/// let pages = SmartArray::from(vec![Page([0; 512]); 4]); // `align(256)` would compile
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an element of an array",
     label = "not an element",
-    note = "elements are `bytemuck::Pod + Send + Sync`; derive `Pod` and `Zeroable` for your struct, or use `u8` instead of `bool`"
+    note = "elements are `bytemuck::Pod + Send + Sync`; derive `Pod` and `Zeroable` for your \
+            struct, or use `u8` instead of `bool`"
 )]
 pub trait Element: Pod + Send + Sync {}
 

@@ -1,10 +1,10 @@
-//! The grid of a launch: how many blocks of how many threads, as CUDA counts them.
+//! The grid of a launch: the number of blocks and the number of threads per block, as in CUDA.
 
-/// Threads in a block of [`Grid::cover`], the usual choice for memory-bound kernels.
+/// Threads per block of [`Grid::cover`], the usual choice for memory-bound kernels.
 const COVER_THREADS: u32 = 256;
 
-/// Extents along x, y and z, x being the fastest: CUDA's `dim3`. Made from a number, a pair or a
-/// triple, what is left out being 1.
+/// Extents along x, y and z, x being the fastest: CUDA's `dim3`. Converts from a number, a pair or
+/// a triple; missing extents are 1.
 ///
 /// ```
 /// let threads = resident::Extent3::from((32, 8));
@@ -12,16 +12,16 @@ const COVER_THREADS: u32 = 256;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent3 {
-    /// Along the fastest axis.
+    /// Extent along the fastest axis.
     pub x: u32,
-    /// Along the second axis.
+    /// Extent along the second axis.
     pub y: u32,
-    /// Along the slowest axis.
+    /// Extent along the slowest axis.
     pub z: u32,
 }
 
 impl Extent3 {
-    /// The product of all three, or as much as 64 bits hold.
+    /// The product of all three extents; `u64::MAX` if it is larger.
     ///
     /// ```
     /// assert_eq!(resident::Extent3::from((4, 5)).count(), 20);
@@ -50,16 +50,16 @@ impl From<(u32, u32, u32)> for Extent3 {
     }
 }
 
-/// Blocks and threads of one launch, and the shared memory of each block in bytes.
+/// The blocks and threads of one launch, and the dynamic shared memory of each block in bytes.
 ///
-/// A host body is run once for the whole grid and may ignore it; device code finds it in CUDA's
+/// A host body runs once for the whole grid and may ignore it. Device code reads it as CUDA's
 /// `gridDim` and `blockDim`.
 ///
 /// ```
 /// use resident::Grid;
 ///
-/// assert_eq!(Grid::cover(1000).blocks().x, 4);                       // blocks of 256 threads
-/// let image = Grid::cover_2d((768, 1024), (8, 32));                  // rows, columns; rows and columns of a block
+/// assert_eq!(Grid::cover(1000).blocks().x, 4);          // blocks of 256 threads
+/// let image = Grid::cover_2d((768, 1024), (8, 32));     // rows and columns; those of a block
 /// assert_eq!((image.blocks().x, image.blocks().y), (32, 96));
 /// assert_eq!((image.threads().x, image.threads().y), (32, 8));
 /// ```
@@ -75,26 +75,28 @@ pub struct Grid {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum GridShape {
     Given,
-    /// `surplus`: how many threads there are along x, y and z beyond what is covered.
+    /// The grid covers elements. `surplus`: how many more threads than elements it has along x, y
+    /// and z.
     Cover {
-        auto: bool,
+        is_auto: bool,
         surplus: [u32; 3],
     },
-    /// More blocks than a grid can count.
+    /// The grid needs more blocks along an axis than a `u32` counts.
     TooLarge,
 }
 
 impl Grid {
-    /// One thread for each of `len` elements, in blocks of 256. The last block may reach beyond:
-    /// device code compares its index with the length. A `len` of 0 is a legal, empty launch:
-    /// nothing is queued.
+    /// One thread for each of `len` elements, in blocks of 256. The last block may have surplus
+    /// threads: device code must compare its index with the length. A `len` of 0 is a legal, empty
+    /// launch, which queues nothing.
     #[must_use]
     pub fn cover(len: usize) -> Self {
         Self::covering([1, 1, len], [1, 1, COVER_THREADS])
     }
 
-    /// One thread for each of `(rows, columns)`, in blocks of `(rows, columns)`; columns lie along
-    /// x. Each of both is counted as ndarray counts, rows first. The example of [`Grid`] shows it.
+    /// One thread for each element of `(rows, columns)`, in blocks of `(rows, columns)`; columns
+    /// lie along x. Both pairs are in ndarray's order, rows first. The example of [`Grid`] shows
+    /// its use.
     #[must_use]
     pub fn cover_2d(
         (rows, columns): (usize, usize),
@@ -103,8 +105,8 @@ impl Grid {
         Self::covering([1, rows, columns], [1, block_rows, block_columns])
     }
 
-    /// One thread for each of `(depth, rows, columns)`, in blocks of the same order; columns lie
-    /// along x.
+    /// One thread for each element of `(depth, rows, columns)`, with blocks in the same order;
+    /// columns lie along x.
     ///
     /// ```
     /// let volume = resident::Grid::cover_3d((64, 100, 300), (1, 8, 32));
@@ -119,8 +121,9 @@ impl Grid {
         Self::covering([depth, rows, columns], [block_depth, block_rows, block_columns])
     }
 
-    /// So many blocks of so many threads: numbers, pairs or triples, x first as in CUDA. A zero is
-    /// [`Error::Grid`](crate::Error::Grid) of the launch, as is more than the device can do.
+    /// This number of blocks with this number of threads each: numbers, pairs or triples, x first
+    /// as in CUDA. If one is zero or more than the device supports, the launch returns
+    /// [`Error::Grid`](crate::Error::Grid).
     ///
     /// ```
     /// use resident::Grid;
@@ -138,9 +141,9 @@ impl Grid {
         }
     }
 
-    /// Asks for dynamic shared memory for each block, in bytes: `extern __shared__` in CUDA C. More
-    /// than 48 KiB are asked of the driver where the GPU has them; more than it has is
-    /// [`Error::Grid`](crate::Error::Grid) of the launch. Host bodies have no use for it.
+    /// Requests dynamic shared memory for each block, in bytes: `extern __shared__` in CUDA C. The
+    /// library opts in to more than 48 KiB if the GPU supports it. If it is more than the GPU has,
+    /// the launch returns [`Error::Grid`](crate::Error::Grid). Host bodies do not use it.
     ///
     /// ```
     /// let grid = resident::Grid::cover(10_000).shared_bytes(256 * 4);
@@ -151,15 +154,16 @@ impl Grid {
         Self { shared_bytes: len_bytes, ..self }
     }
 
-    /// Lets a device that can tell choose the block size of a covering grid: a GPU by its occupancy
-    /// calculator (`cuOccupancyMaxPotentialBlockSize`). The elements stay covered, and requirements
-    /// are asked again for the new grid. The embedded device keeps the one given, and so does any
-    /// device a grid of [`new`](Self::new).
+    /// Lets a GPU choose the block size of a covering grid by its occupancy calculator
+    /// (`cuOccupancyMaxPotentialBlockSize`). The new grid covers the same elements, and the launch
+    /// checks the requirements again for it. The embedded device keeps the given block size, and
+    /// every device keeps a grid of [`new`](Self::new).
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
     ///
-    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let double = Kernel::<(InOut<f32>,)>::new("double")
+    ///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
     /// let mut array = SmartArray::<f32, _>::ones(10_000);
     /// double.launch_on(&Device::cpu().stream(), Grid::cover(array.len()).auto(), (&mut array,))?;
     /// # Ok::<(), resident::Error>(())
@@ -168,43 +172,43 @@ impl Grid {
     pub fn auto(self) -> Self {
         match self.shape {
             GridShape::Cover { surplus, .. } => {
-                Self { shape: GridShape::Cover { auto: true, surplus }, ..self }
+                Self { shape: GridShape::Cover { is_auto: true, surplus }, ..self }
             }
             GridShape::Given | GridShape::TooLarge => self,
         }
     }
 
-    /// Blocks along each axis: CUDA's `gridDim`.
+    /// The number of blocks along each axis: CUDA's `gridDim`.
     #[must_use]
     pub fn blocks(&self) -> Extent3 {
         self.blocks
     }
 
-    /// Threads of a block along each axis: CUDA's `blockDim`.
+    /// The number of threads per block along each axis: CUDA's `blockDim`.
     #[must_use]
     pub fn threads(&self) -> Extent3 {
         self.threads
     }
 
-    /// Dynamic shared memory of each block, in bytes: what [`shared_bytes`](Self::shared_bytes)
-    /// asked for, else 0.
+    /// The dynamic shared memory of each block, in bytes, as [`shared_bytes`](Self::shared_bytes)
+    /// set it; else 0.
     #[must_use]
     pub fn dynamic_shared_bytes(&self) -> u32 {
         self.shared_bytes
     }
 
-    /// Whether the device is to choose the block size.
+    /// Whether the device chooses the block size.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as for `in_blocks_of`"))]
     pub(crate) fn is_auto(&self) -> bool {
-        matches!(self.shape, GridShape::Cover { auto: true, .. })
+        matches!(self.shape, GridShape::Cover { is_auto: true, .. })
     }
 
     /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at
-    /// most `block_max` along each axis: longer rows for one axis, else blocks as wide as before
-    /// and as high or deep as fits. Any other grid as it is.
+    /// most `block_max` along each axis. Over one axis, blocks become longer; else they keep their
+    /// width and become as high or deep as possible. Any other grid stays as it is.
     #[cfg_attr(
         not(feature = "cuda"),
-        allow(dead_code, reason = "the embedded device keeps the blocks that it is given")
+        allow(dead_code, reason = "the embedded device keeps the given blocks")
     )]
     pub(crate) fn in_blocks_of(self, threads_max: u32, block_max: Extent3) -> Self {
         const WARP: u64 = 32;
@@ -235,15 +239,15 @@ impl Grid {
         Self { shared_bytes: self.shared_bytes, ..Self::covering(lens, [z, y, x]) }
     }
 
-    /// A covering grid over nothing, which launches nothing.
+    /// Whether this is a covering grid over no elements, which launches nothing.
     pub(crate) fn is_empty_cover(&self) -> bool {
         matches!(self.shape, GridShape::Cover { .. })
             && self.blocks.count() == 0
             && self.threads.count() != 0
     }
 
-    /// What makes this grid impossible on any device, if anything does, and what to do: completes
-    /// "which ...".
+    /// Why no device can launch this grid, and what to do instead. Completes "the grid ..., which
+    /// ...".
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.shape == GridShape::TooLarge {
             Some("needs more blocks along an axis than 32 bits can count; use larger blocks")
@@ -256,14 +260,14 @@ impl Grid {
         }
     }
 
-    /// Lengths and blocks are given slowest axis first, as ndarray counts.
+    /// `len` and `block` have the slowest axis first, as in ndarray.
     #[inline]
     fn covering(len: [usize; 3], block: [u32; 3]) -> Self {
         let [z, y, x] = block;
         let threads = Extent3 { x, y, z };
         match (along(len[2], x), along(len[1], y), along(len[0], z)) {
             (Some((x, over_x)), Some((y, over_y)), Some((z, over_z))) => {
-                let shape = GridShape::Cover { auto: false, surplus: [over_x, over_y, over_z] };
+                let shape = GridShape::Cover { is_auto: false, surplus: [over_x, over_y, over_z] };
                 Self { blocks: Extent3 { x, y, z }, threads, shared_bytes: 0, shape }
             }
             _ => Self {
@@ -276,8 +280,8 @@ impl Grid {
     }
 }
 
-/// Blocks that cover `len` elements along an axis, if they can be counted, and how many threads too
-/// many they have.
+/// The number of blocks that cover `len` elements along an axis, and how many threads more than
+/// elements they have. `None` if a `u32` cannot count the blocks.
 #[inline]
 fn along(len: usize, block: u32) -> Option<(u32, u32)> {
     let blocks = u32::try_from(len.div_ceil(block.max(1) as usize)).ok()?;
@@ -294,7 +298,7 @@ mod tests {
         (extent.x, extent.y, extent.z)
     }
 
-    /// Blocks and threads after a device chose blocks of so many threads.
+    /// Blocks and threads after a device chose blocks of `threads_max` threads.
     fn chosen(grid: Grid, threads_max: u32) -> [(u32, u32, u32); 2] {
         let grid = grid.auto().in_blocks_of(threads_max, BLOCK_MAX);
         assert!(!grid.is_auto() && grid.fault().is_none(), "{grid:?}");
@@ -342,14 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn what_64_bits_cannot_count_is_as_much_as_they_can() {
+    fn a_product_beyond_64_bits_saturates() {
         let all = Extent3::from((u32::MAX, u32::MAX, u32::MAX));
         assert_eq!(all.count(), u64::MAX);
         assert!(Grid::new(all, all).fault().is_none(), "a device will refuse it");
     }
 
     #[test]
-    fn numbers_that_were_given_stay() {
+    fn a_given_grid_keeps_its_numbers() {
         let given = Grid::new(4, 128).auto();
         assert!(!given.is_auto());
         assert_eq!(given.in_blocks_of(1024, BLOCK_MAX), given);

@@ -1,68 +1,77 @@
-//! Arrays that stay where they are used.
-//!
-//! A [`SmartArray`] is an n-dimensional array with one copy on the host and one on each device that
-//! used it. [`Kernel`]s say in their type what they read and write. The library brings to a device
-//! what is missing there when a kernel needs it, brings to the host what is looked at when it is
-//! looked at, part by part and never twice, orders the work of all [`Stream`]s by the bytes it
-//! touches, and remembers at which line of the program each byte became necessary.
+//! `resident` is a Rust library for arrays that live on the host and on GPUs. A [`SmartArray`] is
+//! an ndarray plus a copy on each device that uses it. [`Kernel`]s declare which arguments they
+//! read and which they write. The library copies only out-of-date regions, only when they are
+//! needed, and orders work across [`Stream`]s by the memory it touches. Every transfer is
+//! attributed to the source line that triggered it. Safe code cannot cause data races, read
+//! uninitialised elements, or silently lose an update.
 //!
 //! ```
-//! use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
+//! use resident::ndarray::{Array2, Ix2, s};
+//! use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray, audit};
 //!
 //! # fn main() -> Result<()> {
 //! let _here = Device::cpu().enter();
 //! let transpose = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("transpose")
-//!     .require("rows and columns change places", |_grid, (a, b)| a.shape()[0] == b.shape()[1] && a.shape()[1] == b.shape()[0])
+//!     .require("`b` has the shape of `a` transposed", |_grid, (a, b)| {
+//!         a.shape()[0] == b.shape()[1] && a.shape()[1] == b.shape()[0]
+//!     })
 //!     .host(|_grid, (a, mut b)| b.assign(&a.t()));
 //!
-//! let a = SmartArray::from(Array2::from_shape_fn((300, 200), |(row, column)| (row * 200 + column) as f32));
+//! let a = SmartArray::from(Array2::from_shape_fn((300, 200), |(i, j)| (i * 200 + j) as f32));
 //! let mut b = SmartArray::<f32, _>::uninit((200, 300));
 //! let (row, report) = audit::capture(|| -> Result<f32> {
-//!     transpose.launch(Grid::cover_2d((200, 300), (8, 32)), (&a, &mut b))?;      // `a` goes up; `b` does not
-//!     Ok(b.slice(s![7, ..]).host()?.sum())                                       // one row comes down
+//!     transpose.launch(Grid::cover_2d((200, 300), (8, 32)), (&a, &mut b))?;  // uploads `a` only
+//!     Ok(b.slice(s![7, ..]).host()?.sum())                                   // downloads one row
 //! });
 //! assert_eq!(row?, (0..300).map(|index| (index * 200 + 7) as f32).sum::<f32>());
-//! assert_eq!((report.traffic().to_device.bytes, report.traffic().to_host.bytes), (300 * 200 * 4, 300 * 4));
+//! let traffic = report.traffic();
+//! assert_eq!((traffic.to_device.bytes, traffic.to_host.bytes), (300 * 200 * 4, 300 * 4));
 //! # Ok(()) }
 //! ```
 //!
 //! # Where to begin
 //!
-//! | for | see |
-//! |---|---|
-//! | arrays, and what each access moves | [`SmartArray`] |
-//! | parts of arrays, coherent with the whole | [`SmartArray::slice`], [`SmartView`], [`SmartViewMut`] |
-//! | kernels and launches | [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`] |
-//! | devices and streams | [`Device`], [`Stream`], [`Event`] |
-//! | memory of devices | [`Device::set_memory_limit`], [`SmartArray::page_lock`], [`SmartArray::release_on`] |
-//! | cudarc, and what is built on it, over the same arrays | `Device::cuda_context`, `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice` |
-//! | what moved, and why | [`audit`] |
-//! | tests without a GPU: seeds, faults, limits, hazards | [`Emulation`], [`emulation`] |
-//! | what can go wrong | [`Error`] |
+//! - Arrays, and what each access moves: [`SmartArray`].
+//! - Parts of arrays, coherent with the whole: [`SmartArray::slice`], [`SmartView`],
+//!   [`SmartViewMut`].
+//! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
+//! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
+//! - Device memory: [`Device::set_memory_limit`], [`SmartArray::page_lock`],
+//!   [`SmartArray::release_on`].
+//! - cudarc and libraries built on it, with the same arrays: `Device::cuda_context`,
+//!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`.
+//! - What moved, and why: [`audit`].
+//! - Tests without a GPU, with seeds, faults, limits and hazards: [`Emulation`], [`emulation`].
+//! - Errors: [`Error`].
 //!
 //! # GPUs
 //!
-//! With feature `cuda`, which is on by default and needs no toolkit to build, [`Device::cuda`]
-//! opens an NVIDIA GPU; [`Device::current`] is the first one where nothing else was asked for. The
-//! driver is looked for when a program runs, NVRTC when a kernel's CUDA C is first compiled.
-//! Kernels run there by their [`cuda`](Kernel::cuda) bodies; arrays, order, failures and audit are
-//! the same as on the embedded device.
+//! With feature `cuda`, which is on by default, [`Device::cuda`] opens an NVIDIA GPU, and
+//! [`Device::current`] is the first one unless the program chooses another device. Kernels run
+//! there by their [`cuda`](Kernel::cuda) bodies; arrays, order, failures and audit are the same as
+//! on the embedded device. Building needs no CUDA toolkit: the program looks for the driver when it
+//! starts to use GPUs, and for NVRTC when it first compiles CUDA C.
 //!
-//! | variable | what it does |
-//! |---|---|
-//! | `RESIDENT_DEVICE` | the device that threads start on: `cpu`, `cuda:0` |
-//! | `RESIDENT_CACHE` | a folder for compiled kernels, or `off`; by default the user's cache folder |
-//! | `RESIDENT_NVRTC` | the file of NVRTC to be used, and no other; by default that of the driver's own major version of CUDA, else an older one, else a newer |
-//! | `RESIDENT_PINNED_MAX` | the most page-locked memory for staging, in bytes (`512M`, `4G`); by default an eighth of the machine's memory, or of its container's |
-//! | `RESIDENT_STAGING_THREADS` | how many threads help to pack and unpack large copies; by default so many that half of the processors copy, seven at most |
-//! | `CUDARC_CUDA_VERSION` | when building: the CUDA version whose functions cudarc binds (`12080` for 12.8); by default the toolkit's, else the newest |
+//! These environment variables have an effect:
+//!
+//! - `RESIDENT_DEVICE`: the device that threads start on, such as `cpu` or `cuda:0`.
+//! - `RESIDENT_CACHE`: the folder for compiled kernels, or `off`; by default in the user's cache
+//!   folder.
+//! - `RESIDENT_NVRTC`: the only NVRTC library file to use; by default that of the driver's CUDA
+//!   major version, else an older one, else a newer one.
+//! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
+//!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
+//! - `RESIDENT_STAGING_THREADS`: the number of threads that help to pack and unpack large copies;
+//!   by default half of the processors copy, with seven helpers at most.
+//! - `CUDARC_CUDA_VERSION`, when building: the CUDA version whose functions cudarc binds (`12080`
+//!   for 12.8); by default that of the toolkit, else the newest.
 //!
 //! # The embedded device
 //!
-//! Without a GPU everything runs on [`Device::cpu`], a real backend with memory and asynchronous
-//! streams of its own. [`Device::emulated`] makes fresh ones for tests: with a seed nothing runs by
-//! itself and one test tries thousands of legal orders; a fault fails any chosen call; and work
-//! that touches the same bytes unordered is reported.
+//! Without a GPU, kernels run on [`Device::cpu`], the embedded device, which has its own memory and
+//! asynchronous streams. [`Device::emulated`] makes new ones for tests: with a seed, one test tries
+//! thousands of legal execution orders; a fault fails any chosen call; and unordered work on the
+//! same bytes is reported as a hazard.
 
 #![deny(missing_docs)]
 
@@ -80,9 +89,11 @@ mod grid;
 mod interop;
 mod launch;
 mod layout;
+mod live_arrays;
 mod ordering;
 mod storage;
 mod sync;
+mod traffic;
 mod transfer;
 
 pub use array::{
@@ -91,8 +102,8 @@ pub use array::{
 };
 pub use audit::{Flow, Residency, Traffic, Validity};
 pub use backend::embedded::{Emulation, Fault, Link};
-/// What an emulated device remembers: the calls that were made, and hazards, work that touched the
-/// same bytes unordered.
+/// What an emulated device records: its calls, and hazards, which are unordered accesses to the
+/// same bytes.
 pub mod emulation {
     pub use crate::backend::embedded::{
         Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch,
@@ -111,10 +122,12 @@ pub use launch::{
 };
 pub use ndarray;
 
-/// What most programs name: `use resident::prelude::*;`.
+/// The names that most programs use: `use resident::prelude::*;`.
 pub mod prelude {
+    pub use ndarray::s;
+
     pub use crate::{
-        Device, Element, Event, Grid, In, InOut, Kernel, Out, Pending, SmartArray, SmartView,
-        SmartViewMut, Stream, audit,
+        Device, Element, Error, Event, Grid, In, InOut, Kernel, Out, Pending, Result, SmartArray,
+        SmartView, SmartViewMut, Stream, audit,
     };
 }

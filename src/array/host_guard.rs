@@ -1,5 +1,5 @@
-//! What an access on the host hands out. Dropping it does nothing: the host became valid, or the
-//! newest side, when it was handed out.
+//! Guards of accesses to the host's copy. Dropping one does nothing: state changes when a guard is
+//! created.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -7,13 +7,13 @@ use std::ops::{Deref, DerefMut};
 use ndarray::iter::{Iter, IterMut};
 use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, IntoNdProducer};
 
-/// The host's copy of a part, to be read: an `ndarray::ArrayRef`, by
-/// [`SmartArray::host`](crate::SmartArray::host). It is valid for as long as this lives; meanwhile
-/// others may read the array too, on devices as well.
+/// The host's copy of a part, to be read, as [`SmartArray::host`](crate::SmartArray::host) returns
+/// it: an `ndarray::ArrayRef`. The host stays valid as long as the guard lives. Other threads and
+/// devices may read the array at the same time.
 ///
-/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all
-/// methods of an `ArrayRef`. For arithmetic take `host.view()`, as in `&host.view() + 1.0`: ndarray
-/// has operators for its own types alone.
+/// It has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by reference in
+/// `for` loops and `Zip`s. For arithmetic use `host.view()`, as in `&host.view() + 1.0`, since
+/// ndarray has operators for its own types only.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::{ArrayRef, Ix1, Zip, array}};
@@ -33,14 +33,15 @@ use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, Int
 /// assert_eq!((sum, products), (6.0, array![1.0, 4.0, 9.0]));
 /// # Ok::<(), resident::Error>(())
 /// ```
-#[must_use = "read the contents through this guard; to bring them to the host ahead of their use take `prefetch_host`, or `drop` the guard"]
+#[must_use = "read the contents through this guard; to download them ahead of their use, call \
+              `prefetch_host` or `drop` the guard"]
 pub struct HostRef<'a, T, D: Dimension> {
     pub(super) view: ArrayView<'a, T, D>,
 }
 
 impl<'a, T, D: Dimension> HostRef<'a, T, D> {
-    /// The same copy as an ndarray view, for as long as the guard could have lived: for functions
-    /// that hand out what they looked up. Moves nothing.
+    /// The same copy as an ndarray view, with the lifetime of the guard's borrow: for functions
+    /// that return what they looked up. Moves nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayView1, Ix2, s}};
@@ -67,13 +68,13 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
     }
 }
 
-/// The host's copy of a part, to be written: an `ndarray::ArrayRef`, by
-/// [`SmartArray::host_mut`](crate::SmartArray::host_mut) or
-/// [`host_overwrite`](crate::SmartArray::host_overwrite). The host became the newest side when it
-/// was handed out.
+/// The host's copy of a part, to be written, as
+/// [`SmartArray::host_mut`](crate::SmartArray::host_mut) and
+/// [`host_overwrite`](crate::SmartArray::host_overwrite) return it: an `ndarray::ArrayRef`. The
+/// host has the newest contents from the moment the guard is created.
 ///
-/// It compares with ndarray's arrays, goes into `for` loops and `Zip`s by reference, and has all
-/// methods of an `ArrayRef`. For arithmetic take `host.view()` or `host.view_mut()`, as in
+/// It has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by reference in
+/// `for` loops and `Zip`s. For arithmetic use `host.view()` or `host.view_mut()`, as in
 /// `host.view_mut().scaled_add(2.0, &x)` or `let mut all = host.view_mut(); all += 1.0`.
 ///
 /// ```
@@ -87,22 +88,26 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
 /// for x in &mut host {
 ///     *x += 1.0;
 /// }
-/// Zip::from(&mut host).and(&array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).for_each(|x, y| *x *= y);
+/// let factors = array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+/// Zip::from(&mut host).and(&factors).for_each(|x, y| *x *= y);
 /// assert_eq!(host, array![[1.0, 12.0, 3.0], [12.0, 15.0, 18.0]]);
 /// # Ok::<(), resident::Error>(())
 /// ```
-#[must_use = "write the contents through this guard; where the host is only to become the newest side, `drop` it"]
+#[must_use = "write the contents through this guard; to mark the host's copy as the newest only, \
+              `drop` it"]
 pub struct HostMut<'a, T, D: Dimension> {
     pub(super) view: ArrayViewMut<'a, T, D>,
 }
 
 impl<'a, T, D: Dimension> HostMut<'a, T, D> {
-    /// The same copy as an ndarray view, for as long as the guard could have lived. Moves nothing.
+    /// The same copy as an ndarray view, with the lifetime of the guard's borrow. Moves nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayViewMut2, Axis, Ix2}};
     ///
-    /// fn halves(table: &mut SmartArray<f32, Ix2>) -> Result<(ArrayViewMut2<'_, f32>, ArrayViewMut2<'_, f32>)> {
+    /// type Half<'a> = ArrayViewMut2<'a, f32>;
+    ///
+    /// fn halves(table: &mut SmartArray<f32, Ix2>) -> Result<(Half<'_>, Half<'_>)> {
     ///     let middle = table.shape()[0] / 2;
     ///     Ok(table.host_mut()?.into_view_mut().split_at(Axis(0), middle))
     /// }
@@ -173,11 +178,12 @@ impl<'g, T, D: Dimension> IntoNdProducer for &'g mut HostMut<'_, T, D> {
     }
 }
 
+/// Compares `$left` with `$right`, arrays of `T` and `U`.
 macro_rules! equal {
-    ([$($generics:tt)*], $left:ty, $right:ty) => {
-        impl<$($generics)*> PartialEq<$right> for $left {
+    ([$($data:tt)*], $left:ty, $right:ty) => {
+        impl<T: PartialEq<U>, U, D: Dimension, $($data)*> PartialEq<$right> for $left {
             fn eq(&self, other: &$right) -> bool {
-                // Both lead to an `ArrayRef`, one by more steps than the other.
+                // Both dereference to an `ArrayRef`, in one or more steps.
                 let (left, right): (&ArrayRef<T, D>, &ArrayRef<U, D>) = (self, other);
                 left == right
             }
@@ -185,9 +191,8 @@ macro_rules! equal {
     };
 }
 
-/// What both guards do as an `ArrayRef` does it. They are equal to what has their shape and equal
-/// elements.
-macro_rules! like_an_array_ref {
+/// Iterates, prints and compares a guard like an `ArrayRef`.
+macro_rules! array_ref_impls {
     ($guard:ident) => {
         impl<'g, T, D: Dimension> IntoIterator for &'g $guard<'_, T, D> {
             type Item = &'g T;
@@ -222,16 +227,16 @@ macro_rules! like_an_array_ref {
 
         impl<T: Eq, D: Dimension> Eq for $guard<'_, T, D> {}
 
-        equal!([T: PartialEq<U>, U, D: Dimension], $guard<'_, T, D>, HostRef<'_, U, D>);
-        equal!([T: PartialEq<U>, U, D: Dimension], $guard<'_, T, D>, HostMut<'_, U, D>);
-        equal!([T: PartialEq<U>, U, D: Dimension], $guard<'_, T, D>, ArrayRef<U, D>);
-        equal!([T: PartialEq<U>, U, D: Dimension], ArrayRef<T, D>, $guard<'_, U, D>);
-        equal!([T: PartialEq<U>, U, S: Data<Elem = U>, D: Dimension], $guard<'_, T, D>, ArrayBase<S, D>);
-        equal!([T: PartialEq<U>, U, S: Data<Elem = T>, D: Dimension], ArrayBase<S, D>, $guard<'_, U, D>);
-        equal!([T: PartialEq<U>, U, S: Data<Elem = U>, D: Dimension], $guard<'_, T, D>, &ArrayBase<S, D>);
-        equal!([T: PartialEq<U>, U, S: Data<Elem = T>, D: Dimension], &ArrayBase<S, D>, $guard<'_, U, D>);
+        equal!([], $guard<'_, T, D>, HostRef<'_, U, D>);
+        equal!([], $guard<'_, T, D>, HostMut<'_, U, D>);
+        equal!([], $guard<'_, T, D>, ArrayRef<U, D>);
+        equal!([], ArrayRef<T, D>, $guard<'_, U, D>);
+        equal!([S: Data<Elem = U>], $guard<'_, T, D>, ArrayBase<S, D>);
+        equal!([S: Data<Elem = T>], ArrayBase<S, D>, $guard<'_, U, D>);
+        equal!([S: Data<Elem = U>], $guard<'_, T, D>, &ArrayBase<S, D>);
+        equal!([S: Data<Elem = T>], &ArrayBase<S, D>, $guard<'_, U, D>);
     };
 }
 
-like_an_array_ref!(HostRef);
-like_an_array_ref!(HostMut);
+array_ref_impls!(HostRef);
+array_ref_impls!(HostMut);

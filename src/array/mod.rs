@@ -1,7 +1,8 @@
-//! What users hold: arrays that are coherent, their parts, and the guards of their accesses.
+//! Coherent arrays, views of their parts, and the guards that an access returns.
 
+mod as_view;
 mod convert;
-mod guard;
+mod device_guard;
 mod host_guard;
 mod layout;
 mod methods;
@@ -9,17 +10,16 @@ mod multi_slice;
 mod owned;
 mod part;
 mod pending;
-mod questions;
 mod smart;
 mod view;
 
+pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut};
 #[cfg(feature = "cuda")]
-pub(crate) use guard::HandedOut;
-pub use guard::{DeviceMut, DeviceRef};
+pub(crate) use device_guard::DevicePart;
+pub use device_guard::{DeviceMut, DeviceRef};
 pub use host_guard::{HostMut, HostRef};
 pub(crate) use layout::Layout;
 pub use multi_slice::MultiSlice;
 pub use pending::Pending;
 pub use smart::SmartArray;
-pub(crate) use view::Erased;
-pub use view::{AnyView, AnyViewMut, AsView, AsViewMut, SmartView, SmartViewMut};
+pub use view::{SmartView, SmartViewMut};

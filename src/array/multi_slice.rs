@@ -1,4 +1,4 @@
-//! Several parts at once, checked to be disjoint.
+//! Several disjoint parts at once.
 
 use ndarray::{Dimension, SliceArg};
 
@@ -8,11 +8,11 @@ use crate::element::Element;
 use crate::layout::{MemoryOrder, Selection};
 use crate::storage::Storage;
 
-/// A tuple of one to six of ndarray's `s![..]`, as `ndarray::MultiSliceArg`: what
-/// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut) takes, whose example shows
-/// it. Sealed.
+/// A tuple of one to six of ndarray's `s![..]`, for
+/// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut). The counterpart of
+/// `ndarray::MultiSliceArg`. Sealed.
 pub trait MultiSlice<'a, T: Element, D: Dimension>: sealed::Sealed {
-    /// A tuple of as many views.
+    /// A tuple with a view for each slice.
     type Output;
 
     #[doc(hidden)]
@@ -25,12 +25,11 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// As ndarray's `multi_slice_mut`: overlapping parts are a bug of the caller.
+/// Panics if two parts share an element, as ndarray's `multi_slice_mut` does.
 #[track_caller]
 fn assert_disjoint(memory_order: &MemoryOrder, selections: &[Selection]) {
-    // All parts of an array without elements are the whole of it, and share none.
-    let elements = memory_order.len();
-    if elements == 0 {
+    // Every part of an array without elements is the whole array.
+    if memory_order.is_empty() {
         return;
     }
     for (number, selection) in selections.iter().enumerate() {
@@ -47,14 +46,17 @@ macro_rules! multi_slice {
     ($($info:ident $index:tt),+) => {
         impl<$($info),+> sealed::Sealed for ($($info,)+) {}
 
-        impl<'a, T: Element, D: Dimension, $($info: SliceArg<D>),+> MultiSlice<'a, T, D> for ($($info,)+) {
+        impl<'a, T: Element, D: Dimension, $($info: SliceArg<D>),+> MultiSlice<'a, T, D>
+            for ($($info,)+)
+        {
             type Output = ($(SmartViewMut<'a, T, $info::OutDim>,)+);
 
             #[track_caller]
             #[allow(private_interfaces)]
             fn views(&self, storage: &'a Storage, layout: &Layout<D>) -> Self::Output {
                 let layouts = ($(layout.slice(&self.$index),)+);
-                assert_disjoint(storage.memory_order(), &[$(layouts.$index.selection(storage.memory_order())),+]);
+                let memory_order = storage.memory_order();
+                assert_disjoint(memory_order, &[$(layouts.$index.selection(memory_order)),+]);
                 ($(SmartViewMut::new(storage, layouts.$index),)+)
             }
         }

@@ -1,4 +1,4 @@
-//! ndarray's own arrays from memory, and back.
+//! Between ndarray's owned arrays and host memory: adopting one, and giving it back.
 
 use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
@@ -7,19 +7,24 @@ use crate::element::Element;
 use crate::layout::MemoryOrder;
 use crate::storage::{HostBuffer, Origin};
 
-/// An adopted array: its memory as it is if it has no gaps, packed once if it has.
+/// The memory order of an array with these strides, and the offset of its first element, if it has
+/// no gaps.
+pub(super) fn memory_order<T>(shape: &[usize], strides: &[isize]) -> Option<(MemoryOrder, usize)> {
+    let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
+    MemoryOrder::of(shape, strides, element_bytes)
+}
+
+/// Takes an array's memory as it is if it has no gaps; else packs the elements once.
 pub(super) fn adopt<T: Element, D: Dimension>(
     array: Array<T, D>,
 ) -> (Layout<D>, MemoryOrder, Origin) {
-    let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-    let found = MemoryOrder::of(array.shape(), array.strides(), element_bytes);
-    let Some((memory_order, offset)) = found else {
+    let Some((memory_order, offset)) = memory_order::<T>(array.shape(), array.strides()) else {
         return adopt(packed(&array));
     };
     let layout = Layout::new(array.raw_dim(), array.strides(), offset);
     let len = array.len();
     let (vector, start) = array.into_raw_vec_and_offset();
-    // ndarray's offset is that of the first element; the memory starts where the lowest lies.
+    // ndarray's offset is that of the first element; ours counts from the lowest one.
     let start = start.unwrap_or(0).saturating_sub(offset);
     (layout, memory_order, Origin::Host(HostBuffer::from_vec(vector, start, len)))
 }
@@ -30,14 +35,12 @@ fn packed<T: Element, D: Dimension>(array: &Array<T, D>) -> Array<T, D> {
         .unwrap_or_else(|fault| unreachable!("as many elements as the shape has: {fault}"))
 }
 
-/// The array of that layout over memory that `buffer` owns: the vector that it was made from, not a
-/// copy.
+/// The array of a layout over the vector that `buffer` was made from, without a copy.
 pub(super) fn array_over<T: Element, D: Dimension>(
     buffer: HostBuffer,
     layout: &Layout<D>,
 ) -> Array<T, D> {
-    // SAFETY: only called for the buffer of an array of `T`, which `HostBuffer` was made for, by
-    // its last owner: nothing queued holds it any more.
+    // SAFETY: the callers pass the buffer of an array of `T`, and own it: no queued work holds it.
     let (vector, start) = unsafe { buffer.into_vec::<T>() };
     if start == 0 {
         return array_from_start(vector, layout);
@@ -45,7 +48,7 @@ pub(super) fn array_over<T: Element, D: Dimension>(
     let line = Array1::from_vec(vector).slice_move(s![start..start + layout.len()]);
     let mut order: Vec<usize> = (0..layout.shape().len()).collect();
     order.sort_by_key(|axis| {
-        // Lone axes have any stride; they go last, where they change nothing.
+        // The stride of an axis of length 1 has no meaning; such axes go last.
         let (len, stride) = (layout.shape()[*axis], layout.strides()[*axis].unsigned_abs());
         (len == 1, std::cmp::Reverse(stride))
     });
@@ -59,18 +62,18 @@ pub(super) fn array_over<T: Element, D: Dimension>(
     let mut array = shaped
         .and_then(Array::into_dimensionality::<D>)
         .unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
-    let reversed: Vec<bool> = layout
-        .strides()
-        .iter()
-        .zip(layout.shape())
-        .map(|(stride, len)| *stride < 0 && *len > 1)
-        .collect();
-    reverse(&mut array, &reversed);
+    reverse(&mut array, &reversed_axes(layout));
     array
 }
 
-/// The array of that layout whose lowest element is the vector's first: with the very strides that
-/// it had, those of lone axes included.
+/// Which axes run backwards.
+pub(super) fn reversed_axes<D: Dimension>(layout: &Layout<D>) -> Vec<bool> {
+    let axes = layout.strides().iter().zip(layout.shape());
+    axes.map(|(stride, len)| *stride < 0 && *len > 1).collect()
+}
+
+/// The array of a layout whose lowest element is the vector's first. Keeps all strides, those of
+/// axes of length 1 included.
 fn array_from_start<T: Element, D: Dimension>(vector: Vec<T>, layout: &Layout<D>) -> Array<T, D> {
     let array = Array::from_shape_vec(layout.dim().clone().strides(layout.upwards()), vector);
     let mut array =
@@ -80,8 +83,7 @@ fn array_from_start<T: Element, D: Dimension>(vector: Vec<T>, layout: &Layout<D>
     array
 }
 
-/// An array from memory where its axes all run upwards, rows first; `reversed` ones are turned
-/// round without moving anything.
+/// An array over row-major memory, with the `reversed` axes inverted.
 pub(super) fn packed_array<T: Element, D: Dimension>(
     buffer: HostBuffer,
     shape: &[usize],

@@ -1,11 +1,10 @@
-//! What can be done with an array or a part of one: the work behind the methods of `SmartArray`,
-//! `SmartView` and `SmartViewMut`.
+//! Implements the methods of `SmartArray`, `SmartView` and `SmartViewMut` in terms of `transfer`.
 
 use std::marker::PhantomData;
 
 use ndarray::Dimension;
 
-use super::guard::{DeviceMut, DeviceRef, HandedOut};
+use super::device_guard::{DeviceMut, DevicePart, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
 use super::layout::Layout;
 use super::pending::Pending;
@@ -13,27 +12,23 @@ use crate::access::Access;
 use crate::audit::{Cause, Residency};
 use crate::backend::{Address, Bytes, Dependencies};
 use crate::call_site::CallSite;
-use crate::coherence::Location;
+use crate::coherence::{Content, Location, Undefined};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, Result, Text};
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
-use crate::storage::{HostBuffer, Storage};
+use crate::storage::{ArrayState, HostBuffer, Storage};
 use crate::transfer::{self, End, Request, Target};
 
-/// A part of an array, borrowed for `'a`: shared or exclusively, as the caller's own borrow is.
-/// Methods that write want the exclusive one; only `SmartArray`'s and `SmartViewMut`'s `&mut self`
-/// methods call them.
+/// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
+/// self` methods of `SmartArray` and `SmartViewMut` may call them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a, 'l, D> {
-    /// Borrowed for as long as guards may live.
+    /// Guards may live as long as this borrow.
     pub(super) storage: &'a Storage,
     pub(super) layout: &'l Layout<D>,
 }
-
-/// The line of the user's that is being served.
-pub(super) type Line = CallSite;
 
 impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[inline]
@@ -41,7 +36,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         cause: Cause,
         operation: &str,
-        site: Line,
+        site: CallSite,
         serve: impl FnOnce(&Request<'_>) -> R,
     ) -> R {
         self.layout.with_selection(self.storage.memory_order(), |selection| {
@@ -65,11 +60,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         End { storage: self.storage, view: self.layout.strided() }
     }
 
-    // The host's side. The guards' lifetime is the caller's choice, since a view's guards outlive
-    // its own borrow; it is bounded by the array's.
+    // The host's side. The caller chooses the guards' lifetime within the array's borrow, since the
+    // guards of a view may outlive the view.
 
     #[inline]
-    pub(super) fn host<'g, T: Element>(&self, site: Line) -> Result<HostRef<'g, T, D>>
+    pub(super) fn host<'g, T: Element>(&self, site: CallSite) -> Result<HostRef<'g, T, D>>
     where
         'a: 'g,
     {
@@ -77,21 +72,22 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.bring_to_host(Access::Read, "host", site)?;
         }
         let base = self.storage.host_base();
-        // SAFETY: the part is valid on the host now (`ready_on_host`, or `acquire_host` returned).
-        // While the caller's shared borrow of it lasts no `&mut` method can make it stale, and no
-        // copy writes elements that are valid at its destination: nobody writes it for 'g.
+        // SAFETY: the part is valid on the host now: `ready_on_host` says so, or `acquire_host`
+        // returned. The caller's shared borrow excludes the `&mut` methods that make it stale, and
+        // copies never write elements that are valid at their destination. So nothing writes the
+        // part for 'g.
         Ok(HostRef { view: unsafe { self.layout.view(base) } })
     }
 
     #[cold]
-    fn bring_to_host(&self, access: Access, operation: &str, site: Line) -> Result<()> {
+    fn bring_to_host(&self, access: Access, operation: &str, site: CallSite) -> Result<()> {
         self.with(Cause::Host, operation, site, |request| transfer::acquire_host(request, access))
     }
 
     pub(super) fn host_mut<'g, T: Element>(
         &self,
         access: Access,
-        site: Line,
+        site: CallSite,
     ) -> Result<HostMut<'g, T, D>>
     where
         'a: 'g,
@@ -100,30 +96,31 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.write_on_host(access, site)?;
         }
         let base = self.storage.host_base();
-        // SAFETY: `acquire_host` waited for everything queued that touches the part on the host,
-        // and the memory was zeroed or written when it was made. The caller's exclusive borrow
-        // keeps every other access out for 'g; what is queued meanwhile writes no element that is
+        // SAFETY: `write_on_host` waited for all queued work that uses the part on the host, and
+        // the memory was zeroed or written when it was allocated. The caller's exclusive borrow
+        // excludes every other access for 'g. Work queued in that time writes no element that is
         // valid on the host, and reads elements there only through accesses that the borrow
         // excludes.
         Ok(HostMut { view: unsafe { self.layout.view_mut(base) } })
     }
 
     #[cold]
-    fn write_on_host(&self, access: Access, site: Line) -> Result<()> {
+    fn write_on_host(&self, access: Access, site: CallSite) -> Result<()> {
         let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
         self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))
     }
 
-    /// The user wrote the host's copy through a pointer.
-    pub(super) fn host_changed(&self, site: Line) -> Result<()> {
+    /// The program wrote the host's copy through a pointer.
+    pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
             self.expect_newest(Some(Location::HOST), "the host")?;
             transfer::write_on_host(request, Access::ReadWrite)
         })
     }
 
-    /// Nothing newer than what `place` holds is elsewhere, and it holds all.
-    fn expect_newest(&self, place: Option<Location>, changed: &str) -> Result<()> {
+    /// An error unless `location` holds the newest contents of the whole part. A device without a
+    /// copy (`None`) does not.
+    fn expect_newest(&self, location: Option<Location>, changed: &str) -> Result<()> {
         let memory_order = self.storage.memory_order();
         let selection = self.selection();
         if memory_order.is_empty() || selection.is_empty() {
@@ -131,11 +128,10 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         }
         let mut state = self.storage.lock();
         state.reconcile(memory_order);
-        // A device that never held the array is as little newest as one that holds an old copy.
-        let mut is_newest = place.is_some();
+        let mut is_newest = location.is_some();
         selection.for_each(memory_order, |region| {
-            is_newest =
-                is_newest && place.is_some_and(|place| state.coherence.is_valid(place, region))
+            is_newest = is_newest
+                && location.is_some_and(|location| state.coherence.is_valid(location, region));
         });
         if is_newest {
             return Ok(());
@@ -143,7 +139,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let mut holders = std::collections::BTreeSet::new();
         selection.for_each(memory_order, |region| {
             state.coherence.visit_contents(region, |_, content| {
-                holders.extend(newest_in_words(&state, content));
+                holders.extend(describe_newest(&state, content));
             });
         });
         drop(state);
@@ -157,24 +153,24 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     pub(super) fn gpu_on<'g, T: Element>(
         &self,
         stream: &Stream,
-        site: Line,
+        site: CallSite,
     ) -> Result<DeviceRef<'g, T, D>>
     where
         'a: 'g,
     {
         let id = stream.id().0;
-        let base = match self.storage.known_to(id) {
+        let base = match self.storage.reader_address(id) {
             Some(base) => base,
             None => self.bring_to_device(stream, site)?,
         };
         Ok(DeviceRef {
-            part: HandedOut::new::<T>(self.storage, self.layout, base, stream),
+            part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
             element: PhantomData,
         })
     }
 
     #[cold]
-    fn bring_to_device(&self, stream: &Stream, site: Line) -> Result<u64> {
+    fn bring_to_device(&self, stream: &Stream, site: CallSite) -> Result<u64> {
         self.with(Cause::Gpu, "gpu", site, |request| {
             transfer::open_guard(request, stream, Access::Read).map(|(_, address)| address.0)
         })
@@ -184,7 +180,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         access: Access,
         stream: &Stream,
-        site: Line,
+        site: CallSite,
     ) -> Result<DeviceMut<'g, T, D>>
     where
         'a: 'g,
@@ -194,13 +190,13 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         } else {
             None
         };
-        let (place, Address(base)) = match open {
+        let (location, Address(base)) = match open {
             Some(open) => open,
             None => self.open_guard(access, stream, site)?,
         };
         Ok(DeviceMut {
-            part: HandedOut::new::<T>(self.storage, self.layout, base, stream),
-            place,
+            part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
+            location,
             site,
             element: PhantomData,
         })
@@ -211,7 +207,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         access: Access,
         stream: &Stream,
-        site: Line,
+        site: CallSite,
     ) -> Result<(Location, Address)> {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
         self.with(Cause::Gpu, operation, site, |request| {
@@ -219,8 +215,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    /// The user wrote the device's copy with work queued on `stream`.
-    pub(super) fn gpu_changed_on(&self, stream: &Stream, site: Line) -> Result<()> {
+    /// The program changed the device's copy with external work queued on `stream`.
+    pub(super) fn gpu_changed_on(&self, stream: &Stream, site: CallSite) -> Result<()> {
         self.with(Cause::Gpu, "gpu_changed", site, |request| {
             if self.storage.memory_order().is_empty() || request.selection.is_empty() {
                 return Ok(());
@@ -235,34 +231,32 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    // Work where the newest contents are.
+    // Operations where the newest contents are.
 
-    pub(super) fn fill<T: Element>(&self, value: T, site: Line) {
+    pub(super) fn fill<T: Element>(&self, value: T, site: CallSite) {
         self.with(Cause::Explicit, "fill", site, |request| {
-            transfer::fill(request, Bytes::from_slice(bytemuck::bytes_of(&value)))
+            transfer::fill(request, bytes_of(&value))
         });
     }
 
-    pub(super) fn fill_on<T: Element>(&self, stream: &Stream, value: T, site: Line) -> Result<()> {
+    pub(super) fn fill_on<T: Element>(
+        &self,
+        stream: &Stream,
+        value: T,
+        site: CallSite,
+    ) -> Result<()> {
         self.with(Cause::Explicit, "fill_on", site, |request| {
-            transfer::fill_on(request, stream, Bytes::from_slice(bytemuck::bytes_of(&value)))
+            transfer::fill_on(request, stream, bytes_of(&value))
         })
     }
 
-    pub(super) fn get<T: Element>(&self, index: &[usize], site: Line) -> Result<T> {
+    pub(super) fn get<T: Element>(&self, index: &[usize], site: CallSite) -> Result<T> {
         let bytes = self.at(index, transfer::read_element, "get", site)?;
         Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 
-    pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: Line) -> Result<()> {
-        self.at(
-            index,
-            |request| {
-                transfer::write_element(request, Bytes::from_slice(bytemuck::bytes_of(&value)))
-            },
-            "set",
-            site,
-        )
+    pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: CallSite) -> Result<()> {
+        self.at(index, |request| transfer::write_element(request, bytes_of(&value)), "set", site)
     }
 
     fn at<R>(
@@ -270,7 +264,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         index: &[usize],
         serve: impl FnOnce(&Request<'_>) -> Result<R>,
         operation: &str,
-        site: Line,
+        site: CallSite,
     ) -> Result<R> {
         let Some(offset) = self.layout.element(index) else {
             return Err(Error::Shape {
@@ -294,29 +288,25 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         source: Part<'_, '_, E>,
         target: Target<'_>,
-        site: Line,
+        site: CallSite,
     ) -> Result<()> {
-        if self.layout.shape() != source.layout.shape() {
+        let (to, from) = (self.layout.shape(), source.layout.shape());
+        if to != from {
+            let describe = |shape: &[usize], storage: &Storage| {
+                Text::new(format!("{shape:?}, the shape of {}", storage.named()))
+            };
             return Err(Error::Shape {
                 operation: Text::new("assign"),
-                expected: Text::new(format!(
-                    "{:?}, the shape of {}",
-                    self.layout.shape(),
-                    self.storage.named()
-                )),
-                seen: Text::new(format!(
-                    "{:?}, the shape of {}",
-                    source.layout.shape(),
-                    source.storage.named()
-                )),
+                expected: describe(to, self.storage),
+                seen: describe(from, source.storage),
             });
         }
         transfer::assign(self.end(), source.end(), target, site)
     }
 
-    // Early, asynchronous.
+    // Asynchronous copies.
 
-    pub(super) fn prefetch(&self, stream: &Stream, site: Line) -> Result<()> {
+    pub(super) fn prefetch(&self, stream: &Stream, site: CallSite) -> Result<()> {
         self.with(Cause::Prefetch, "prefetch", site, |request| {
             transfer::acquire_on(request, stream, Access::Read, &mut Dependencies::new()).map(drop)
         })
@@ -326,7 +316,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         stream: Option<&Stream>,
         operation: &str,
-        site: Line,
+        site: CallSite,
     ) -> Result<()> {
         self.with(Cause::Prefetch, operation, site, |request| {
             transfer::prefetch_host(request, stream)
@@ -337,15 +327,13 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         &self,
         stream: Option<&Stream>,
         operation: &str,
-        site: Line,
+        site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let buffer = HostBuffer::zeroed::<T>(self.layout.len())
             .ok_or_else(|| transfer::host_full(self.storage))?;
         let snapshot = transfer::snapshot(self.end(), stream, buffer, operation, site)?;
         Ok(Pending::new(snapshot, self.storage.named(), self.layout.clone()))
     }
-
-    // Questions.
 
     pub(super) fn residency(&self) -> Residency {
         let memory_order = self.storage.memory_order();
@@ -354,42 +342,37 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let validities = state.validities_of(memory_order, &selection);
         let devices = state
             .devices()
-            .map(|(place, device)| (device.clone(), validities[place.index()]))
+            .map(|(location, device)| (device.clone(), validities[location.index()]))
             .collect();
         Residency::new(validities[Location::HOST.index()], devices)
     }
 }
 
 impl<D: Dimension> Part<'_, '_, D> {
-    /// `gpu` without a stream works on the current device's default one.
+    /// The stream of the methods that name none: the current device's default stream.
     pub(super) fn current_stream() -> Result<Stream> {
         Ok(Device::current()?.stream())
     }
 }
 
-fn newest_in_words(
-    state: &crate::storage::State,
-    content: crate::coherence::Content,
-) -> Vec<String> {
-    use crate::coherence::{Content, Undefined};
-    match content {
-        Content::Undefined(Undefined::Never) => {
-            vec!["nowhere, since it was never written".to_owned()]
+/// The bytes of one element.
+pub(super) fn bytes_of<T: Element>(value: &T) -> Bytes {
+    Bytes::from_slice(bytemuck::bytes_of(value))
+}
+
+/// Where contents are newest, for a message.
+fn describe_newest(state: &ArrayState, content: Content) -> Vec<String> {
+    let locations = match content {
+        Content::Undefined(Undefined::Never) => "nowhere, since it was never written",
+        Content::Undefined(Undefined::Lost(_)) => "nowhere, since a failure lost them",
+        Content::Constant { .. } => "a constant that is not in memory there yet",
+        Content::Stored(holders) => {
+            let describe = |location| match location {
+                Location::HOST => "on the host".to_owned(),
+                device => format!("on {}", state.device_copy(device).device),
+            };
+            return holders.locations().iter().map(describe).collect();
         }
-        Content::Undefined(Undefined::Lost(_)) => {
-            vec!["nowhere, since a failure took them".to_owned()]
-        }
-        Content::Constant { .. } => vec!["a constant that is not in memory there yet".to_owned()],
-        Content::Stored(holders) => holders
-            .locations()
-            .iter()
-            .map(|place| {
-                if place == Location::HOST {
-                    "on the host".to_owned()
-                } else {
-                    format!("on {}", state.slot(place).device)
-                }
-            })
-            .collect(),
-    }
+    };
+    vec![locations.to_owned()]
 }

@@ -1,4 +1,4 @@
-//! An answer on its way.
+//! Copies that are still in progress.
 
 use std::fmt;
 use std::future::Future;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use ndarray::{Array, Dimension};
 
 use super::layout::Layout;
-use super::owned::packed_array;
+use super::owned::{packed_array, reversed_axes};
 use crate::backend::failure;
 use crate::device;
 use crate::element::Element;
@@ -17,9 +17,10 @@ use crate::error::{Error, Result, Text};
 use crate::storage::HostBuffer;
 use crate::transfer::Snapshot;
 
-/// Something that is being copied, by [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on):
-/// [`wait`](Self::wait) for it, or `await` it in a task of any executor. It owns both ends of the
-/// copy, so the array may be written, moved or dropped meanwhile; dropping it waits for nothing.
+/// The result of an asynchronous copy, by
+/// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): [`wait`](Self::wait) for it, or
+/// `await` it in a task of any executor. It owns the source and the destination of the copy, so the
+/// array may be written, moved or dropped at any time. Dropping it waits for nothing.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::s};
@@ -27,7 +28,8 @@ use crate::transfer::Snapshot;
 /// let stream = Device::cpu().stream();
 /// let mut state = SmartArray::from(vec![1.0_f32; 100]);
 /// drop(state.gpu_mut_on(&stream)?);
-/// let (head, tail) = (state.slice(s![..10]).snapshot_on(&stream)?, state.slice(s![90..]).snapshot_on(&stream)?);     // both on their way
+/// let head = state.slice(s![..10]).snapshot_on(&stream)?;
+/// let tail = state.slice(s![90..]).snapshot_on(&stream)?;       // both copies are queued
 /// drop(state);
 /// assert_eq!(head.wait()?, tail.wait()?);
 /// # Ok::<(), resident::Error>(())
@@ -35,12 +37,12 @@ use crate::transfer::Snapshot;
 ///
 /// # Errors
 ///
-/// As a future it gives what [`wait`](Self::wait) returns, and never [`Error::InsideKernel`], since
-/// it waits for nothing; polled again after it was ready, [`Error::Backend`].
-#[must_use = "a pending copy is of use to whoever waits for it"]
+/// As a future it returns what [`wait`](Self::wait) returns, except for [`Error::InsideKernel`],
+/// since polling never waits. Polling again after it was ready returns [`Error::Backend`].
+#[must_use = "wait for the copy, or drop it"]
 pub struct Pending<A> {
     snapshot: Option<Snapshot>,
-    /// For messages.
+    /// The array's name for messages.
     array: String,
     assemble: fn(HostBuffer, &[usize], &[bool]) -> A,
     shape: Vec<usize>,
@@ -49,30 +51,25 @@ pub struct Pending<A> {
 
 impl<T: Element, D: Dimension> Pending<Array<T, D>> {
     pub(super) fn new(snapshot: Snapshot, array: String, layout: Layout<D>) -> Self {
-        let reversed = layout
-            .strides()
-            .iter()
-            .zip(layout.shape())
-            .map(|(stride, len)| *stride < 0 && *len > 1)
-            .collect();
         Self {
             snapshot: Some(snapshot),
             array,
             assemble: packed_array::<T, D>,
             shape: layout.shape().to_vec(),
-            reversed,
+            reversed: reversed_axes(&layout),
         }
     }
 }
 
 impl<A> Pending<A> {
-    /// Waits until it is there.
+    /// Waits until the copy is complete, and returns it.
     ///
     /// # Errors
     ///
-    /// What the copy failed with: [`Error::Backend`] by itself, [`Error::Lost`] if work failed that
-    /// was to write what it reads, [`Error::DeviceLost`] if the device died;
-    /// [`Error::InsideKernel`] if it would have to wait inside a kernel body.
+    /// - [`Error::Backend`] if the copy failed.
+    /// - [`Error::Lost`] if work that should have written the source failed.
+    /// - [`Error::DeviceLost`] if the device died.
+    /// - [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
     pub fn wait(mut self) -> Result<A> {
         let snapshot = self.snapshot.take();
         let queued = snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
@@ -89,20 +86,18 @@ impl<A> Pending<A> {
         self.finish(snapshot)
     }
 
-    /// Everything is complete.
+    /// Assembles the array once all copies are complete.
     fn finish(&self, snapshot: Option<Snapshot>) -> Result<A> {
         let Some(Snapshot { buffer, queued }) = snapshot else {
             return Err(Error::Backend {
                 device: Text::new("the host"),
                 operation: Text::new("polling a snapshot"),
-                cause: Text::new(
-                    "it was taken already; a future is not to be polled after it is ready",
-                ),
+                cause: Text::new("it was taken already; do not poll a future after it is ready"),
             });
         };
         for (stream, position) in queued {
             if let Some(record) = failure::at(stream.id(), position) {
-                stream.core().tell(position);
+                stream.core().mark_reported(position);
                 return Err(self.failed(&stream, &record));
             }
         }
@@ -124,8 +119,8 @@ impl<A> Pending<A> {
     }
 }
 
-/// The buffer, once the completed work has let go of it, which it does right after it counts as
-/// completed.
+/// Takes the buffer from its last owner. Completed work drops its handle right after it counts as
+/// complete, so this waits for a moment at most.
 pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
     loop {
         match Arc::try_unwrap(buffer) {
@@ -138,7 +133,7 @@ pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
     }
 }
 
-/// Of what, and its shape; asks no device.
+/// The array and the shape; asks no device.
 impl<A> fmt::Debug for Pending<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = if self.snapshot.is_none() { ", taken" } else { "" };

@@ -1,67 +1,65 @@
-//! The array that stays where it is used.
+//! The coherent array: how it is made, its memory, and how it is turned back into an ndarray array.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use ndarray::{Array, Axis, Dimension, IntoDimension, ShapeBuilder, SliceArg};
+use ndarray::{Array, Dimension, ShapeBuilder};
 use num_traits::One;
 
-use super::guard::{DeviceMut, DeviceRef};
-use super::host_guard::{HostMut, HostRef};
+use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, any_view, sealed};
 use super::layout::{Layout, assert_fits};
-use super::methods::{reading, writing};
-use super::multi_slice::MultiSlice;
 use super::owned;
-use super::part::{Line, Part};
-use super::pending::{Pending, sole_owner};
-use super::questions::asking;
-use super::view::{AsView, SmartView, SmartViewMut};
+use super::part::{Part, bytes_of};
+use super::pending::sole_owner;
+use super::view::{SmartView, SmartViewMut};
 use crate::access::Access;
-use crate::audit::{Cause, Residency, Traffic, registry};
-use crate::backend::Bytes;
+use crate::audit::Cause;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
 use crate::call_site::{CallSite, call_site};
-use crate::device::{Device, Stream};
+use crate::device::Device;
+#[cfg(feature = "cuda")]
+use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
-use crate::layout::{MemoryOrder, Selection};
+use crate::layout::Selection;
 use crate::storage::{Origin, Storage};
-use crate::transfer::{self, Request, Target};
+use crate::transfer::{self, End, Request};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.
 ///
-/// Nothing moves until somebody looks: [`host`](Self::host) brings down what is stale on the host,
-/// [`gpu_on`](Self::gpu_on) and kernel launches bring up what is stale on a device, and only the
-/// bytes of the part that is asked for. It descends from Numba's `SmartArray`, which knew one GPU
-/// and whole arrays.
+/// Data moves only when it is accessed: [`host`](Self::host) downloads the bytes that are stale on
+/// the host, [`gpu_on`](Self::gpu_on) and kernel launches upload the bytes that are stale on a
+/// device, in each case only those of the accessed part. The idea is that of Numba's `SmartArray`,
+/// which has one GPU and whole arrays.
 ///
 /// | call | what moves, at most | afterwards |
 /// |---|---|---|
-/// | `host()`, `gpu()` | stale parts, to there | both sides valid |
-/// | `host_mut()`, `gpu_mut()` | stale parts, to there | that side newest |
-/// | `host_overwrite()`, `gpu_overwrite()`, `fill(v)` | nothing | that side newest |
+/// | `host()`, `gpu()` | stale bytes, to that side | both sides valid |
+/// | `host_mut()`, `gpu_mut()` | stale bytes, to that side | that side newest |
+/// | `host_overwrite()`, `gpu_overwrite()` | nothing | that side newest |
+/// | `fill(v)` | nothing | a constant |
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
 ///
 /// let _here = Device::cpu().enter();
 /// let mut field = SmartArray::from(Array2::<f32>::zeros((512, 512)));   // adopts the allocation
-/// drop(field.gpu_mut()?);                                               // up: a kernel would write it now
-/// let row = field.slice(s![7, ..]).host()?.sum();                       // down: one row
+/// drop(field.gpu_mut()?);                           // uploads it; a kernel would write it now
+/// let row = field.slice(s![7, ..]).host()?.sum();   // downloads one row
 /// assert_eq!((row, field.traffic().to_host.bytes), (0.0, 512 * 4));
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
-/// A place gets memory for the whole array when any part of it is first used there, and keeps it
-/// until the array drops, [`release_on`](Self::release_on) or, where a device is full and the host
-/// has all that the device has, until another array needs the room.
+/// The host or a device gets memory for the whole array when any part of it is first used there,
+/// and keeps it until the array drops or [`release_on`](Self::release_on). A full device also gives
+/// up copies that are valid on the host when another array needs the memory.
 ///
-/// Its contents may be read by many threads at once; a transfer that several of them need happens
-/// once. A state changes when an access is handed out, never when a guard drops, so forgetting a
-/// guard is never unsound and loses no update. Dropping an array waits for nothing.
+/// Many threads may read the contents at once; a transfer that several of them need happens once.
+/// State changes when a guard is created, so leaking a guard is safe and loses no update. Dropping
+/// an array waits for nothing.
 pub struct SmartArray<T: Element, D: Dimension> {
     storage: Arc<Storage>,
     layout: Layout<D>,
@@ -69,18 +67,18 @@ pub struct SmartArray<T: Element, D: Dimension> {
 }
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    /// All zero bytes, as a constant: each place fills its own copy at first use, which is no
-    /// transfer. No device is asked, and there is no memory yet.
+    /// An array of zero bytes, as a constant: the host and each device fill their own copy at first
+    /// use, which is no transfer. Asks no device and allocates nothing.
     ///
-    /// The shape is what ndarray's constructors take: `100`, `(3, 4)`, `[2, 3, 4]`, with the first
-    /// axis slowest, or the last with `.f()`.
+    /// The shape is what ndarray's constructors take: `100`, `(3, 4)`, `[2, 3, 4]`, in row-major
+    /// order, or column-major with `.f()`.
     ///
     /// ```
     /// use resident::{SmartArray, Validity, ndarray::ShapeBuilder};
     ///
     /// let grid = SmartArray::<f32, _>::zeros((3, 4));
     /// assert_eq!(grid.residency().host(), Validity::Absent);
-    /// assert_eq!(grid.host()?.sum(), 0.0);                                  // the host's copy is made and filled here
+    /// assert_eq!(grid.host()?.sum(), 0.0);      // allocates and fills the host's copy
     /// assert_eq!(SmartArray::<f32, _>::zeros((3, 4).f()).strides(), [1, 3]);
     /// # Ok::<(), resident::Error>(())
     /// ```
@@ -93,7 +91,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::constant(shape, T::zeroed(), call_site())
     }
 
-    /// All one, as a constant: see [`zeros`](Self::zeros).
+    /// An array of ones, as a constant: see [`zeros`](Self::zeros).
     ///
     /// ```
     /// let weights = resident::SmartArray::<f64, _>::ones((2, 3));
@@ -112,7 +110,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::constant(shape, T::one(), call_site())
     }
 
-    /// All `value`, as a constant: see [`zeros`](Self::zeros).
+    /// An array whose elements are all `value`, as a constant: see [`zeros`](Self::zeros).
     ///
     /// ```
     /// let distances = resident::SmartArray::full((100, 100), f32::INFINITY);
@@ -128,10 +126,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::constant(shape, value, call_site())
     }
 
-    /// Without contents, and without memory anywhere yet: for results. Which elements were written
-    /// is kept track of, and reading one that was not is
-    /// [`Uninitialised`](crate::Error::Uninitialised). An overwriting access ([`Out`](crate::Out),
-    /// `host_overwrite`, `gpu_overwrite`) counts as having written its whole part.
+    /// An array without contents or memory, for results. It tracks which elements were written;
+    /// reading one that was not is [`Uninitialised`](crate::Error::Uninitialised). An overwriting
+    /// access ([`Out`](crate::Out), `host_overwrite`, `gpu_overwrite`) counts as writing its whole
+    /// part.
     ///
     /// ```
     /// use resident::{Error, SmartArray, ndarray::s};
@@ -139,7 +137,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// let mut result = SmartArray::<f32, _>::uninit((2, 100));
     /// result.slice_mut(s![0, ..]).host_overwrite()?.fill(1.0);
     /// assert_eq!(result.slice(s![0, ..]).host()?.sum(), 100.0);
-    /// assert!(matches!(result.host(), Err(Error::Uninitialised { .. })));   // the other row
+    /// assert!(matches!(result.host(), Err(Error::Uninitialised { .. })));   // row 1
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
@@ -151,8 +149,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, call_site())
     }
 
-    /// [`uninit`](Self::uninit) in the shape and axis order of another array or view, of whatever
-    /// element; the like of a part with gaps has its first axis slowest. As NumPy's `empty_like`.
+    /// [`uninit`](Self::uninit) in the shape and axis order of another array or view, of any
+    /// element type. If the other is a part with gaps, the new array is row-major. As NumPy's
+    /// `empty_like`.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
@@ -191,42 +190,39 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     #[track_caller]
-    fn constant(shape: impl ShapeBuilder<Dim = D>, value: T, site: Line) -> Self {
+    fn constant(shape: impl ShapeBuilder<Dim = D>, value: T, site: CallSite) -> Self {
         Self::make(Layout::of_shape::<T>(shape), Origin::Constant(bytes_of(&value)), site)
     }
 
     #[track_caller]
-    fn make(layout: Layout<D>, origin: Origin, site: Line) -> Self {
+    fn make(layout: Layout<D>, origin: Origin, site: CallSite) -> Self {
         assert_fits::<T>(layout.shape());
-        let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-        let (memory_order, _) = MemoryOrder::of(layout.shape(), layout.strides(), element_bytes)
-            .unwrap_or_else(|| {
-                unreachable!(
-                    "an array made here has no gaps: {:?}, {:?}",
-                    layout.shape(),
-                    layout.strides()
-                )
-            });
+        let (memory_order, _) = owned::memory_order::<T>(layout.shape(), layout.strides())
+            .unwrap_or_else(|| unreachable!("a new array has no gaps: {:?}", layout.strided()));
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
     }
 
-    /// An array whose contents are in memory of `stream`'s device, behind what is queued on the
-    /// stream so far.
+    /// An array whose contents are in memory of `stream`'s device once the work queued on the
+    /// stream so far is complete.
     #[cfg(feature = "cuda")]
-    pub(crate) fn over_device(dim: D, stream: Stream, address: Address, site: Line) -> Self {
+    pub(crate) fn over_device(dim: D, stream: Stream, address: Address, site: CallSite) -> Self {
         Self::make(Layout::of_shape::<T>(dim), Origin::Device(stream, address), site)
     }
 
-    /// Brings the newest contents to `stream`'s device and hands its memory out, to be freed by the
-    /// caller behind what is queued on the stream. `None` if the array has no byte.
+    /// Brings the newest contents to `stream`'s device and gives its memory to the caller, who
+    /// frees it after the work queued on the stream. `None` if the array has no bytes.
     #[cfg(feature = "cuda")]
-    pub(crate) fn into_device_memory(self, stream: &Stream, site: Line) -> Result<Option<Address>> {
+    pub(crate) fn into_device_memory(
+        self,
+        stream: &Stream,
+        site: CallSite,
+    ) -> Result<Option<Address>> {
         drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, stream, site)?);
         Ok(transfer::take_memory(&self.storage, stream.device_ref()))
     }
 
-    /// A stream of the first GPU that has a copy.
+    /// The default stream of the first GPU that has a copy.
     #[cfg(feature = "cuda")]
     pub(crate) fn stream_of_a_copy(&self) -> Option<Stream> {
         let state = self.storage.lock();
@@ -237,35 +233,34 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             .map(Device::stream)
     }
 
-    /// Its name for messages.
+    /// The array's name for messages.
     #[cfg(feature = "cuda")]
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn display_name(&self) -> String {
         self.storage.named()
     }
 
-    pub(super) fn adopted(array: Array<T, D>, site: Line) -> Self {
+    pub(super) fn adopted(array: Array<T, D>, site: CallSite) -> Self {
         let (layout, memory_order, origin) = owned::adopt(array);
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
     }
 
-    pub(super) fn cloned(source: Part<'_, '_, D>, site: Line) -> Result<Self> {
+    pub(super) fn cloned(source: Part<'_, '_, D>, site: CallSite) -> Result<Self> {
         let clone = Self::make(Self::packed(source.layout), Origin::Uninitialised, site);
         transfer::clone_into(clone.part().end(), source.end(), site)?;
         Ok(clone)
     }
 
-    /// The same shape in memory of its own: in the same axis order where there are no gaps, else
-    /// with the first axis slowest.
+    /// The layout of a copy in memory of its own: in the same axis order if there are no gaps, else
+    /// row-major.
     fn packed(layout: &Layout<D>) -> Layout<D> {
-        let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-        match MemoryOrder::of(layout.shape(), layout.strides(), element_bytes) {
+        match owned::memory_order::<T>(layout.shape(), layout.strides()) {
             Some((_, offset)) => layout.clone().with_offset(offset),
             None => Layout::of_shape::<T>(layout.dim().clone()),
         }
     }
 
-    /// Gives it the name under which errors, reports and events speak of it.
+    /// Names the array in errors, reports and events.
     ///
     /// ```
     /// let photo = resident::SmartArray::<u8, _>::uninit((3, 4)).named("photo");
@@ -278,10 +273,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self
     }
 
-    /// Gives the array's memory on a device back, behind its uses there. What is newest there alone
-    /// comes to the host first, and that is waited for; everything else moves nothing. The next use
-    /// on that device takes memory anew, at another address. Where the array has no memory there,
-    /// nothing is done.
+    /// Frees the array's memory on a device, after its uses there. Contents that only this device
+    /// has are downloaded first, and the call waits for them; nothing else moves. The next use on
+    /// the device allocates new memory, at another address. Does nothing if the array has no memory
+    /// there.
     ///
     /// ```
     /// use resident::{Device, SmartArray, Validity};
@@ -289,7 +284,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// let device = Device::cpu();
     /// let mut array = SmartArray::from(vec![1.0_f32; 1000]);
     /// array.gpu_overwrite_on(&device.stream())?.address();
-    /// array.release_on(&device)?;                                             // 4,000 bytes come down
+    /// array.release_on(&device)?;                           // downloads 4,000 bytes
     /// assert_eq!(array.residency().on(&device), Validity::Absent);
     /// assert_eq!(array.traffic().to_host.bytes, 4000);
     /// # Ok::<(), resident::Error>(())
@@ -297,27 +292,27 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host), but for elements never written: the copy stays where it is then.
+    /// As [`host`](Self::host), except that elements that were never written are no error. On an
+    /// error the copy stays on the device.
     #[track_caller]
     pub fn release_on(&mut self, device: &Device) -> Result<()> {
         transfer::release_on(&self.request(Cause::Evict, "release_on", call_site()), device)
     }
 
-    /// The whole of it, to be served.
     fn request(&self, cause: Cause, operation: &'static str, site: CallSite) -> Request<'_> {
         Request { storage: &self.storage, selection: &Selection::Whole, cause, operation, site }
     }
 
-    /// Locks the pages of the host's copy, for devices of the kind that is current: their copies
-    /// then go straight to and from this memory, without staging, and uploads return at once. The
-    /// memory stays locked until the array drops or gives it back (`into_array`). It is CUDA's
-    /// `cuMemHostRegister`.
+    /// Pins (page-locks) the host's copy for devices of the current device's kind, as CUDA's
+    /// `cuMemHostRegister` does. Their copies then go directly to and from this memory, without
+    /// staging, and uploads return immediately. The memory stays pinned until the array drops or
+    /// [`into_array`](Self::into_array) returns it.
     ///
-    /// Moves nothing; the host gets its memory here if it has none. Locking takes the system about
-    /// a millisecond for each few MiB, and the memory can no longer be swapped out: it is worth it
-    /// for arrays that go back and forth often. Memory that another library registered with CUDA is
-    /// used as it is, and left to that library. What is locked for devices of this kind already
-    /// stays as it is; one call for each kind locks for several.
+    /// Moves nothing; allocates the host's memory if it has none. Pinning takes the system about a
+    /// millisecond per few MiB, and pinned memory cannot be swapped out: it pays for arrays that
+    /// are transferred often. Memory that another library registered with CUDA is used as it is and
+    /// stays registered. Memory that is already pinned for this kind stays so; to pin for several
+    /// kinds, call once for each.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -326,18 +321,19 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// let _here = device.enter();
     /// let frame = SmartArray::from(vec![0_u8; 1 << 16]);
     /// frame.page_lock()?;
-    /// frame.prefetch(&device.stream())?;          // read from the array itself
+    /// frame.prefetch(&device.stream())?;                    // without staging
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`NoDevice`](crate::Error::NoDevice) if there is no current device;
-    /// [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no room for a first copy;
-    /// [`Backend`](crate::Error::Backend) if the system locks no more (`ulimit -l`), or if a part of
-    /// the memory, or of its first or last page, is registered with CUDA already;
-    /// [`DeviceLost`](crate::Error::DeviceLost) if the device died. The array stays as it is then,
-    /// and is staged.
+    /// The array stays pageable then, and its copies are staged.
+    ///
+    /// - [`NoDevice`](crate::Error::NoDevice) if there is no current device.
+    /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
+    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if
+    ///   a part of the memory, or of its first or last page, is registered with CUDA already.
+    /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
         transfer::page_lock(
@@ -346,11 +342,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         )
     }
 
-    /// The owned ndarray array: the one that was adopted, if it was, with its allocation, axis
-    /// order and strides. Stale parts come down first, and what is queued that uses the host's copy
-    /// is waited for; device copies are given back. Nothing is copied on the host, unless a device
-    /// may still be at this memory: one that died, or one for which the driver did not unlock its
-    /// pages.
+    /// The contents as an owned ndarray array. An adopted array comes back with its allocation,
+    /// axis order and strides. Downloads stale bytes, waits for queued work that uses the host's
+    /// copy, and frees device copies. Nothing is copied on the host, unless a device may still
+    /// access this memory: because the device died, or because the driver did not unpin it.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::Array2};
@@ -360,22 +355,22 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// let mut smart = SmartArray::from(array);
     /// smart.host_mut()?[[0, 0]] = 5.0;
     /// let array = smart.into_array()?;
-    /// assert_eq!((array.as_ptr(), array[[0, 0]]), (memory, 5.0));           // the very allocation
+    /// assert_eq!((array.as_ptr(), array[[0, 0]]), (memory, 5.0));   // the same allocation
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host). The array is dropped then: call `host` before, and nothing is left
-    /// that could fail.
+    /// As [`host`](Self::host); the array is dropped then. To keep it on an error, call `host`
+    /// before.
     #[track_caller]
     pub fn into_array(self) -> Result<Array<T, D>> {
         let site = call_site();
-        // Wait for readers of the host memory as well: it leaves the library's hands.
         drop(self.part().host::<T>(site)?);
         if self.is_empty() || size_of::<T>() == 0 {
             return Ok(self.without_bytes());
         }
+        // Waits for work that reads the host's copy, since its memory leaves the library.
         drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
         let host = self.storage.lock().host.take();
         let rescued = host.as_ref().and_then(|buffer| buffer.rescued::<T>());
@@ -385,7 +380,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         }
     }
 
-    /// An array whose elements take no memory: any one is as good as another.
+    /// `into_array` for an array without elements, or whose elements have no bytes.
     fn without_bytes(&self) -> Array<T, D> {
         let host = self.storage.lock().host.take();
         match host {
@@ -394,7 +389,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         }
     }
 
-    /// All of it, to be read: what functions over parts take.
+    /// A shared view of the whole array, for functions that take a part.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartView, ndarray::{Ix2, s}};
@@ -410,7 +405,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         SmartView::new(&self.storage, self.layout.clone())
     }
 
-    /// All of it, to be written: what functions over parts take.
+    /// An exclusive view of the whole array, for functions that take a part.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::{Ix2, s}};
@@ -433,19 +428,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub(super) fn part(&self) -> Part<'_, '_, D> {
         Part { storage: &self.storage, layout: &self.layout }
     }
-
-    asking!();
-    reading!('_);
-    writing!();
-}
-
-fn bytes_of<T: Element>(value: &T) -> Bytes {
-    Bytes::from_slice(bytemuck::bytes_of(value))
 }
 
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     fn drop(&mut self) {
-        registry::leave(self.storage.number());
+        self.storage.unregister();
         transfer::release(&self.storage);
     }
 }
@@ -456,3 +443,20 @@ impl<T: Element, D: Dimension> fmt::Debug for SmartArray<T, D> {
         write!(f, "SmartArray({}, {:?}, {})", self.storage.named(), self.shape(), self.residency())
     }
 }
+
+impl<T: Element, D: Dimension> sealed::Sealed for SmartArray<T, D> {}
+
+impl<T: Element, D: Dimension> AsView<T, D> for SmartArray<T, D> {
+    fn as_view(&self) -> SmartView<'_, T, D> {
+        self.view()
+    }
+}
+
+impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartArray<T, D> {
+    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
+        self.view_mut()
+    }
+}
+
+any_view!(SmartArray<T, D>);
+impl<T: Element, D: Dimension> AnyViewMut<T> for SmartArray<T, D> {}

@@ -1,42 +1,37 @@
-//! Parts of arrays. They hold no state of their own: validity, uses and totals are the array's.
+//! Views of arrays and of their parts. A view holds no state: validity, uses and traffic belong to
+//! the array.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-use ndarray::{Array, Axis, Dimension, IntoDimension, SliceArg};
+use ndarray::{Axis, Dimension, SliceArg};
 
-use super::guard::{DeviceMut, DeviceRef};
-use super::host_guard::{HostMut, HostRef};
+use super::device_guard::DeviceMut;
+use super::host_guard::HostMut;
 use super::layout::Layout;
-use super::methods::{reading, writing};
-use super::multi_slice::MultiSlice;
 use super::part::Part;
-use super::pending::Pending;
-use super::questions::asking;
-use super::smart::SmartArray;
 use crate::access::Access;
-use crate::audit::{Residency, Traffic};
 use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
 use crate::storage::Storage;
-use crate::transfer::Target;
 
-/// A part of a [`SmartArray`], shared: by [`SmartArray::slice`] and [`SmartArray::view`]. Its
-/// guards live as long as the borrow of the array that it was made with, so a view may be a
-/// temporary. It is `Copy` where its dimension is (all but `IxDyn`), and holds no state of its own:
-/// validity, uses and totals are the array's.
+/// A shared view of a part of a [`SmartArray`](crate::SmartArray), as its methods
+/// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view) return it.
+///
+/// Its guards live as long as its borrow of the array, so a view may be a temporary. It is `Copy`
+/// if its dimension is (all but `IxDyn`), and holds no state: validity, uses and traffic belong to
+/// the array.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
 ///
 /// let _here = Device::cpu().enter();
 /// let image = SmartArray::from(Array2::<f32>::ones((100, 100)));
-/// let row = image.slice(s![5, ..]);                                     // nothing happens yet
-/// drop(row.gpu()?);                                                     // 400 bytes go up
-/// let host = row.slice(s![10..20]).host()?;                             // of a part of the part; outlives it
+/// let row = image.slice(s![5, ..]);                     // moves nothing yet
+/// drop(row.gpu()?);                                     // uploads 400 bytes
+/// let host = row.slice(s![10..20]).host()?;             // outlives the part of the part
 /// assert_eq!((host.sum(), image.traffic().to_device.bytes), (10.0, 400));
 /// # Ok::<(), resident::Error>(())
 /// ```
@@ -46,18 +41,22 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
     element: PhantomData<&'a T>,
 }
 
-/// A part of a [`SmartArray`], exclusive: by [`SmartArray::slice_mut`], [`SmartArray::view_mut`]
-/// and their like. Its methods are those of the array; those that take the view itself
-/// (`into_host_mut`, `slice_move`, `split_at`) hand out what lives as long as the view would have.
+/// An exclusive view of a part of a [`SmartArray`](crate::SmartArray), as its methods
+/// [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut) and
+/// similar ones return it.
+///
+/// It has the array's methods. Those that consume the view (`into_host_mut`, `slice_move`,
+/// `split_at`) return what lives as long as the view's borrow of the array.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
 ///
-/// let halve = Kernel::<(InOut<f32>,)>::new("halve").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 0.5));
+/// let halve = Kernel::<(InOut<f32>,)>::new("halve")
+///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 0.5));
 /// let _here = Device::cpu().enter();
 /// let mut table = SmartArray::from(Array2::<f32>::ones((4, 100)));
 /// let mut row = table.slice_mut(s![2, ..]);
-/// halve.launch(Grid::cover(row.len()), (&mut row,))?;                   // this row goes up, and is newest there
+/// halve.launch(Grid::cover(row.len()), (&mut row,))?;   // uploads this row; it is newest there
 /// assert_eq!((table.host()?.sum(), table.traffic().to_device.bytes), (350.0, 400));
 /// # Ok::<(), resident::Error>(())
 /// ```
@@ -85,7 +84,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.
+    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
     ///
     /// ```
     /// use resident::{SmartArray, SmartView, ndarray::{Ix1, Ix2, s}};
@@ -100,14 +99,14 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     ///
     /// # Panics
     ///
-    /// As ndarray's `slice_move`, if an index lies outside.
+    /// As ndarray's `slice_move`, if an index is out of bounds.
     #[track_caller]
     #[must_use]
     pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartView<'a, T, I::OutDim> {
         SmartView::new(self.storage, self.layout.slice(&info))
     }
 
-    /// The parts before and from `index` on along an axis, as ndarray's `split_at`.
+    /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::Axis};
@@ -119,16 +118,13 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     ///
     /// # Panics
     ///
-    /// As ndarray's `split_at`, if there is no such axis or `index` lies beyond its end.
+    /// As ndarray's `split_at`, if there is no such axis or `index` is beyond its end.
     #[track_caller]
     #[must_use]
     pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
         let (first, second) = self.layout.split_at(axis, index);
         (Self::new(self.storage, first), Self::new(self.storage, second))
     }
-
-    asking!();
-    reading!('a);
 }
 
 impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
@@ -142,18 +138,20 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// The same part with the lifetime of the view's own borrow, to be used up with the view.
+    /// The part with the lifetime of the view's borrow of the array, for methods that consume the
+    /// view.
     fn long_part(&self) -> Part<'a, '_, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// The same part, to be read, while this view is borrowed.
+    /// A shared view of the same part, while this view is borrowed.
     #[must_use]
     pub fn view(&self) -> SmartView<'_, T, D> {
         SmartView::new(self.storage, self.layout.clone())
     }
 
-    /// The same part for a shorter time, to be passed on where the view is needed again.
+    /// An exclusive view of the same part with a shorter lifetime, to pass on while keeping this
+    /// one.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::Ix1};
@@ -175,8 +173,8 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         SmartViewMut::new(self.storage, self.layout.clone())
     }
 
-    /// The host's copy, to be changed, for as long as this view would have lived: else as
-    /// [`host_mut`](Self::host_mut). The example of [`split_at`](Self::split_at) shows it.
+    /// As [`host_mut`](Self::host_mut), with the lifetime of the view's borrow of the array. The
+    /// example of [`split_at`](Self::split_at) shows it.
     ///
     /// # Errors
     ///
@@ -186,15 +184,14 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().host_mut(Access::ReadWrite, call_site())
     }
 
-    /// The copy of `stream`'s device, to be changed by foreign work, for as long as this view would
-    /// have lived: else as [`gpu_mut_on`](Self::gpu_mut_on).
+    /// As [`gpu_mut_on`](Self::gpu_mut_on), with the lifetime of the view's borrow of the array.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ndarray::s};
     ///
     /// let stream = Device::cpu().stream();
     /// let mut array = SmartArray::<f32, _>::zeros(100);
-    /// let guard = array.slice_mut(s![10..20]).into_gpu_mut_on(&stream)?;    // the view itself is gone
+    /// let guard = array.slice_mut(s![10..20]).into_gpu_mut_on(&stream)?;
     /// assert_eq!(guard.len(), 10);
     /// # Ok::<(), resident::Error>(())
     /// ```
@@ -207,19 +204,19 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().gpu_mut_on(Access::ReadWrite, stream, call_site())
     }
 
-    /// A part of this part for as long as this one would have lived, as ndarray's `slice_move`.
+    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
     ///
     /// # Panics
     ///
-    /// As ndarray's `slice_move`, if an index lies outside.
+    /// As ndarray's `slice_move`, if an index is out of bounds.
     #[track_caller]
     #[must_use]
     pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartViewMut<'a, T, I::OutDim> {
         SmartViewMut::new(self.storage, self.layout.slice(&info))
     }
 
-    /// The parts before and from `index` on along an axis, for as long as this one would have
-    /// lived: so a part can be divided again and again.
+    /// The parts before `index` and from `index` along an axis, with the same lifetime, so that a
+    /// part can be divided recursively.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::{Axis, Ix1}};
@@ -244,210 +241,25 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     ///
     /// # Panics
     ///
-    /// As ndarray's `split_at`, if there is no such axis or `index` lies beyond its end.
+    /// As ndarray's `split_at`, if there is no such axis or `index` is beyond its end.
     #[track_caller]
     #[must_use]
     pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
         let (first, second) = self.layout.split_at(axis, index);
         (Self::new(self.storage, first), Self::new(self.storage, second))
     }
-
-    asking!();
-    reading!('_);
-    writing!();
 }
 
 impl<T: Element, D: Dimension> fmt::Debug for SmartView<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "SmartView(of {}, {:?}, {})",
-            self.storage.named(),
-            self.shape(),
-            self.residency()
-        )
+        let (name, shape, residency) = (self.storage.named(), self.shape(), self.residency());
+        write!(f, "SmartView(of {name}, {shape:?}, {residency})")
     }
 }
 
 impl<T: Element, D: Dimension> fmt::Debug for SmartViewMut<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "SmartViewMut(of {}, {:?}, {})",
-            self.storage.named(),
-            self.shape(),
-            self.residency()
-        )
+        let (name, shape, residency) = (self.storage.named(), self.shape(), self.residency());
+        write!(f, "SmartViewMut(of {name}, {shape:?}, {residency})")
     }
 }
-
-/// Anything that can be looked at as a view: arrays and views of this library, for functions that
-/// take either. Sealed: views carry the borrow that soundness rests on.
-///
-/// ```
-/// use resident::{AsView, Result, SmartArray, ndarray::{Ix2, s}};
-///
-/// fn mean(image: &impl AsView<f32, Ix2>) -> Result<Option<f32>> {
-///     Ok(image.as_view().host()?.mean())
-/// }
-///
-/// let image = SmartArray::<f32, _>::ones((10, 10));
-/// assert_eq!((mean(&image)?, mean(&image.slice(s![..5, ..]))?), (Some(1.0), Some(1.0)));
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array or view of `{T}` with dimension `{D}`",
-    label = "expected a `SmartArray` or a view of one, with that element and that dimension",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
-)]
-pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
-    /// All of it, to be read.
-    fn as_view(&self) -> SmartView<'_, T, D>;
-}
-
-/// Anything that can be looked at as an exclusive view: arrays and exclusive views. Sealed as
-/// [`AsView`].
-///
-/// ```
-/// use resident::{AsViewMut, Result, SmartArray, ndarray::{Ix1, s}};
-///
-/// fn ramp(line: &mut impl AsViewMut<f32, Ix1>) -> Result<()> {
-///     line.as_view_mut().host_overwrite()?.iter_mut().enumerate().for_each(|(index, x)| *x = index as f32);
-///     Ok(())
-/// }
-///
-/// let mut lines = SmartArray::<f32, _>::uninit((2, 4));
-/// ramp(&mut lines.slice_mut(s![0, ..]))?;
-/// ramp(&mut lines.slice_mut(s![1, ..]))?;
-/// assert_eq!(lines.host()?.sum(), 12.0);
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no writable array or view of `{T}` with dimension `{D}`",
-    label = "expected a `SmartArray` or a `SmartViewMut`, with that element and that dimension",
-    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
-)]
-pub trait AsViewMut<T: Element, D: Dimension>: AsView<T, D> {
-    /// All of it, to be written.
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D>;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-impl<T: Element, D: Dimension> sealed::Sealed for SmartArray<T, D> {}
-impl<T: Element, D: Dimension> sealed::Sealed for SmartView<'_, T, D> {}
-impl<T: Element, D: Dimension> sealed::Sealed for SmartViewMut<'_, T, D> {}
-
-impl<T: Element, D: Dimension> AsView<T, D> for SmartArray<T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.view()
-    }
-}
-
-impl<T: Element, D: Dimension> AsView<T, D> for SmartView<'_, T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.clone()
-    }
-}
-
-impl<T: Element, D: Dimension> AsView<T, D> for SmartViewMut<'_, T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.view()
-    }
-}
-
-/// What leads to an array leads to a view of it.
-macro_rules! as_view_through {
-    ($pointer:ty) => {
-        impl<V: sealed::Sealed + ?Sized> sealed::Sealed for $pointer {}
-
-        impl<T: Element, D: Dimension, V: AsView<T, D> + ?Sized> AsView<T, D> for $pointer {
-            fn as_view(&self) -> SmartView<'_, T, D> {
-                (**self).as_view()
-            }
-        }
-    };
-}
-
-as_view_through!(&V);
-as_view_through!(&mut V);
-as_view_through!(Box<V>);
-as_view_through!(std::rc::Rc<V>);
-as_view_through!(Arc<V>);
-
-impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartArray<T, D> {
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        self.view_mut()
-    }
-}
-
-impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        self.reborrow()
-    }
-}
-
-/// An array or view with its type erased: what a launch needs of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Erased<'a> {
-    pub(crate) storage: &'a Storage,
-    pub(crate) view: crate::layout::Strided<'a>,
-}
-
-/// Any array or view of elements `T`, of whatever dimensions: what a flat [`In`](crate::In) takes.
-/// Sealed as [`AsView`].
-///
-/// ```
-/// use resident::{AnyView, Device, Grid, In, Kernel, Out, Result, SmartArray};
-///
-/// fn sum(xs: &impl AnyView<u32>) -> Result<u32> {
-///     let kernel = Kernel::<(In<u32>, Out<u32>)>::new("sum").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
-///     let mut sum = SmartArray::<u32, _>::uninit(1);
-///     kernel.launch(Grid::cover(1), (xs, &mut sum))?;
-///     sum.get(0)
-/// }
-///
-/// let _here = Device::cpu().enter();
-/// assert_eq!((sum(&SmartArray::<u32, _>::ones(10))?, sum(&SmartArray::<u32, _>::ones((3, 4)))?), (10, 12));
-/// # Ok::<(), resident::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array or view of `{T}`",
-    label = "expected a `SmartArray` or a view of one, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with `a.host_overwrite()?.assign(&x)`"
-)]
-pub trait AnyView<T: Element>: sealed::Sealed {
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn erased(&self) -> Erased<'_>;
-}
-
-/// Any array or view of elements `T` that may be written, of whatever dimensions: what a flat
-/// [`InOut`](crate::InOut) or [`Out`](crate::Out) takes. Sealed as [`AsView`]; see [`AnyView`].
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no writable array or view of `{T}`",
-    label = "expected a `SmartArray` or a `SmartViewMut`, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`, and get it back with `into_array`"
-)]
-pub trait AnyViewMut<T: Element>: AnyView<T> {}
-
-macro_rules! any_view {
-    ($type:ty) => {
-        impl<T: Element, D: Dimension> AnyView<T> for $type {
-            #[allow(private_interfaces)]
-            #[inline]
-            fn erased(&self) -> Erased<'_> {
-                let part = self.part();
-                Erased { storage: part.storage, view: part.layout.strided() }
-            }
-        }
-    };
-}
-
-any_view!(SmartArray<T, D>);
-any_view!(SmartView<'_, T, D>);
-any_view!(SmartViewMut<'_, T, D>);
-impl<T: Element, D: Dimension> AnyViewMut<T> for SmartArray<T, D> {}
-impl<T: Element, D: Dimension> AnyViewMut<T> for SmartViewMut<'_, T, D> {}

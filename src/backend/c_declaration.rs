@@ -1,13 +1,13 @@
-//! The C declaration of a kernel with a given signature, as `Kernel::prototype` and error messages show
-//! it.
+//! The C declaration of a kernel with a given signature, as `Kernel::prototype` and error messages
+//! show it.
 
 use super::{ElementLayout, ParameterLayout};
 
 /// Bytes of a pointer, a length, a stride.
 pub(crate) const WORD_BYTES: usize = 8;
 
-/// The C declaration of a kernel with these parameters. Scalars are named a, b, c, ..., arrays x, y,
-/// z, x3, ...
+/// The C declaration of a kernel with these parameters. Scalars are named a, b, c, ..., arrays x,
+/// y, z, x3, ...
 pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String {
     let (mut scalars, mut arrays) = (0, 0);
     let one = |parameter: &ParameterLayout| match parameter {

@@ -65,8 +65,8 @@ impl CudaSource {
         Self { code, entry: None, defines: Vec::new(), options: Vec::new(), includes: Vec::new() }
     }
 
-    /// The function to run, by default the one named as the kernel: a name, or for a template a name
-    /// expression such as `scale<float>`.
+    /// The function to run, by default the one named as the kernel: a name, or for a template a
+    /// name expression such as `scale<float>`.
     #[must_use]
     pub fn entry(mut self, name: impl Into<Arc<str>>) -> Self {
         self.entry = Some(name.into());

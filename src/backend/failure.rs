@@ -1,4 +1,5 @@
-//! Failures: of calls, which return them, and of queued work, which are recorded under its position.
+//! Failures: of calls, which return them, and of queued work, which are recorded under its
+//! position.
 //!
 //! One table holds the failures of queued work on all devices. [`epoch`] rises with each, so a
 //! caller that caches "nothing has failed" compares one number. Records stay for the life of the

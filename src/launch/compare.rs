@@ -1,47 +1,46 @@
-//! Host body against device body, each on copies of its own.
+//! Runs a kernel's host body and its device body on copies of the arguments and compares the
+//! results.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::argument::{Bound, BoundArray};
-use super::judge::Judge;
+use super::arguments::bound::{BoundArgument, BoundArray};
+use super::comparator::ElementComparator;
 use super::queue::{self, Launch};
 use crate::access::Access;
-use crate::audit::{Cause, registry};
-use crate::backend::{KernelBody, KernelCode};
+use crate::audit::Cause;
+use crate::backend::{KernelBody, KernelCode, ParameterLayout};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::error::{Result, Text};
 use crate::grid::Grid;
-use crate::layout::Selection;
 use crate::storage::Storage;
 use crate::transfer::{self, End, Request};
 
-/// Where a kernel's host body and its device body first gave different results, by
-/// [`Kernel::compare`](crate::Kernel::compare), whose example shows it. Its `Display` is one
-/// sentence with all of it.
+/// The first element at which a kernel's host body and its device body gave different results, as
+/// [`Kernel::compare`](crate::Kernel::compare) returns it. Its `Display` is one sentence.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Difference {
     /// The kernel.
     pub kernel: Text,
-    /// The array that was passed, by name.
+    /// The name of the array that was passed.
     pub array: Text,
-    /// The parameter as which that array was passed, counted from 0.
+    /// The index of the parameter that the array was passed for, from 0.
     pub parameter: usize,
-    /// The element, the first in index order: the last axis runs fastest.
+    /// The index of the first element that differs, in row-major order.
     pub index: Vec<usize>,
-    /// What the host body wrote there, as a number is written; anything else as its bytes.
+    /// The value that the host body wrote: a number as Rust prints it, anything else as its bytes.
     pub host: Text,
-    /// What the device body wrote there, likewise.
+    /// The value that the device body wrote, likewise.
     pub device: Text,
-    /// Elements of this array that differ by more than the tolerance.
+    /// How many elements of the array differ by more than the tolerance.
     pub count: u64,
-    /// Elements of this array, as it was passed.
+    /// How many elements the array has, as it was passed.
     pub len: u64,
-    /// The device.
+    /// The device that ran the device body.
     pub on: Device,
-    /// What was allowed: absolutely for values up to 1, relative to the larger above.
+    /// The tolerance: absolute for values up to 1, relative to the larger value above.
     pub tolerance: f64,
 }
 
@@ -51,13 +50,14 @@ impl fmt::Display for Difference {
             self;
         write!(
             f,
-            "kernel {kernel} gives {array} (parameter {parameter}) two values at {index:?}: {host} by its host body, {device} on {on}; \
+            "kernel {kernel} gives {array} (parameter {parameter}) two values at {index:?}: \
+             {host} by its host body, {device} on {on}; \
              {count} of {len} elements differ by more than {tolerance}"
         )
     }
 }
 
-/// Both bodies of a kernel, with the grids on which they are run.
+/// Both bodies of a kernel, with the grids on which they run.
 #[derive(Clone, Copy)]
 pub(super) struct Bodies<'a> {
     pub(super) title: &'a str,
@@ -67,82 +67,87 @@ pub(super) struct Bodies<'a> {
     pub(super) site: CallSite,
 }
 
-/// Runs both, and looks through what they wrote.
+/// Runs both bodies and compares what they wrote.
 pub(super) fn first_difference(
     bodies: Bodies<'_>,
     stream: &Stream,
-    bound: &[Bound<'_>],
-    judges: &[Judge],
+    bound: &[BoundArgument<'_>],
+    parameters: &[ParameterLayout],
     tolerance: f64,
 ) -> Result<Option<Difference>> {
     let (title, site) = (bodies.title, bodies.site);
-    let (by_host, by_device) =
-        (Twins::of(bound, "for the host", site)?, Twins::of(bound, "for the device", site)?);
+    let by_host = ArrayCopies::of(bound, "for the host", site)?;
+    let by_device = ArrayCopies::of(bound, "for the device", site)?;
     let (code, body, grid) = bodies.host;
-    queue::call(&Launch { code, title, grid, bound: &by_host.bound(bound), site }, body)?;
+    queue::call(&Launch { code, title, grid, bound: &by_host.bind(bound), site }, body)?;
     let (code, grid) = bodies.device;
-    queue::launch(&Launch { code, title, grid, bound: &by_device.bound(bound), site }, stream)?;
-    for (parameter, (argument, judge)) in bound.iter().zip(judges).enumerate() {
-        let (Bound::Array(array), Some(host), Some(device)) =
+    queue::launch(&Launch { code, title, grid, bound: &by_device.bind(bound), site }, stream)?;
+    for (parameter, (argument, layout)) in bound.iter().zip(parameters).enumerate() {
+        let (BoundArgument::Array(array), Some(host), Some(device)) =
             (argument, &by_host.0[parameter], &by_device.0[parameter])
         else {
             continue;
         };
-        if array.access == Access::Read {
+        if !array.access.writes() {
             continue;
         }
         let pair = Pair {
             array,
-            host: host.readable(array, bodies)?,
-            device: device.readable(array, bodies)?,
-            judge,
+            host: host.acquire_on_host(array, bodies)?,
+            device: device.acquire_on_host(array, bodies)?,
+            comparator: ElementComparator::new(layout.element()),
             tolerance,
         };
-        if let Some((index, values, count)) = pair.first() {
-            return Ok(Some(Difference {
-                kernel: Text::new(format!("\"{}\"", bodies.name)),
-                array: Text::new(array.storage.named()),
-                parameter,
-                index,
-                host: Text::new(values.0),
-                device: Text::new(values.1),
-                count,
-                len: array.view.len(),
-                on: stream.device(),
-                tolerance,
-            }));
+        if let Some(found) = pair.compare() {
+            return Ok(Some(difference(found, array, parameter, bodies.name, stream, tolerance)));
         }
     }
     Ok(None)
 }
 
-/// A copy of one argument's array, with its layout: flat and strided arguments stay what they are.
-struct Twin(Arc<Storage>);
+fn difference(
+    found: Differing,
+    array: &BoundArray<'_>,
+    parameter: usize,
+    kernel: &str,
+    stream: &Stream,
+    tolerance: f64,
+) -> Difference {
+    Difference {
+        kernel: Text::new(format!("\"{kernel}\"")),
+        array: Text::new(array.storage.named()),
+        parameter,
+        index: found.index,
+        host: Text::new(found.host),
+        device: Text::new(found.device),
+        count: found.count,
+        len: array.view.len(),
+        on: stream.device(),
+        tolerance,
+    }
+}
 
-impl Twin {
-    /// What is read is copied; what is only written starts as never written.
+/// A copy of one argument's array in the same layout, so that flat and strided arguments stay what
+/// they are.
+struct ArrayCopy(Arc<Storage>);
+
+impl ArrayCopy {
+    /// Copies the contents if the kernel reads them; else the copy is uninitialised.
     fn of(array: &BoundArray<'_>, purpose: &str, site: CallSite) -> Result<Self> {
-        let twin = Self(array.storage.new_like(site));
-        twin.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
+        let copy = Self(array.storage.new_like(site));
+        copy.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
         if array.access != Access::Overwrite {
-            let (destination, source) = (
-                End { storage: &twin.0, view: array.view },
-                End { storage: array.storage, view: array.view },
-            );
-            transfer::clone_into(destination, source, site)?;
+            let source = End { storage: array.storage, view: array.view };
+            transfer::clone_into(End { storage: &copy.0, ..source }, source, site)?;
         }
-        Ok(twin)
+        Ok(copy)
     }
 
-    /// Where its elements start on the host, once they are all there.
-    fn readable(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
-        let selection = match array.is_whole {
-            true => Selection::Whole,
-            false => self.0.memory_order().select(&array.view),
-        };
+    /// Makes all of it valid on the host, and returns the address where the host's copy starts.
+    fn acquire_on_host(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
         let request = Request {
             storage: &self.0,
-            selection: &selection,
+            selection: &array.selection(),
             cause: Cause::Explicit,
             operation: bodies.title,
             site: bodies.site,
@@ -152,91 +157,81 @@ impl Twin {
     }
 }
 
-impl Drop for Twin {
+impl Drop for ArrayCopy {
     fn drop(&mut self) {
-        registry::leave(self.0.number());
+        self.0.unregister();
         transfer::release(&self.0);
     }
 }
 
-/// One for each array argument.
-struct Twins(Vec<Option<Twin>>);
+/// A copy for each array argument, `None` for scalars.
+struct ArrayCopies(Vec<Option<ArrayCopy>>);
 
-impl Twins {
-    fn of(bound: &[Bound<'_>], purpose: &str, site: CallSite) -> Result<Self> {
-        let twin = |argument: &Bound<'_>| match argument {
-            Bound::Scalar { .. } => Ok(None),
-            Bound::Array(array) => Twin::of(array, purpose, site).map(Some),
+impl ArrayCopies {
+    fn of(bound: &[BoundArgument<'_>], purpose: &str, site: CallSite) -> Result<Self> {
+        let copy = |argument: &BoundArgument<'_>| match argument {
+            BoundArgument::Scalar { .. } => Ok(None),
+            BoundArgument::Array(array) => ArrayCopy::of(array, purpose, site).map(Some),
         };
-        bound.iter().map(twin).collect::<Result<_>>().map(Self)
+        bound.iter().map(copy).collect::<Result<_>>().map(Self)
     }
 
-    /// The arguments, with these arrays in the place of those that were passed.
-    fn bound<'a>(&'a self, bound: &'a [Bound<'a>]) -> Vec<Bound<'a>> {
-        let instead = |(argument, twin): (&'a Bound<'a>, &'a Option<Twin>)| match (argument, twin) {
-            (Bound::Array(array), Some(twin)) => {
-                let BoundArray { view, is_whole, access, is_flat, .. } = *array;
-                Bound::Array(BoundArray { storage: &twin.0, view, is_whole, access, is_flat })
+    /// The arguments, with the copies in place of the arrays that were passed.
+    fn bind<'a>(&'a self, bound: &[BoundArgument<'a>]) -> Vec<BoundArgument<'a>> {
+        let mut bound = bound.to_vec();
+        for (argument, copy) in bound.iter_mut().zip(&self.0) {
+            if let (BoundArgument::Array(array), Some(copy)) = (argument, copy) {
+                array.storage = &copy.0;
             }
-            (Bound::Array(BoundArray { storage, view, is_whole, access, is_flat }), None) => {
-                Bound::Array(BoundArray {
-                    storage,
-                    view: *view,
-                    is_whole: *is_whole,
-                    access: *access,
-                    is_flat: *is_flat,
-                })
-            }
-            (Bound::Scalar { words, show }, _) => {
-                Bound::Scalar { words: words.clone(), show: *show }
-            }
-        };
-        bound.iter().zip(&self.0).map(instead).collect()
+        }
+        bound
     }
 }
 
-/// Two copies of one array, both readable on the host.
+/// Two copies of one array, both valid on the host.
 struct Pair<'a> {
     array: &'a BoundArray<'a>,
     host: *const u8,
     device: *const u8,
-    judge: &'a Judge,
+    comparator: ElementComparator,
     tolerance: f64,
 }
 
-/// An index, what stands there in both, and how many elements differ in all.
-type Found = (Vec<usize>, (String, String), u64);
+/// The first element that differs, its values in both copies, and how many elements differ.
+struct Differing {
+    index: Vec<usize>,
+    host: String,
+    device: String,
+    count: u64,
+}
 
 impl Pair<'_> {
-    fn first(&self) -> Option<Found> {
+    fn compare(&self) -> Option<Differing> {
         let view = self.array.view;
         let len_bytes = self.array.storage.memory_order().element_bytes();
         if len_bytes == 0 {
             return None;
         }
-        let mut found: Option<Found> = None;
+        let mut found: Option<Differing> = None;
         let mut index = vec![0; view.shape.len()];
         for _ in 0..view.len() {
-            let steps: isize = index
-                .iter()
-                .zip(view.strides)
-                .map(|(index, stride)| *index as isize * stride)
-                .sum();
-            let at_bytes = view.offset.wrapping_add_signed(steps) * len_bytes;
-            // SAFETY: the element lies in the view, all of which was acquired on the host
-            // (`Twin::readable`): initialised, and written by nobody, since the copy is known here
-            // alone.
+            let at_bytes = view.offset_at(index.iter().copied()) * len_bytes;
+            // SAFETY: the element lies in the view. `acquire_on_host` made all of it valid on the
+            // host, so it is initialised; no other code has this copy, so nothing writes it.
             let host =
                 unsafe { std::slice::from_raw_parts(self.host.wrapping_add(at_bytes), len_bytes) };
             // SAFETY: as above, for the other copy.
             let device = unsafe {
                 std::slice::from_raw_parts(self.device.wrapping_add(at_bytes), len_bytes)
             };
-            if self.judge.differ(host, device, self.tolerance) {
-                let first = found.get_or_insert_with(|| {
-                    (index.clone(), (self.judge.show(host), self.judge.show(device)), 0)
+            if self.comparator.differ(host, device, self.tolerance) {
+                let first = found.get_or_insert_with(|| Differing {
+                    index: index.clone(),
+                    host: self.comparator.show(host),
+                    device: self.comparator.show(device),
+                    count: 0,
                 });
-                first.2 += 1;
+                first.count += 1;
             }
             advance(&mut index, view.shape);
         }
@@ -244,7 +239,7 @@ impl Pair<'_> {
     }
 }
 
-/// To the next index, the last axis running fastest.
+/// Moves to the next index in row-major order.
 fn advance(index: &mut [usize], shape: &[usize]) {
     for (index, len) in index.iter_mut().zip(shape).rev() {
         *index += 1;

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::argument::{Arguments, Bound};
-use super::body::HostBody;
-use super::code::DeviceCode;
+use super::arguments::Arguments;
+use super::arguments::bound::BoundArgument;
 use super::compare::{self, Bodies, Difference};
+use super::device_code::DeviceCode;
+use super::host_body::HostBody;
 use super::queue::{self, Launch};
 use super::signature::Signature;
 use crate::backend::{
@@ -18,9 +19,9 @@ use crate::device::{self, Device, Stream};
 use crate::error::{Error, Result, Text};
 use crate::grid::Grid;
 
-/// A function over arrays that can run on a device. Its type says what it reads and what it writes,
-/// so that a launch brings to the device what is missing there and nothing else: Numba's launches
-/// copy each host array in and out.
+/// A function over arrays that runs on a device. Its type declares what it reads and what it
+/// writes, so a launch uploads only what is stale on the device. (Numba's launches copy each host
+/// array in and out.)
 ///
 /// ```
 /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -37,13 +38,14 @@ use crate::grid::Grid;
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
-/// | to run it | where | with which body |
-/// |---|---|---|
-/// | [`launch`](Self::launch), [`launch_on`](Self::launch_on) | queued on a stream | the device's: `host` on the embedded device, `cuda` on a GPU |
-/// | [`call`](Self::call) | on the calling thread, on the host's copies | `host` |
-/// | [`compare`](Self::compare) | both, on copies | both |
+/// There are three ways to run it:
 ///
-/// Write the signature at `Kernel::<..>::new`: closures take their types from there. Cloning is
+/// - [`launch`](Self::launch) and [`launch_on`](Self::launch_on) queue it on a stream, with the
+///   device's body: `host` on the embedded device, `cuda` on a GPU.
+/// - [`call`](Self::call) runs the `host` body on the calling thread, on the host's copies.
+/// - [`compare`](Self::compare) runs both bodies, on copies of the arguments.
+///
+/// Write the signature at `Kernel::<..>::new`, where closures infer their types from it. Cloning is
 /// cheap.
 pub struct Kernel<S: Signature> {
     inner: Arc<Inner<S>>,
@@ -58,7 +60,7 @@ struct Inner<S: Signature> {
     cuda: Option<Arc<DeviceCode>>,
 }
 
-/// Whether a requirement holds.
+/// The closure of a requirement.
 type Condition<S> = dyn for<'a> Fn(Grid, <S as Signature>::Described<'a>) -> bool + Send + Sync;
 
 struct Requirement<S: Signature> {
@@ -67,8 +69,8 @@ struct Requirement<S: Signature> {
 }
 
 impl<S: Signature> Kernel<S> {
-    /// A kernel without a body. Messages speak of it by this name, and it is the name of the
-    /// function in CUDA C, unless [`CudaSource::entry`](crate::CudaSource::entry) says otherwise.
+    /// A kernel without a body. Messages use its name, and so does CUDA C for the function, unless
+    /// [`CudaSource::entry`](crate::CudaSource::entry) sets another.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -84,24 +86,27 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    /// Adds a requirement on grid and arguments, checked at each launch before anything moves:
-    /// arrays show `len()`, `shape()` and `strides()`, scalars their value. The text completes
-    /// "kernel k requires that ...". It is asked again if a device chose another grid
-    /// ([`Grid::auto`]).
+    /// Adds a requirement on grid and arguments. Each launch checks it before anything moves. It
+    /// gets the `len()`, `shape()` and `strides()` of arrays and the values of scalars. The text
+    /// completes "kernel k requires that ...". If a device chooses another grid ([`Grid::auto`]),
+    /// the launch checks it again for that grid.
     ///
     /// ```
     /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray};
     ///
     /// let copy = Kernel::<(In<f32>, Out<f32>)>::new("copy")
     ///     .require("both have one length", |_grid, (from, to)| from.len() == to.len())
-    ///     .require("there is a thread for each element", |grid, (from, _)| grid.blocks().count() * grid.threads().count() >= from.len() as u64)
+    ///     .require("there is a thread for each element", |grid, (from, _)| {
+    ///         grid.blocks().count() * grid.threads().count() >= from.len() as u64
+    ///     })
     ///     .host(|_grid, (from, to)| to.copy_from_slice(from));
     ///
     /// let _here = Device::cpu().enter();
-    /// let (from, mut to) = (SmartArray::from(vec![1.0_f32; 10]), SmartArray::<f32, _>::uninit(11));
+    /// let from = SmartArray::from(vec![1.0_f32; 10]);
+    /// let mut to = SmartArray::<f32, _>::uninit(11);
     /// let refused = copy.launch(Grid::cover(10), (&from, &mut to));
     /// assert!(matches!(refused, Err(Error::Requirement { .. })));
-    /// assert_eq!(from.traffic().to_device.count, 0);                        // nothing moved
+    /// assert_eq!(from.traffic().to_device.count, 0);        // nothing moved
     /// ```
     #[must_use]
     pub fn require(
@@ -114,19 +119,21 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Gives it a body for the embedded device and for [`call`](Self::call): run once for a whole
-    /// launch, with slices for flat parameters and ndarray views for sized ones. Parallelism within
-    /// it is its own affair.
+    /// Sets the body for the embedded device and for [`call`](Self::call). It runs once for a whole
+    /// launch, with slices for flat parameters and ndarray views for sized ones. It may use threads
+    /// of its own.
     ///
-    /// A body that panics loses what the launch was to write: reading that is
-    /// [`Lost`](crate::Error::Lost) until it is written anew. Inside a body, calls of this library
-    /// that would have to wait are [`InsideKernel`](crate::Error::InsideKernel).
+    /// If a body panics, the contents that the launch should have written are lost: reading them is
+    /// [`Lost`](crate::Error::Lost) until they are overwritten. Inside a body, calls of this
+    /// library that would have to wait return [`InsideKernel`](crate::Error::InsideKernel).
     ///
     /// ```
-    /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Axis, Ix1, Ix2}};
+    /// use resident::ndarray::{Array2, Axis, Ix1, Ix2};
+    /// use resident::{Device, Grid, In, Kernel, Out, SmartArray};
     ///
+    /// // The host body gets an `ArrayView2` and an `ArrayViewMut1`.
     /// let row_sums = Kernel::<(In<f32, Ix2>, Out<f32, Ix1>)>::new("row_sums")
-    ///     .host(|_grid, (table, mut sums)| sums.assign(&table.sum_axis(Axis(1))));        // ArrayView2, ArrayViewMut1
+    ///     .host(|_grid, (table, mut sums)| sums.assign(&table.sum_axis(Axis(1))));
     ///
     /// let _here = Device::cpu().enter();
     /// let table = SmartArray::from(Array2::<f32>::ones((3, 5)));
@@ -145,34 +152,41 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Gives it a body for NVIDIA GPUs: CUDA C, or what [`CudaSource`] says. It is compiled and
-    /// loaded at the first launch on a device, or by [`prepare`](Self::prepare), and kept for the
-    /// life of the process; what NVRTC makes is kept on disk too (`RESIDENT_CACHE`: `off`, or a
-    /// folder; else `resident` in the user's folder for caches).
+    /// Sets the body for NVIDIA GPUs: CUDA C, or another [`CudaSource`]. It is compiled and loaded
+    /// at the first launch on a device, or by [`prepare`](Self::prepare), and stays loaded until
+    /// the process ends. Code that NVRTC compiles is cached on disk: in `RESIDENT_CACHE` (a folder,
+    /// or `off`), else in the folder `resident` of the user's cache folder.
     ///
-    /// The function has the kernel's name, unless [`CudaSource::entry`] says otherwise, and the
+    /// The function has the kernel's name, unless [`CudaSource::entry`] sets another, and the
     /// parameters that [`prototype`](Self::prototype) prints: scalars by value, flat arrays as bare
     /// pointers, sized ones as `resident::View1` to `View6` by value (`data`, `shape`, `strides` in
-    /// elements, `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`), which are declared in
-    /// front of the source. Their number and sizes are checked when it is loaded.
+    /// elements, `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`). The library declares
+    /// these types before the source. Loading checks the number of parameters and their sizes.
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
     ///
-    /// // The length stands first: `y.len()` is taken before `&mut y` borrows it.
+    /// // The length comes first: `y.len()` is evaluated before `&mut y` borrows it.
     /// let axpy = Kernel::<(u64, f32, In<f32>, InOut<f32>)>::new("axpy")
-    ///     .require("both have one length, and that is passed", |_grid, (len, _, x, y)| x.len() == y.len() && y.len() as u64 == len)
+    ///     .require("both have the length that is passed", |_grid, (len, _, x, y)| {
+    ///         x.len() as u64 == len && y.len() as u64 == len
+    ///     })
     ///     .host(|_grid, (_, a, x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
-    /// // SAFETY: it reads and writes elements below `len` alone, which is the length of both by the requirement.
+    /// // SAFETY: it reads and writes only elements below `len`, the length of both by the
+    /// // requirement.
     /// let axpy = unsafe {
-    ///     axpy.cuda(r#"extern "C" __global__ void axpy(unsigned long long len, float a, const float *x, float *y) {
-    ///         unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
-    ///         if (i < len) y[i] += a * x[i];
-    ///     }"#)
+    ///     axpy.cuda(r#"
+    ///         extern "C" __global__
+    ///         void axpy(unsigned long long len, float a, const float *x, float *y) {
+    ///             size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    ///             if (i < len) y[i] += a * x[i];
+    ///         }
+    ///     "#)
     /// };
     ///
-    /// let _here = Device::cpu().enter();                                    // without this line it runs on the first GPU
-    /// let (x, mut y) = (SmartArray::<f32, _>::ones(1000), SmartArray::<f32, _>::zeros(1000));
+    /// let _here = Device::cpu().enter();            // without this line it runs on the first GPU
+    /// let x = SmartArray::<f32, _>::ones(1000);
+    /// let mut y = SmartArray::<f32, _>::zeros(1000);
     /// axpy.launch(Grid::cover(y.len()), (y.len() as u64, 2.0, &x, &mut y))?;
     /// assert_eq!(y.host()?.sum(), 2000.0);
     /// # Ok::<(), resident::Error>(())
@@ -180,10 +194,10 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Safety
     ///
-    /// For every launch that the requirements let through, on any grid, the code keeps to the
-    /// signature: it reads no more than the elements of `In` and `InOut` arrays, writes no more
-    /// than those of `InOut` and `Out`, is free of data races, ends, and its parameters have the
-    /// types that the signature says.
+    /// For every launch that passes the requirements, on any grid, the code must keep to the
+    /// signature: it reads only elements of `In` and `InOut` arrays, writes only elements of
+    /// `InOut` and `Out` arrays, has no data races, terminates, and its parameters have the types
+    /// that the signature declares.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<CudaSource>) -> Self {
         let program = Program {
@@ -200,14 +214,14 @@ impl<S: Signature> Kernel<S> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Its name.
+    /// The kernel's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Queues it on the current device's default stream: [`launch_on`](Self::launch_on) that
-    /// stream. The example of [`Kernel`] shows it.
+    /// Queues the kernel on the current device's default stream: see
+    /// [`launch_on`](Self::launch_on).
     ///
     /// # Errors
     ///
@@ -216,60 +230,67 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Panics
     ///
-    /// A panic of a `require` goes through; nothing moved then.
+    /// If a `require` panics; nothing moved then.
     #[track_caller]
     pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let stream = Device::current()?.stream();
         self.launch_from(&stream, grid, &arguments, call_site())
     }
 
-    /// Queues it on a stream: brings each `In` and `InOut` to the stream's device where it is
-    /// stale, orders the stream behind other uses of the same bytes, queues the body, and marks
-    /// what it writes as newest there. Returns when it is queued; what fails later is told by
-    /// [`Stream::synchronize`](crate::Stream::synchronize), and by who reads what is lost.
+    /// Queues the kernel on a stream. Uploads the bytes of `In` and `InOut` arrays that are stale
+    /// on the stream's device, orders the stream after other uses of the same bytes, queues the
+    /// body, and marks what it writes as newest there. Returns when the body is queued. If it fails
+    /// later, [`Stream::synchronize`](crate::Stream::synchronize) returns the failure, and so does
+    /// every read of lost contents.
     ///
-    /// At the first launch on a GPU its code is compiled and loaded there:
-    /// [`prepare`](Self::prepare) does that ahead of time. A covering grid over nothing
-    /// (`Grid::cover(0)`) is checked like any other, and then queues nothing and marks nothing as
-    /// written.
+    /// The first launch on a GPU compiles and loads the code there; [`prepare`](Self::prepare) does
+    /// so ahead of time. An empty covering grid (`Grid::cover(0)`) is checked like any other, but
+    /// queues nothing and marks nothing as written.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
     ///
-    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let double = Kernel::<(InOut<f32>,)>::new("double")
+    ///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
     /// let device = Device::cpu();
     /// let (one, two) = (device.new_stream()?, device.new_stream()?);
     /// let mut table = SmartArray::from(Array2::<f32>::ones((4, 256)));
     /// let (mut top, mut bottom) = table.multi_slice_mut((s![..2, ..], s![2.., ..]));
-    /// double.launch_on(&one, Grid::cover(512), (&mut top,))?;               // 2,048 bytes go up
-    /// double.launch_on(&two, Grid::cover(512), (&mut bottom,))?;            // and 2,048; the two may overlap
-    /// double.launch_on(&two, Grid::cover(1024), (&mut table,))?;            // behind both, moves nothing
+    /// double.launch_on(&one, Grid::cover(512), (&mut top,))?;       // uploads 2,048 bytes
+    /// double.launch_on(&two, Grid::cover(512), (&mut bottom,))?;    // and 2,048; they may overlap
+    /// double.launch_on(&two, Grid::cover(1024), (&mut table,))?;    // after both; moves nothing
     /// assert_eq!((table.host()?.sum(), table.traffic().to_device.bytes), (4096.0, 4096));
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// Nothing is queued, and no contents change. By the checks, before anything moves:
-    /// [`Requirement`](crate::Error::Requirement) if one does not hold;
-    /// [`Grid`](crate::Error::Grid) if no device, or not this one, can launch it;
-    /// [`NotContiguous`](crate::Error::NotContiguous) if a flat parameter was given a part with
-    /// gaps; [`LayoutMismatch`](crate::Error::LayoutMismatch) if flat ones have different axis
-    /// orders; [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs;
-    /// [`Compile`](crate::Error::Compile) if its code could not be made ready.
+    /// On an error nothing is queued and array contents are unchanged. Before anything moves:
     ///
-    /// By the arguments: [`Uninitialised`](crate::Error::Uninitialised) or
-    /// [`Lost`](crate::Error::Lost) if some of an `In` or `InOut` has no contents;
-    /// [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no room, or the host none to
-    /// stage in; [`TooManyDevices`](crate::Error::TooManyDevices) if an array is on 63 devices
-    /// already; [`Backend`](crate::Error::Backend) if a call is refused;
-    /// [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the newest
-    /// contents; [`InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a
-    /// kernel body. Copies that were made already stay then, and are counted.
+    /// - [`Requirement`](crate::Error::Requirement) if one does not hold.
+    /// - [`Grid`](crate::Error::Grid) if this device, or any device, cannot launch the grid.
+    /// - [`NotContiguous`](crate::Error::NotContiguous) if a flat argument has gaps.
+    /// - [`LayoutMismatch`](crate::Error::LayoutMismatch) if flat arguments differ in axis order.
+    /// - [`NoKernelBody`](crate::Error::NoKernelBody) if the kernel has no body for this device.
+    /// - [`Compile`](crate::Error::Compile) if its code could not be compiled or loaded.
+    ///
+    /// While arguments are acquired; copies made by then stay, and are counted:
+    ///
+    /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some
+    ///   elements of an `In` or `InOut` argument have no contents.
+    /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left, or the host
+    ///   none for staging.
+    /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 devices have a copy of an array
+    ///   already.
+    /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
+    /// - [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the
+    ///   newest contents.
+    /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+    ///   kernel body.
     ///
     /// # Panics
     ///
-    /// A panic of a `require` goes through; nothing moved then.
+    /// If a `require` panics; nothing moved then.
     #[track_caller]
     pub fn launch_on<A: Arguments<S>>(
         &self,
@@ -295,16 +316,17 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Runs the host body on the host's copies, here and now, on the calling thread: for tests, and
-    /// for machines without a device. What is stale on the host of `In` and `InOut` comes down
-    /// first, as by [`SmartArray::host`](crate::SmartArray::host); what it writes is newest on the
-    /// host.
+    /// Runs the host body on the host's copies and on the calling thread, for tests and for
+    /// machines without a device. Downloads the bytes of `In` and `InOut` arrays that are stale on
+    /// the host, as [`SmartArray::host`](crate::SmartArray::host) does. What the body writes is
+    /// newest on the host.
     ///
     /// ```
     /// use resident::{Grid, In, Kernel, Out, SmartArray};
     ///
-    /// let total = Kernel::<(In<u32>, Out<u32>)>::new("total").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
-    /// let (xs, mut sum) = (SmartArray::from(vec![1_u32, 2, 3]), SmartArray::<u32, _>::uninit(1));
+    /// let total = Kernel::<(In<u32>, Out<u32>)>::new("total")
+    ///     .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+    /// let (xs, mut sum) = (SmartArray::from([1_u32, 2, 3]), SmartArray::<u32, _>::uninit(1));
     /// total.call(Grid::cover(1), (&xs, &mut sum))?;
     /// assert_eq!((sum.get(0)?, xs.traffic().to_device.count), (6, 0));
     /// # Ok::<(), resident::Error>(())
@@ -312,14 +334,14 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on), but for `Compile` and `TooManyDevices`:
-    /// [`NoKernelBody`](crate::Error::NoKernelBody) says that there is no host body,
-    /// [`OutOfMemory`](crate::Error::OutOfMemory) that the host has no room.
+    /// As [`launch_on`](Self::launch_on), except for `Compile` and `TooManyDevices`.
+    /// [`NoKernelBody`](crate::Error::NoKernelBody) means that there is no host body,
+    /// [`OutOfMemory`](crate::Error::OutOfMemory) that the host has no memory left.
     ///
     /// # Panics
     ///
-    /// A panic of the body goes through. What it wrote by then stays, and the arrays it was to
-    /// write are newest on the host.
+    /// If the body panics. What it wrote stays, and the arrays that it should have written are
+    /// newest on the host.
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = call_site();
@@ -330,8 +352,8 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Compiles and loads it for a device now, rather than at the first launch there. On the
-    /// embedded device there is nothing to do. Moves nothing.
+    /// Compiles and loads the kernel for a device now rather than at the first launch there. Does
+    /// nothing on the embedded device.
     ///
     /// ```
     /// use resident::{Device, In, Kernel};
@@ -344,17 +366,17 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// [`NoKernelBody`](crate::Error::NoKernelBody) if it has none that this device runs;
-    /// [`Compile`](crate::Error::Compile) with the compiler's log, or what else is wrong with the
-    /// code; [`Backend`](crate::Error::Backend) if the driver refuses;
-    /// [`DeviceLost`](crate::Error::DeviceLost) if the device died.
+    /// - [`NoKernelBody`](crate::Error::NoKernelBody) if the kernel has no body for this device.
+    /// - [`Compile`](crate::Error::Compile) with the compiler's log, or another fault of the code.
+    /// - [`Backend`](crate::Error::Backend) if the driver refuses a call.
+    /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn prepare(&self, device: &Device) -> Result<()> {
         self.loaded_on(device).map(drop)
     }
 
-    /// What it needs of a device (registers of a thread, bytes of shared memory, the largest
-    /// block), where it is loaded if it is not yet: `cuFuncGetAttribute`. A host body needs
-    /// nothing, and its blocks have no limit. The example of [`prepare`](Self::prepare) shows it.
+    /// What the kernel needs of a device: registers per thread, bytes of shared memory, the largest
+    /// block (`cuFuncGetAttribute`). Loads it there if necessary. A host body needs nothing, and
+    /// its blocks have no limit. The example of [`prepare`](Self::prepare) shows its use.
     ///
     /// # Errors
     ///
@@ -363,14 +385,15 @@ impl<S: Signature> Kernel<S> {
         self.loaded_on(device).map(KernelCode::attributes)
     }
 
-    /// The declaration of a CUDA C function that fits the signature, to be pasted. Scalars are
-    /// called a, b, ..., arrays x, y, z: name them as you like.
+    /// The declaration of a CUDA C function that fits the signature, to paste into a source. It
+    /// names scalars a, b, ... and arrays x, y, z; other names work as well.
     ///
     /// ```
     /// use resident::{In, InOut, Kernel, ndarray::Ix2};
     ///
-    /// let axpy = Kernel::<(f32, In<f32>, InOut<f32, Ix2>)>::new("axpy");
-    /// assert_eq!(axpy.prototype(), r#"extern "C" __global__ void axpy(float a, const float *x, resident::View2<float> y)"#);
+    /// let prototype = Kernel::<(f32, In<f32>, InOut<f32, Ix2>)>::new("axpy").prototype();
+    /// assert!(prototype.starts_with(r#"extern "C" __global__ void axpy"#));
+    /// assert!(prototype.ends_with("(float a, const float *x, resident::View2<float> y)"));
     /// ```
     #[must_use]
     pub fn prototype(&self) -> String {
@@ -379,19 +402,19 @@ impl<S: Signature> Kernel<S> {
         c_declaration::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
     }
 
-    /// Runs the host body and the device's body, each on copies of the arguments, and tells where
-    /// their results first differ by more than `tolerance`: absolutely for values up to 1, relative
-    /// to the larger above; what is not made of floats or integers differs by any bit, and two that
-    /// are not a number are the same. The arguments themselves stay as they are and where they are.
-    /// Waits until both are done.
+    /// Runs the host body and the device's body, each on its own copies of the arguments, waits for
+    /// both, and returns the first element at which their results differ by more than `tolerance`.
+    /// The tolerance is absolute for values up to 1 and relative to the larger value above.
+    /// Elements that do not consist of floats or integers differ if any bit differs. Two NaNs are
+    /// equal. The contents and the residency of the arguments do not change.
     ///
-    /// A difference is a value and no error, since the comparison went well, and none is `None`:
-    /// `assert_eq!(kernel.compare(..)?, None)` is a test that shows what is wrong.
+    /// `assert_eq!(kernel.compare(..)?, None)` is a test whose message shows the difference.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
     ///
-    /// let square = Kernel::<(InOut<f32>,)>::new("square").host(|_grid, (x,)| x.iter_mut().for_each(|x| *x *= *x));
+    /// let square = Kernel::<(InOut<f32>,)>::new("square")
+    ///     .host(|_grid, (x,)| x.iter_mut().for_each(|x| *x *= *x));
     /// let mut x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
     /// assert_eq!(square.compare(&Device::cpu(), Grid::cover(3), (&mut x,), 1e-6)?, None);
     /// assert_eq!(x.host()?.to_vec(), [1.0, 2.0, 3.0]);
@@ -400,12 +423,12 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on) and [`call`](Self::call), which it does;
-    /// [`Lost`](crate::Error::Lost) if the device's body fails.
+    /// As [`launch_on`](Self::launch_on) and [`call`](Self::call); [`Lost`](crate::Error::Lost) if
+    /// the device's body fails.
     ///
     /// # Panics
     ///
-    /// A panic of the host body or of a `require` goes through.
+    /// If the host body or a `require` panics.
     #[track_caller]
     pub fn compare<A: Arguments<S>>(
         &self,
@@ -423,14 +446,14 @@ impl<S: Signature> Kernel<S> {
             let fitted = self.fitted(loaded, grid, bound)?;
             let bodies =
                 Bodies { title, name, host: (code, body, grid), device: (loaded, fitted), site };
-            compare::first_difference(bodies, &device.stream(), bound, &S::judges(), tolerance)
+            compare::first_difference(bodies, &device.stream(), bound, &S::layouts(), tolerance)
         })
     }
 
-    /// The grid as the device will run it. One that it chose answers to the requirements like one
-    /// that was given.
+    /// The grid that the device will run. If the device chooses another than the given one, checks
+    /// the requirements again.
     #[inline]
-    fn fitted(&self, code: &KernelCode, grid: Grid, bound: &[Bound<'_>]) -> Result<Grid> {
+    fn fitted(&self, code: &KernelCode, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<Grid> {
         match code.resolve_grid(&grid) {
             Ok(None) => Ok(grid),
             Ok(Some(chosen)) => self.check(chosen, bound).map(|()| chosen),
@@ -458,7 +481,7 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    fn check(&self, grid: Grid, bound: &[Bound<'_>]) -> Result<()> {
+    fn check(&self, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<()> {
         if let Some(fault) = grid.fault() {
             return Err(self.bad_grid(grid, fault));
         }
@@ -467,7 +490,9 @@ impl<S: Signature> Kernel<S> {
                 return Err(Error::Requirement {
                     kernel: self.quoted(),
                     requirement: Text::new(&**text),
-                    arguments: Text::new(queue::in_words(bound)),
+                    arguments: Text::new(
+                        bound.iter().map(BoundArgument::describe).collect::<Vec<_>>().join(", "),
+                    ),
                 });
             }
         }

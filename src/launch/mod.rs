@@ -1,17 +1,17 @@
-//! Kernels: what they read and write is in their type, and launching them moves what they need and
-//! nothing else.
+//! Kernels: their signatures and bodies, and how a launch acquires, submits and marks arguments.
 
-mod argument;
-mod body;
-mod code;
+mod arguments;
+mod arity;
+mod comparator;
 mod compare;
+mod device_code;
 mod flat;
-mod judge;
+mod host_body;
 mod kernel;
 mod queue;
 mod signature;
 
-pub use argument::{Argument, Arguments};
+pub use arguments::{Argument, Arguments};
 pub use compare::Difference;
 pub use kernel::Kernel;
 pub use signature::{Described, Flat, In, InOut, Out, Parameter, Signature};

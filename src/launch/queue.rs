@@ -1,9 +1,18 @@
-//! A launch with its types erased: acquire each argument, queue the body, mark what it used.
+//! One launch with its types erased: acquires each array, submits the body, marks what it used.
+//!
+//! An array on its way from the caller to the backend, step by step:
+//!
+//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: what the caller passes, if
+//!    [`Argument`](super::Argument) accepts it for the parameter.
+//! 2. [`transfer::End`]: its storage and its strided view. Element and dimension types are gone.
+//! 3. [`BoundArray`]: the same, with the parameter's access.
+//! 4. [`Request`]: the selected elements, and the call for which `transfer` acquires them.
+//! 5. [`Acquired`]: its address on the device. The copy keeps its memory until the use is marked.
+//! 6. [`ArrayArgument`]: the address and where it goes among the words, as the backend gets it.
 
 use smallvec::SmallVec;
 
-use super::argument::{Bound, BoundArray};
-use crate::access::Access;
+use super::arguments::bound::{BoundArgument, BoundArray, Words};
 use crate::audit::{self, Cause, Flow};
 use crate::backend::{
     Arguments, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchWork,
@@ -16,64 +25,54 @@ use crate::grid::Grid;
 use crate::layout::Selection;
 use crate::transfer::{self, Acquired, Request};
 
-/// What the arguments select of their arrays: nothing is kept for whole arrays, the others' boxes
-/// in order.
-type Selections = SmallVec<[Selection; 4]>;
+/// The selections of the arguments that are parts, in order. Whole arrays need none.
+type PartSelections = SmallVec<[Selection; 4]>;
 
-/// What is to be launched.
+/// What to launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
     pub(super) code: &'a KernelCode,
     pub(super) title: &'a str,
     pub(super) grid: Grid,
-    pub(super) bound: &'a [Bound<'a>],
+    pub(super) bound: &'a [BoundArgument<'a>],
     pub(super) site: CallSite,
 }
 
 impl<'a> Launch<'a> {
     fn arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> {
         self.bound.iter().filter_map(|bound| match bound {
-            Bound::Array(array) => Some(array),
-            Bound::Scalar { .. } => None,
+            BoundArgument::Array(array) => Some(array),
+            BoundArgument::Scalar { .. } => None,
         })
     }
 
-    /// The boxes of the arguments that are parts.
-    fn selections(&self) -> Selections {
-        let mut selections = Selections::new();
+    fn part_selections(&self) -> PartSelections {
+        let mut selections = PartSelections::new();
         for array in self.arrays().filter(|array| !array.is_whole) {
-            selections.push(array.storage.memory_order().select(&array.view));
+            selections.push(array.selection());
         }
         selections
     }
 
-    /// The array arguments, each with the request that serves it.
-    fn requests<'s>(
+    fn request<'s>(
         &'s self,
-        selections: &'s Selections,
-    ) -> impl Iterator<Item = (&'a BoundArray<'a>, Request<'s>)> {
-        let mut parts = selections.iter();
-        self.arrays().map(move |array| (array, self.request(array, array.selection(&mut parts))))
-    }
-
-    fn request<'s>(&'s self, array: &'s BoundArray<'_>, selection: &'s Selection) -> Request<'s> {
-        Request {
-            storage: array.storage,
-            selection,
-            cause: Cause::Launch,
-            operation: self.title,
-            site: self.site,
-        }
+        array: &'s BoundArray<'_>,
+        selection: &'s Selection,
+        cause: Cause,
+    ) -> Request<'s> {
+        let (operation, site) = (self.title, self.site);
+        Request { storage: array.storage, selection, cause, operation, site }
     }
 }
 
-impl BoundArray<'_> {
-    /// What it selects: the next of `parts`, unless it is whole.
-    #[inline]
-    fn selection<'s>(&self, parts: &mut std::slice::Iter<'s, Selection>) -> &'s Selection {
-        let part = if self.is_whole { None } else { parts.next() };
-        part.unwrap_or(&Selection::Whole)
-    }
+/// The selection of an argument: the next of `parts`, unless the argument is a whole array.
+#[inline]
+fn next_selection<'s>(
+    array: &BoundArray<'_>,
+    parts: &mut std::slice::Iter<'s, Selection>,
+) -> &'s Selection {
+    let part = if array.is_whole { None } else { parts.next() };
+    part.unwrap_or(&Selection::Whole)
 }
 
 /// Queues a launch on a stream.
@@ -81,7 +80,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
-    let selections = launch.selections();
+    let selections = launch.part_selections();
     let mut acquired: SmallVec<[Acquired<'_>; 6]> = SmallVec::new();
     let mut work = LaunchWork {
         code: launch.code.clone(),
@@ -107,11 +106,11 @@ fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Erro
     )
 }
 
-/// Acquires all arguments, and packs them.
+/// Acquires the arrays and packs all arguments.
 #[inline]
 fn acquire<'a>(
     launch: &'a Launch<'_>,
-    selections: &'a Selections,
+    selections: &'a PartSelections,
     stream: &Stream,
     work: &mut LaunchWork,
     acquired: &mut SmallVec<[Acquired<'a>; 6]>,
@@ -119,17 +118,17 @@ fn acquire<'a>(
     let LaunchWork { arguments, depends, .. } = work;
     let mut parts = selections.iter();
     for bound in launch.bound {
-        if let Bound::Array(array) = bound {
-            let selection = array.selection(&mut parts);
-            let at_hand = if array.is_whole {
+        if let BoundArgument::Array(array) = bound {
+            let selection = next_selection(array, &mut parts);
+            let ready = if array.is_whole {
                 transfer::acquire_whole(array.storage, stream, array.access, depends)
             } else {
                 None
             };
-            let one = match at_hand {
+            let one = match ready {
                 Some(one) => one,
                 None => transfer::acquire_on(
-                    &launch.request(array, selection),
+                    &launch.request(array, selection, Cause::Launch),
                     stream,
                     array.access,
                     depends,
@@ -143,60 +142,68 @@ fn acquire<'a>(
     Ok(())
 }
 
-/// Enters the launch in its arguments, and takes one event for all of them where others than this
-/// stream may have to wait.
+/// Marks the arrays as used at `position`. Records one event for all of them if other streams may
+/// have to wait for one.
 #[inline]
 fn mark(
     launch: &Launch<'_>,
-    selections: &Selections,
+    selections: &PartSelections,
     stream: &Stream,
     acquired: &mut [Acquired<'_>],
     position: Position,
 ) {
     let mut avoided = Flow::default();
-    let mut is_worth_an_event = false;
+    let mut needs_event = false;
     let mut parts = selections.iter();
     for (array, acquired) in launch.arrays().zip(acquired) {
         let access = array.access;
-        let selection = array.selection(&mut parts);
-        let spared =
-            spared(selection.len_bytes(array.storage.memory_order()), acquired.copied_bytes);
+        let selection = next_selection(array, &mut parts);
+        let avoided_here = avoided_traffic(
+            selection.len_bytes(array.storage.memory_order()),
+            acquired.copied_bytes,
+        );
         let marked = if array.is_whole {
-            transfer::mark_whole_launched(array.storage, stream, acquired, access, position, spared)
-        } else {
-            None
-        };
-        is_worth_an_event |= match marked {
-            Some(is_worth_an_event) => is_worth_an_event,
-            None => transfer::mark_launched(
-                &launch.request(array, selection),
+            transfer::mark_whole_launched(
+                array.storage,
                 stream,
                 acquired,
                 access,
                 position,
-                spared,
+                avoided_here,
+            )
+        } else {
+            None
+        };
+        needs_event |= match marked {
+            Some(needs_event) => needs_event,
+            None => transfer::mark_launched(
+                &launch.request(array, selection, Cause::Launch),
+                stream,
+                acquired,
+                access,
+                position,
+                avoided_here,
             ),
         };
-        avoided += spared;
+        avoided += avoided_here;
     }
     stream.device_ref().count_avoided(avoided);
-    audit::avoided(avoided);
-    if is_worth_an_event {
-        stream.record_in_time();
+    audit::report_avoided(avoided);
+    if needs_event {
+        stream.ensure_event_at_tail();
     }
 }
 
-/// What a launcher that copies each argument in and out would have moved for one argument, less
-/// what was moved.
+/// The traffic of a launcher that copies each argument in and out, less what was copied.
 #[inline]
-fn spared(bytes: u64, copied_bytes: u64) -> Flow {
+fn avoided_traffic(bytes: u64, copied_bytes: u64) -> Flow {
     if bytes == 0 {
         return Flow::default();
     }
-    let mut spared = Flow::of(bytes);
-    spared +=
+    let mut avoided = Flow::of(bytes);
+    avoided +=
         Flow { count: u64::from(copied_bytes == 0), bytes: bytes.saturating_sub(copied_bytes) };
-    spared
+    avoided
 }
 
 #[inline]
@@ -211,45 +218,37 @@ fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> 
     }
 }
 
-/// Where the body's pointer stands: a sized view at its first element, a flat one at the lowest in
-/// memory.
+/// Where the body's pointer points, from the start of the array's memory: to the lowest element of
+/// a flat argument, to the element with index 0, 0, ... of a sized one.
 fn origin_bytes(array: &BoundArray<'_>) -> u64 {
     let element = array.storage.memory_order().element_bytes() as u64;
     element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }
 }
 
-/// Runs the body on the host copies.
+/// Runs a host body on the host's copies, on this thread.
 pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
-    let selections = launch.selections();
-    for (array, request) in launch.requests(&selections) {
-        transfer::acquire_host(&Request { cause: Cause::Host, ..request }, array.access)?;
+    for array in launch.arrays() {
+        let selection = array.selection();
+        transfer::acquire_host(&launch.request(array, &selection, Cause::Host), array.access)?;
     }
-    for (array, request) in
-        launch.requests(&selections).filter(|(array, _)| array.access != Access::Read)
-    {
+    for array in launch.arrays().filter(|array| array.access.writes()) {
+        let selection = array.selection();
+        let request = launch.request(array, &selection, Cause::Launch);
         transfer::mark_host_written(&request, array.access);
     }
-    let mut words = SmallVec::new();
+    let mut words = Words::new();
     launch.bound.iter().for_each(|bound| bound.pack(&mut words));
     let pointers: SmallVec<[*mut u8; 6]> = launch
         .arrays()
         .map(|array| array.storage.host_base().wrapping_add(origin_bytes(array) as usize))
         .collect();
-    // SAFETY: the words are those of this kernel's arguments, in its order. Each part was acquired
-    // on the host: initialised memory that nothing queued writes (reads) or touches (writes); the
-    // borrows in the arguments keep everybody else out until the body returns.
+    // SAFETY: the words are those of this kernel's arguments, in the order of its signature. Each
+    // array was acquired on the host: its elements are initialised, and no queued work writes those
+    // that the body reads or touches those that it writes. The borrows in the arguments exclude all
+    // other accesses until the body returns.
     unsafe { body.run(launch.grid, &words, &pointers) };
     Ok(())
-}
-
-/// The arguments as a message shows them.
-pub(super) fn in_words(bound: &[Bound<'_>]) -> String {
-    let words = bound.iter().map(|bound| match bound {
-        Bound::Scalar { words, show } => show(words),
-        Bound::Array(array) => format!("{} of shape {:?}", array.storage.named(), array.view.shape),
-    });
-    words.collect::<Vec<_>>().join(", ")
 }

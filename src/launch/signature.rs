@@ -1,83 +1,93 @@
-//! A kernel's signature: a tuple of scalars, `In`, `InOut` and `Out`.
+//! Kernel signatures: tuples of scalars, `In`, `InOut` and `Out`.
+
+#![allow(private_interfaces, reason = "hidden methods of sealed traits name private types")]
 
 use std::marker::PhantomData;
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
-use super::argument::{Bound, BoundArray, for_each_arity};
-use super::body::Unpacker;
-use super::judge::Judge;
+use super::arguments::bound::{BoundArgument, BoundArray, scalar_from};
+use super::arguments::unpack::Unpacker;
+use super::arity::for_each_arity;
 use crate::access::Access;
 use crate::backend::{ElementLayout, ParameterLayout};
 use crate::element::Element;
 use crate::layout::Strided;
 
-/// Stands for the dimension of a parameter that has none: unbroken memory, in memory order.
-/// `In<f32>` is `In<f32, Flat>`.
+/// Marks a parameter without a dimension: contiguous elements in memory order. `In<f32>` is
+/// `In<f32, Flat>`.
 #[derive(Clone, Copy, Debug)]
 pub enum Flat {}
 
-/// An array that the kernel reads: what is stale of it on the device goes up at the launch, and it
-/// is passed as `&array`.
+/// An array that the kernel reads, passed as `&array`. The launch uploads the bytes that are stale
+/// on the device.
 ///
-/// With a dimension it is *sized*: the host body gets an ndarray view, CUDA C a `resident::View1`
-/// to `View6` by value, and any layout will do, parts with gaps too. Without one it is *flat*:
-/// `&[T]`, or a bare pointer, in memory order, of unbroken memory only; and all flat arguments of a
-/// launch must have one axis order, since their elements correspond by position.
+/// With a dimension the parameter is *sized*: the host body gets an ndarray view, CUDA C a
+/// `resident::View1` to `View6` by value, and the argument may have any layout, gaps included.
+/// Without one it is *flat*: the host body gets `&[T]`, CUDA C a bare pointer, and the argument
+/// must be contiguous. All flat arguments of a launch must have one axis order, since their
+/// elements correspond by position.
 ///
 /// ```
 /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Ix2, s}};
 ///
-/// let sized = Kernel::<(In<f32, Ix2>, Out<f32>)>::new("sized").host(|_grid, (table, sum)| sum[0] = table.sum());
-/// let flat = Kernel::<(In<f32>, Out<f32>)>::new("flat").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
+/// let sized = Kernel::<(In<f32, Ix2>, Out<f32>)>::new("sized")
+///     .host(|_grid, (table, sum)| sum[0] = table.sum());
+/// let flat = Kernel::<(In<f32>, Out<f32>)>::new("flat")
+///     .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
 ///
 /// let _here = Device::cpu().enter();
-/// let (table, mut sum) = (SmartArray::from(Array2::<f32>::ones((4, 5))), SmartArray::<f32, _>::uninit(1));
-/// flat.launch(Grid::cover(1), (&table, &mut sum))?;                     // of any number of axes
+/// let table = SmartArray::from(Array2::<f32>::ones((4, 5)));
+/// let mut sum = SmartArray::<f32, _>::uninit(1);
+/// flat.launch(Grid::cover(1), (&table, &mut sum))?;             // any number of axes
 /// assert_eq!(sum.get(0)?, 20.0);
 /// let columns = table.slice(s![.., 1..3]);
 /// sized.launch(Grid::cover(1), (&columns, &mut sum))?;
 /// assert_eq!(sum.get(0)?, 8.0);
-/// assert!(matches!(flat.launch(Grid::cover(1), (&columns, &mut sum)), Err(Error::NotContiguous { .. })));
+/// let refused = flat.launch(Grid::cover(1), (&columns, &mut sum));
+/// assert!(matches!(refused, Err(Error::NotContiguous { .. })));
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct In<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array that the kernel reads and writes: what is stale of it on the device goes up at the
-/// launch, and then that copy is the newest. It is passed as `&mut array`. Sized or flat as [`In`]:
-/// the host body gets an `ArrayViewMut`, or `&mut [T]`. The example of [`Kernel`](crate::Kernel)
-/// shows it.
+/// An array that the kernel reads and writes, passed as `&mut array`. The launch uploads the bytes
+/// that are stale on the device; then the device has the newest contents. Sized or flat as [`In`]:
+/// the host body gets an `ArrayViewMut` or `&mut [T]`. The example of [`Kernel`](crate::Kernel)
+/// shows its use.
 #[derive(Debug)]
 pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array that the kernel writes all of, without reading it: nothing goes up, and then that copy
-/// is the newest. It is passed as `&mut array`, and may have no contents yet. Elements that a body
-/// leaves out show zeros, old contents or poison. Sized or flat as [`In`]: the host body gets an
-/// `ArrayViewMut`, or `&mut [T]`.
+/// An array that the kernel overwrites without reading it, passed as `&mut array`. The array may be
+/// uninitialised. The launch uploads nothing; afterwards the device has the newest contents. The
+/// body must write every element: elements it does not write have unspecified values. Sized or flat
+/// as [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
 ///
 /// ```
 /// use resident::{Device, Grid, Kernel, Out, SmartArray};
 ///
-/// let number = Kernel::<(u32, Out<u32>)>::new("number").host(|_grid, (first, xs)| xs.iter_mut().zip(first..).for_each(|(x, n)| *x = n));
+/// let number = Kernel::<(u32, Out<u32>)>::new("number")
+///     .host(|_grid, (first, xs)| xs.iter_mut().zip(first..).for_each(|(x, n)| *x = n));
 /// let _here = Device::cpu().enter();
 /// let mut xs = SmartArray::from(vec![0_u32; 1000]);
 /// number.launch(Grid::cover(xs.len()), (7, &mut xs))?;
-/// assert_eq!((xs.get(2)?, xs.traffic().to_device.bytes), (9, 0));       // what stood there was of no use
+/// assert_eq!((xs.get(2)?, xs.traffic().to_device.bytes), (9, 0));   // no upload
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Out<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// What a [`Kernel::require`](crate::Kernel::require) sees of an array: its layout, and not its
+/// An array argument as [`Kernel::require`](crate::Kernel::require) sees it: its layout without its
 /// contents, which may be on a device.
 ///
 /// ```
 /// use resident::{InOut, Kernel, ndarray::Ix2};
 ///
 /// let fft = Kernel::<(InOut<f32, Ix2>,)>::new("fft")
-///     .require("rows are a power of two long", |_grid, (table,)| table.shape()[1].is_power_of_two())
-///     .require("rows lie without gaps", |_grid, (table,)| table.strides()[1] == 1);
+///     .require("the length of a row is a power of two", |_grid, (table,)| {
+///         table.shape()[1].is_power_of_two()
+///     })
+///     .require("rows are contiguous", |_grid, (table,)| table.strides()[1] == 1);
 /// # drop(fft);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -86,25 +96,25 @@ pub struct Described<'a> {
 }
 
 impl<'a> Described<'a> {
-    /// Elements.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.view.len() as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Elements along each axis.
+    /// The length of each axis.
     #[must_use]
     pub fn shape(&self) -> &'a [usize] {
         self.view.shape
     }
 
-    /// Elements from one to the next along each axis, below zero where an axis runs backwards.
+    /// The stride of each axis, in elements. It is negative if the axis runs backwards.
     #[must_use]
     pub fn strides(&self) -> &'a [isize] {
         self.view.strides
@@ -117,71 +127,61 @@ impl<'a> Described<'a> {
 /// |---|---|---|---|
 /// | `f32`, or another element | `f32` | `float` | `2.0`, `&factor` |
 /// | `In<f32>` | `&[f32]` | `const float *` | `&array`, `&view` |
-/// | `InOut<f32>`, `Out<f32>` | `&mut [f32]` | `float *` | `&mut array`, `&mut view` |
-/// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` of two axes |
-/// | `InOut<f32, Ix2>`, `Out<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array`, `&mut view` of two axes |
+/// | `InOut<f32>` | `&mut [f32]` | `float *` | `&mut array`, `&mut view` |
+/// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` |
+/// | `InOut<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array` |
+///
+/// `Out` is as `InOut`. A sized parameter takes arrays and views with its number of axes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
-    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, `In<T, Ix2>`, `InOut` and `Out`"
+    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
+            `In<T, Ix2>`, `InOut` and `Out`"
 )]
 pub trait Parameter: sealed::Sealed + 'static {
-    /// What the host body gets.
+    /// The type that the host body gets.
     type Host<'a>;
-    /// What a `require` sees.
+    /// The type that a `require` gets.
     type Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn describe<'a>(bound: &Bound<'a>) -> Self::Described<'a>;
+    fn describe<'a>(bound: &BoundArgument<'a>) -> Self::Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     fn layout() -> ParameterLayout;
-
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn judge() -> Judge;
 
     /// # Safety
     ///
-    /// `unpacker` stands at words that `Bound::pack` wrote for this parameter, and its pointers are
-    /// those of the launch, as `Body::run` promises.
+    /// The next words of `unpacker` are those that `BoundArgument::pack` wrote for this parameter.
+    /// Its pointers are those of the launch, as `Body::run` requires.
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
 }
 
-/// A tuple of 1 to 16 [`Parameter`]s: what stands in [`Kernel`](crate::Kernel)'s angle brackets.
-/// The example of [`Arguments`](crate::Arguments) is generic over it. Sealed.
+/// A tuple of 1 to 16 [`Parameter`]s, as in [`Kernel`](crate::Kernel)'s angle brackets. The example
+/// of [`Arguments`](crate::Arguments) is generic over it. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no signature of a kernel",
+    message = "`{Self}` is not a kernel signature",
     label = "expected a tuple of 1 to 16 parameters",
     note = "a tuple of one takes a comma: `Kernel::<(InOut<f32>,)>`",
-    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, `In<T, Ix2>`, `InOut` and `Out`"
+    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
+            `In<T, Ix2>`, `InOut` and `Out`"
 )]
 pub trait Signature: sealed::SealedTuple + 'static {
     /// The tuple that the host body gets.
     type Host<'a>;
-    /// The tuple that a `require` sees.
+    /// The tuple that a `require` gets.
     type Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a>;
+    fn describe<'a>(bound: &[BoundArgument<'a>]) -> Self::Described<'a>;
 
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     fn layouts() -> Box<[ParameterLayout]>;
-
-    #[doc(hidden)]
-    #[allow(private_interfaces)]
-    fn judges() -> Box<[Judge]>;
 
     /// # Safety
     ///
     /// As [`Parameter::unpack`], for all parameters in order.
     #[doc(hidden)]
-    #[allow(private_interfaces)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
 }
 
@@ -198,48 +198,37 @@ impl<E: Element> Parameter for E {
     type Host<'a> = E;
     type Described<'a> = E;
 
-    #[allow(private_interfaces)]
-    fn describe<'a>(bound: &Bound<'a>) -> E {
+    fn describe<'a>(bound: &BoundArgument<'a>) -> E {
         match bound {
-            Bound::Scalar { words, .. } => super::argument::value_of(words),
-            Bound::Array(_) => E::zeroed(),
+            BoundArgument::Scalar { words, .. } => scalar_from(words),
+            BoundArgument::Array(_) => E::zeroed(),
         }
     }
 
-    #[allow(private_interfaces)]
     fn layout() -> ParameterLayout {
         ParameterLayout::Scalar(ElementLayout::of::<E>())
     }
 
-    #[allow(private_interfaces)]
-    fn judge() -> Judge {
-        Judge::of::<E>()
-    }
-
-    #[allow(private_interfaces)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> E {
         unpacker.scalar()
     }
 }
 
-/// What an array parameter sees of its argument. A scalar in its place cannot be: `Argument` is not
-/// implemented for it.
-fn described<'a>(bound: &Bound<'a>) -> Described<'a> {
+/// The layout of an array argument. A scalar cannot occur here, since it is no `Argument` for an
+/// array parameter.
+fn described<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
     match bound {
-        Bound::Array(BoundArray { view, .. }) => Described { view: *view },
-        Bound::Scalar { .. } => Described { view: Strided { shape: &[], strides: &[], offset: 0 } },
+        BoundArgument::Array(BoundArray { view, .. }) => Described { view: *view },
+        BoundArgument::Scalar { .. } => {
+            Described { view: Strided { shape: &[], strides: &[], offset: 0 } }
+        }
     }
-}
-
-/// How an array parameter uses its argument.
-pub(super) trait Intent {
-    const ACCESS: Access;
 }
 
 macro_rules! array_parameter {
     ($parameter:ident, $access:expr, $flat:ty, $sized:ident, $slice:ident, $view:ident) => {
-        impl<T: Element, D> Intent for $parameter<T, D> {
-            const ACCESS: Access = $access;
+        impl<T, D> $parameter<T, D> {
+            pub(super) const ACCESS: Access = $access;
         }
 
         impl<T: Element, D> sealed::Sealed for $parameter<T, D> {}
@@ -248,12 +237,10 @@ macro_rules! array_parameter {
             type Host<'a> = $flat;
             type Described<'a> = Described<'a>;
 
-            #[allow(private_interfaces)]
-            fn describe<'a>(bound: &Bound<'a>) -> Described<'a> {
+            fn describe<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
                 described(bound)
             }
 
-            #[allow(private_interfaces)]
             fn layout() -> ParameterLayout {
                 ParameterLayout::Flat {
                     element: ElementLayout::of::<T>(),
@@ -261,14 +248,9 @@ macro_rules! array_parameter {
                 }
             }
 
-            #[allow(private_interfaces)]
-            fn judge() -> Judge {
-                Judge::of::<T>()
-            }
-
-            #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $flat {
-                // SAFETY: as the caller promises; the argument was bound as flat, with this access.
+                // SAFETY: the caller's contract; `Argument` bound the array as flat, with this
+                // access.
                 unsafe { unpacker.$slice::<T>() }
             }
         }
@@ -277,27 +259,19 @@ macro_rules! array_parameter {
             type Host<'a> = $sized<'a, T, D>;
             type Described<'a> = Described<'a>;
 
-            #[allow(private_interfaces)]
-            fn describe<'a>(bound: &Bound<'a>) -> Described<'a> {
+            fn describe<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
                 described(bound)
             }
 
-            #[allow(private_interfaces)]
             fn layout() -> ParameterLayout {
                 let (element, is_read_only) =
                     (ElementLayout::of::<T>(), Self::ACCESS == Access::Read);
                 ParameterLayout::Sized { element, ndim: D::NDIM, is_read_only }
             }
 
-            #[allow(private_interfaces)]
-            fn judge() -> Judge {
-                Judge::of::<T>()
-            }
-
-            #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $sized<'a, T, D> {
-                // SAFETY: as the caller promises; the argument was bound as sized, with this access
-                // and these dimensions.
+                // SAFETY: the caller's contract; `Argument` bound the array as sized, with this
+                // access and these dimensions.
                 unsafe { unpacker.$view::<T, D>() }
             }
         }
@@ -316,26 +290,18 @@ macro_rules! signature {
             type Host<'a> = ($($parameter::Host<'a>,)+);
             type Described<'a> = ($($parameter::Described<'a>,)+);
 
-            #[allow(private_interfaces)]
-            fn describe<'a>(bound: &[Bound<'a>]) -> Self::Described<'a> {
+            fn describe<'a>(bound: &[BoundArgument<'a>]) -> Self::Described<'a> {
                 ($($parameter::describe(&bound[$index]),)+)
             }
 
-            #[allow(private_interfaces)]
             fn layouts() -> Box<[ParameterLayout]> {
                 Box::new([$($parameter::layout()),+])
             }
 
-            #[allow(private_interfaces)]
-            fn judges() -> Box<[Judge]> {
-                Box::new([$($parameter::judge()),+])
-            }
-
-            #[allow(private_interfaces)]
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a> {
                 ($(
-                    // SAFETY: parameters are unpacked in the order in which they were packed, as
-                    // the caller promises.
+                    // SAFETY: the caller's contract; parameters are unpacked in the order in which
+                    // `queue` packed them.
                     unsafe { $parameter::unpack(unpacker) },
                 )+)
             }

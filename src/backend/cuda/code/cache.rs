@@ -1,10 +1,9 @@
-//! Compiled code on disk, between runs.
+//! The disk cache: compiled code that later runs load.
 //!
-//! Nothing in a file is believed: the whole key stands in it and is compared, and a checksum covers
-//! all. A file that is cut off, damaged, foreign, or of another source with the same hash is as
-//! good as none: the code is compiled again, and the file replaced. A folder that cannot be written
-//! is no error. Hashes are `std`'s `SipHash`, which needs no further crate; should a later Rust
-//! change it, everything is compiled once more.
+//! A file holds its whole key and a checksum, and a reader compares both. A file that is truncated,
+//! damaged, foreign, or of another source with the same hash counts as missing: the code is
+//! compiled again and the file replaced. A folder that cannot be written is not an error. The hash
+//! is `std`'s `SipHash`; if a later Rust changes it, all code is compiled once more.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,25 +14,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compile::Compiled;
 
-/// Says where compiled code is kept: `off`, or a folder.
+/// The environment variable for the cache folder. `off` means no cache.
 const VARIABLE: &str = "RESIDENT_CACHE";
 
-/// What every file starts with. Changes when the format does.
+/// The first bytes of every file. Changes with the format.
 const MAGIC: &[u8; 16] = b"resident-code-2\n";
 
-/// Bytes of a length or a checksum.
+/// The size of a length or a checksum.
 const NUMBER_BYTES: usize = 8;
 
-/// Where compiled code is kept between runs, if anywhere.
+/// The cache, or nothing if there is no folder for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Disk {
+pub(super) struct DiskCache {
     folder: Option<PathBuf>,
 }
 
-impl Disk {
-    /// `RESIDENT_CACHE`, else `resident` in the user's folder for caches.
+impl DiskCache {
+    /// The cache in `RESIDENT_CACHE`, else in `resident` below the user's cache folder.
     pub(super) fn from_environment() -> Self {
-        Self { folder: chosen(|name| std::env::var_os(name)) }
+        Self { folder: folder_from(|name| std::env::var_os(name)) }
     }
 
     #[cfg(test)]
@@ -46,28 +45,28 @@ impl Disk {
         Self { folder: None }
     }
 
-    /// What was kept under this very key.
+    /// The code under this key.
     pub(super) fn get(&self, key: &[u8]) -> Option<Compiled> {
         let folder = self.folder.as_deref().filter(|folder| is_private(folder))?;
         decode(&fs::read(folder.join(file_name(key))).ok()?, key)
     }
 
-    /// Keeps it, if the folder can be written. A reader sees all of the file or none.
+    /// Stores code, if the folder can be written. A reader sees the whole file or none.
     pub(super) fn put(&self, key: &[u8], compiled: &Compiled) {
         if let Some(folder) = &self.folder {
-            // A cache that cannot be written costs time and nothing else.
+            // Without the file, the next run compiles again.
             let _unwritten = write_privately(folder, &file_name(key), &encode(key, compiled));
         }
     }
 }
 
-/// The folder, by the environment.
-fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// The folder that the environment names.
+fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match set(VARIABLE) {
         Some(off) if off.as_os_str() == "off" => None,
         Some(folder) => Some(folder),
-        // The standard for these folders says that a relative path is to be ignored.
+        // The XDG specification says to ignore a relative path.
         None => set("XDG_CACHE_HOME")
             .filter(|folder| folder.is_absolute())
             .or_else(|| Some(set("HOME")?.join(".cache")))
@@ -75,7 +74,7 @@ fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     }
 }
 
-/// Nobody but its owner may write in it: code from it is run.
+/// Whether only this process's user may write to the folder: code from it is run.
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -86,13 +85,13 @@ fn is_private(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|folder| is_private(&folder))
 }
 
-/// Made by the user that this process runs for: another one's folder holds what another one wrote.
+/// Whether the folder belongs to this process's user.
 #[cfg(target_os = "linux")]
 fn is_own(folder: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(folder) == rustix::process::geteuid().as_raw()
 }
 
-/// Who that is is not asked elsewhere.
+/// Other systems are not asked for the owner.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn is_own(_folder: &fs::Metadata) -> bool {
     true
@@ -111,8 +110,8 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Written beside it and renamed, so that no reader sees half of it and the last of several writers
-/// wins.
+/// Writes a temporary file and renames it, so that no reader sees half of a file. The last of
+/// several writers wins.
 fn write_privately(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     if !folder.is_dir() {
@@ -130,7 +129,7 @@ fn write_privately(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<(
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, folder.join(name)));
     if written.is_err() {
-        // Nothing was made of it; if it cannot be removed either, it is never looked at.
+        // If it cannot be removed either, it stays and is never read.
         let _left = fs::remove_file(&temporary);
     }
     written
@@ -146,8 +145,8 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Magic; length and bytes of the key, the machine code, the PTX and the lowered name; the checksum
-/// of all that.
+/// `MAGIC`; length and bytes of the key, the machine code, the PTX and the lowered name; the
+/// checksum of all these.
 fn encode(key: &[u8], compiled: &Compiled) -> Vec<u8> {
     let name = compiled.lowered_name.as_deref().unwrap_or_default();
     let mut file = MAGIC.to_vec();
@@ -160,7 +159,7 @@ fn encode(key: &[u8], compiled: &Compiled) -> Vec<u8> {
     file
 }
 
-/// What `encode` wrote under the same key, and nothing else.
+/// The code that `encode` wrote under this key.
 fn decode(file: &[u8], key: &[u8]) -> Option<Compiled> {
     let (content, checksum) = file.split_last_chunk::<NUMBER_BYTES>()?;
     if u64::from_le_bytes(*checksum) != hash(content) {
@@ -192,7 +191,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use super::{Compiled, Disk, chosen, decode, encode, file_name};
+    use super::{Compiled, DiskCache, decode, encode, file_name, folder_from};
 
     fn compiled(cubin: &[u8]) -> Compiled {
         Compiled {
@@ -202,7 +201,7 @@ mod tests {
         }
     }
 
-    /// A folder of one test's own, removed afterwards.
+    /// A folder for one test, removed on drop.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -230,22 +229,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_under_its_key_alone() {
+    fn code_is_found_only_under_its_key() {
         let scratch = Scratch::new("found");
-        let disk = Disk::at(&scratch.0.join("below"));
+        let disk = DiskCache::at(&scratch.0.join("below"));
         assert_eq!(disk.get(b"key"), None);
         disk.put(b"key", &compiled(b"first"));
         disk.put(b"key", &compiled(b"second"));
         assert_eq!(disk.get(b"key"), Some(compiled(b"second")));
         assert_eq!(disk.get(b"other"), None);
-        assert_eq!(Disk::off().get(b"key"), None);
+        assert_eq!(DiskCache::off().get(b"key"), None);
         let no_name = Compiled { lowered_name: None, cubin: Vec::new(), ptx: b"text".to_vec() };
         disk.put(b"", &no_name);
         assert_eq!(disk.get(b""), Some(no_name));
     }
 
     #[test]
-    fn a_damaged_file_is_never_believed() {
+    fn a_damaged_file_counts_as_missing() {
         let file = encode(b"the key", &compiled(b"the code"));
         assert_eq!(decode(&file, b"the key"), Some(compiled(b"the code")));
         for len in 0..file.len() {
@@ -263,7 +262,7 @@ mod tests {
     #[test]
     fn a_damaged_file_is_replaced() {
         let scratch = Scratch::new("replaced");
-        let disk = Disk::at(&scratch.0);
+        let disk = DiskCache::at(&scratch.0);
         disk.put(b"key", &compiled(b"code"));
         fs::write(scratch.only_file(), b"damaged").expect("writable");
         assert_eq!(disk.get(b"key"), None);
@@ -275,7 +274,7 @@ mod tests {
     #[test]
     fn a_file_of_another_key_with_the_same_hash_is_not_taken() {
         let scratch = Scratch::new("collision");
-        let disk = Disk::at(&scratch.0);
+        let disk = DiskCache::at(&scratch.0);
         disk.put(b"one", &compiled(b"code of one"));
         fs::rename(scratch.only_file(), scratch.0.join(file_name(b"two")))
             .expect("as if both had one hash");
@@ -283,10 +282,10 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_is_no_error() {
+    fn a_missing_folder_is_not_an_error() {
         let scratch = Scratch::new("no-folder");
         fs::write(&scratch.0, b"a file in the folder's place").expect("writable");
-        let disk = Disk::at(&scratch.0.join("below"));
+        let disk = DiskCache::at(&scratch.0.join("below"));
         disk.put(b"key", &compiled(b"code"));
         assert_eq!(disk.get(b"key"), None);
         fs::remove_file(&scratch.0).expect("it is there");
@@ -294,24 +293,24 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_folder_is_private_and_one_that_others_may_write_is_left_alone() {
+    fn the_folder_is_private_and_one_that_others_may_write_is_not_used() {
         use std::os::unix::fs::PermissionsExt;
         let scratch = Scratch::new("private");
-        let disk = Disk::at(&scratch.0);
+        let disk = DiskCache::at(&scratch.0);
         disk.put(b"key", &compiled(b"code"));
         assert_eq!(fs::metadata(&scratch.0).expect("made").permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).expect("ours");
-        assert_eq!(disk.get(b"key"), None, "somebody else may have put it there");
+        assert_eq!(disk.get(b"key"), None, "another user may have put it there");
         disk.put(b"other", &compiled(b"code"));
         scratch.only_file();
     }
 
     #[test]
-    fn the_environment_says_where() {
+    fn the_environment_names_the_folder() {
         let with = |set: &[(&str, &str)]| {
             let set: Vec<(String, OsString)> =
                 set.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-            chosen(move |name| {
+            folder_from(move |name| {
                 set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
             })
         };

@@ -1,5 +1,5 @@
-//! One function of a module: the driver's object, which all kernels of that name share, and what
-//! was set on it.
+//! One function of a module. All kernels with this function share the driver's object, and the
+//! attributes that are set on it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,21 +9,21 @@ use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 use crate::backend::BackendError;
 use crate::backend::cuda::call::check;
 
-/// A function, with how much dynamic shared memory its launches may ask for: a number that the
-/// driver keeps for the function, and so for all its kernels.
+/// A function and the dynamic shared memory that its launches may use, which the driver stores as
+/// an attribute of the function.
 #[derive(Debug)]
 pub(super) struct Function {
     handle: CUfunction,
-    /// In bytes. It only grows.
+    /// The attribute's value, in bytes. It only grows.
     shared_bytes_allowed: AtomicU32,
-    /// Held while more is allowed, so that nobody allows less again.
-    allowing: Mutex<()>,
+    /// Held while the attribute is raised, so that no other thread lowers it again.
+    raising: Mutex<()>,
 }
 
-// SAFETY: the handle is a name for an object of the driver, which may be used from any thread; its
-// module is never unloaded.
+// SAFETY: the handle names an object of the driver, which may be used from any thread; its module
+// is never unloaded.
 unsafe impl Send for Function {}
-// SAFETY: as for `Send`; what changes is atomic.
+// SAFETY: as for `Send`; the fields that change are atomic or locked.
 unsafe impl Sync for Function {}
 
 impl Function {
@@ -33,7 +33,7 @@ impl Function {
             handle,
             CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
         )?;
-        Ok(Self { handle, shared_bytes_allowed: AtomicU32::new(allowed), allowing: Mutex::new(()) })
+        Ok(Self { handle, shared_bytes_allowed: AtomicU32::new(allowed), raising: Mutex::new(()) })
     }
 
     #[inline]
@@ -41,25 +41,26 @@ impl Function {
         self.handle
     }
 
-    /// What the driver says of it. The context is current.
+    /// An attribute as the driver reports it. The context is current.
     pub(super) fn attribute(&self, attribute: CUfunction_attribute) -> Result<u32, BackendError> {
         attribute_of(self.handle, attribute)
     }
 
-    /// Dynamic shared memory that a launch may ask for as things are, in bytes.
+    /// The dynamic shared memory that a launch may use now, in bytes.
     #[inline]
     pub(super) fn shared_bytes_allowed(&self) -> u32 {
         self.shared_bytes_allowed.load(Ordering::Acquire)
     }
 
-    /// Allows so much dynamic shared memory, unless as much is allowed. The context is current.
+    /// Allows launches to use this much dynamic shared memory. The context is current.
     pub(super) fn allow_shared(&self, len_bytes: u32) -> Result<(), BackendError> {
-        let _alone = self.allowing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _raising = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
         if len_bytes <= self.shared_bytes_allowed() {
             return Ok(());
         }
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the context is current, and the function's module stays loaded.
+        // SAFETY: the context is current (the caller's promise), and the function's module stays
+        // loaded.
         let outcome = unsafe {
             sys::cuFuncSetAttribute(
                 self.handle,
@@ -78,7 +79,7 @@ fn attribute_of(
     attribute: CUfunction_attribute,
 ) -> Result<u32, BackendError> {
     let mut value = 0;
-    // SAFETY: the function is one of the current context; the driver writes one `int`.
+    // SAFETY: the function belongs to the current context; the driver writes one `int`.
     check(
         unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) },
         "cuFuncGetAttribute",

@@ -1,6 +1,5 @@
-//! A kernel on one device: its function, what it needs, and the grids that it can be launched on.
+//! A loaded kernel: its function, its attributes, and the grids that it can be launched on.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,13 +21,13 @@ pub(in crate::backend::cuda) struct CudaKernel {
     parameters: Box<[ParameterLayout]>,
     attributes: KernelAttributes,
     limits: Limits,
-    /// The block size that the driver chose last: shared bytes above, threads below. A block of 0
-    /// threads says that there is none.
-    chosen: AtomicU64,
+    /// The last automatic block size: the dynamic shared bytes in the upper 32 bits, the threads in
+    /// the lower ones. 0 threads mean that there is none yet.
+    auto_block: AtomicU64,
 }
 
 impl CudaKernel {
-    /// A function of a module, with parameters that were checked. The context is current.
+    /// A kernel whose parameters agree with the function's. The context is current.
     pub(super) fn new(
         name: &Arc<str>,
         function: Arc<Function>,
@@ -51,52 +50,58 @@ impl CudaKernel {
             parameters,
             attributes,
             limits,
-            chosen: AtomicU64::new(0),
+            auto_block: AtomicU64::new(0),
         })
     }
 
-    /// What `cuLaunchKernel` takes.
+    /// The handle for `cuLaunchKernel`.
     #[inline]
     pub(in crate::backend::cuda) fn function(&self) -> CUfunction {
         self.function.handle()
     }
 
-    /// As the function has them: views of a number of dimensions that the signature leaves open
-    /// have the compiled one.
+    /// The parameters. Views whose dimensions the signature leaves open have the compiled number,
+    /// where the driver reports it.
     #[inline]
     pub(in crate::backend::cuda) fn parameters(&self) -> &[ParameterLayout] {
         &self.parameters
     }
 
-    /// Allows so much dynamic shared memory, if the device has that much.
+    /// Allows this much dynamic shared memory, if the device has it.
     #[cold]
     fn allow_shared(&self, len_bytes: u32) -> Result<(), String> {
         let most = self.limits.shared_bytes_opt_in.saturating_sub(self.attributes.shared_bytes);
         if len_bytes > most {
             return Err(format!(
-                "asks for {len_bytes} bytes of dynamic shared memory, where {most} is the most for this kernel there ({} of {} are its own); ask for less",
+                "asks for {len_bytes} bytes of dynamic shared memory, where {most} is the most for \
+                 this kernel there ({} of {} are its own); ask for less",
                 self.attributes.shared_bytes, self.limits.shared_bytes_opt_in
             ));
         }
         let context = self.module.context();
-        let outcome =
-            context.enter().and_then(|()| context.note(self.function.allow_shared(len_bytes)));
+        let outcome = context
+            .make_current()
+            .and_then(|()| context.record_loss(self.function.allow_shared(len_bytes)));
         outcome.map_err(|refusal| {
-            format!("asks for {len_bytes} bytes of dynamic shared memory, which the driver did not allow ({refusal}); ask for less")
+            format!(
+                "asks for {len_bytes} bytes of dynamic shared memory, which the driver did not \
+                 allow ({refusal}); ask for less"
+            )
         })
     }
 
-    /// The block size with which most threads are at work at once, as the driver reckons.
-    fn block_threads_chosen(&self, shared_bytes: u32) -> Result<u32, BackendError> {
-        let known = self.chosen.load(Ordering::Relaxed);
+    /// The block size that the driver suggests for the highest occupancy.
+    fn auto_block_threads(&self, shared_bytes: u32) -> Result<u32, BackendError> {
+        let known = self.auto_block.load(Ordering::Relaxed);
         if (known >> 32) as u32 == shared_bytes && known as u32 != 0 {
             return Ok(known as u32);
         }
         let context = self.module.context();
-        context.enter()?;
+        context.make_current()?;
         let (mut blocks, mut threads) = (0, 0);
-        // SAFETY: the context is current, and the function's module stays loaded; the driver writes
-        // two `int`s; shared memory does not grow with the block, so there is nothing to call back.
+        // SAFETY: the context is current and the function's module stays loaded. The driver writes
+        // two `int`s. Dynamic shared memory does not depend on the block size, so there is no
+        // callback.
         let outcome = unsafe {
             sys::cuOccupancyMaxPotentialBlockSize(
                 &raw mut blocks,
@@ -107,17 +112,22 @@ impl CudaKernel {
                 0,
             )
         };
-        context.note(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
+        context.record_loss(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
         let threads = threads.max(1).unsigned_abs().min(self.attributes.block_threads_max.max(1));
-        self.chosen.store(u64::from(shared_bytes) << 32 | u64::from(threads), Ordering::Relaxed);
+        self.auto_block
+            .store(u64::from(shared_bytes) << 32 | u64::from(threads), Ordering::Relaxed);
         Ok(threads)
     }
 
-    /// The grid in blocks of the driver's choice.
-    fn chosen(&self, grid: Grid) -> Result<Grid, String> {
-        let threads = self.block_threads_chosen(grid.dynamic_shared_bytes());
-        let threads = threads
-            .map_err(|refusal| format!("has no block size that the driver could choose ({refusal}); give one, without `.auto()`"))?;
+    /// The grid with the automatic block size.
+    fn with_auto_blocks(&self, grid: Grid) -> Result<Grid, String> {
+        let threads = self.auto_block_threads(grid.dynamic_shared_bytes());
+        let threads = threads.map_err(|refusal| {
+            format!(
+                "has no block size that the driver could choose ({refusal}); give one, without \
+                 `.auto()`"
+            )
+        })?;
         let grid = grid.in_blocks_of(threads, self.limits.block);
         grid.fault().map_or(Ok(grid), |fault| Err(fault.to_owned()))
     }
@@ -138,15 +148,11 @@ impl LoadedKernel for CudaKernel {
         if shared_bytes > self.function.shared_bytes_allowed() {
             self.allow_shared(shared_bytes)?;
         }
-        let chosen = if grid.is_auto() { Some(self.chosen(*grid)?) } else { None };
-        let grid = chosen.as_ref().unwrap_or(grid);
-        if self.limits.allow(grid, self.attributes.block_threads_max) {
-            return Ok(chosen);
+        let auto = if grid.is_auto() { Some(self.with_auto_blocks(*grid)?) } else { None };
+        let grid = auto.as_ref().unwrap_or(grid);
+        if self.limits.allows(grid, self.attributes.block_threads_max) {
+            return Ok(auto);
         }
-        Err(self.limits.fault(grid, self.attributes.block_threads_max))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+        Err(self.limits.violation(grid, self.attributes.block_threads_max))
     }
 }

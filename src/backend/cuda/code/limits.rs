@@ -1,4 +1,4 @@
-//! What a device can launch.
+//! The largest grids that a device can launch.
 
 use cudarc::driver::sys::CUdevice_attribute;
 
@@ -6,15 +6,14 @@ use crate::backend::BackendError;
 use crate::backend::cuda::context::Context;
 use crate::grid::{Extent3, Grid};
 
-/// A device's limits on grids.
+/// The limits of a device on grids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Limits {
     /// Threads of a block along each axis.
     pub(super) block: Extent3,
     /// Blocks of a grid along each axis.
     pub(super) grid: Extent3,
-    /// Shared memory of a block that asks for more than the usual, static and dynamic together, in
-    /// bytes.
+    /// The shared memory that a block can opt in to, static and dynamic together, in bytes.
     pub(super) shared_bytes_opt_in: u32,
 }
 
@@ -22,8 +21,8 @@ impl Limits {
     pub(super) fn of(context: &Context) -> Result<Self, BackendError> {
         use CUdevice_attribute as Attribute;
         let ask = |attribute| context.attribute(attribute).map(|value| value.max(0).unsigned_abs());
-        let usual = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?;
-        // Old devices have no more than the usual, and say 0.
+        let default = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?;
+        // Devices without opt-in report 0.
         let opt_in =
             ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).unwrap_or(0);
         Ok(Self {
@@ -37,38 +36,40 @@ impl Limits {
                 y: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
                 z: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
             },
-            shared_bytes_opt_in: usual.max(opt_in),
+            shared_bytes_opt_in: default.max(opt_in),
         })
     }
 
-    /// Whether blocks and threads are within the limits, of a kernel whose blocks may have so many
-    /// threads. Shared memory is another matter.
+    /// Whether blocks and threads are within the limits. Does not check shared memory.
     #[inline]
-    pub(super) fn allow(&self, grid: &Grid, block_threads_max: u32) -> bool {
+    pub(super) fn allows(&self, grid: &Grid, block_threads_max: u32) -> bool {
         grid.threads().count() <= u64::from(block_threads_max)
             && lies_within(grid.threads(), self.block)
             && lies_within(grid.blocks(), self.grid)
     }
 
-    /// What of a grid is above the limits: completes "which ...".
+    /// Which limit the grid exceeds: completes "which ...".
     #[cold]
-    pub(super) fn fault(&self, grid: &Grid, block_threads_max: u32) -> String {
+    pub(super) fn violation(&self, grid: &Grid, block_threads_max: u32) -> String {
         let (threads, blocks) = (grid.threads(), grid.blocks());
         if threads.count() > u64::from(block_threads_max) {
             let count = threads.count();
             return format!(
-                "has {count} threads in a block, where {block_threads_max} is the most for this kernel there; use smaller blocks, or `.auto()`"
+                "has {count} threads in a block, where {block_threads_max} is the most for this \
+                 kernel there; use smaller blocks, or `.auto()`"
             );
         }
-        if let Some((axis, seen, max)) = beyond(threads, self.block) {
+        if let Some((axis, seen, max)) = exceeded(threads, self.block) {
             return format!(
-                "has {seen} threads in a block along {axis}, where {max} is the most; use blocks of another shape"
+                "has {seen} threads in a block along {axis}, where {max} is the most; use blocks \
+                 of another shape"
             );
         }
-        match beyond(blocks, self.grid) {
+        match exceeded(blocks, self.grid) {
             Some((axis, seen, max)) => {
                 format!(
-                    "has {seen} blocks along {axis}, where {max} is the most; put the longest axis last, which runs along x, or use larger blocks"
+                    "has {seen} blocks along {axis}, where {max} is the most; put the longest axis \
+                     last, which runs along x, or use larger blocks"
                 )
             }
             None => "the device cannot launch".to_owned(),
@@ -81,8 +82,8 @@ fn lies_within(extent: Extent3, max: Extent3) -> bool {
     extent.x <= max.x && extent.y <= max.y && extent.z <= max.z
 }
 
-/// The first axis along which there is too much, what there is, and the most there can be.
-fn beyond(extent: Extent3, max: Extent3) -> Option<(char, u32, u32)> {
+/// The first axis whose length exceeds the maximum, with both.
+fn exceeded(extent: Extent3, max: Extent3) -> Option<(char, u32, u32)> {
     let axes = [('x', extent.x, max.x), ('y', extent.y, max.y), ('z', extent.z, max.z)];
     axes.into_iter().find(|(_, seen, max)| seen > max)
 }
@@ -92,7 +93,7 @@ mod tests {
     use super::Limits;
     use crate::grid::{Extent3, Grid};
 
-    /// Those of every GPU that can be bought.
+    /// The limits of current GPUs.
     const LIMITS: Limits = Limits {
         block: Extent3 { x: 1024, y: 1024, z: 64 },
         grid: Extent3 { x: i32::MAX as u32, y: 65_535, z: 65_535 },
@@ -107,11 +108,11 @@ mod tests {
             Grid::new(1, (1, 1024)),
             Grid::cover((1_usize << 31) * 256 - 256),
         ];
-        most.iter().for_each(|grid| assert!(LIMITS.allow(grid, 1024), "{grid:?}"));
+        most.iter().for_each(|grid| assert!(LIMITS.allows(grid, 1024), "{grid:?}"));
     }
 
     #[test]
-    fn what_is_above_a_limit_is_named() {
+    fn an_exceeded_limit_is_named() {
         let cases = [
             (Grid::new(1, 1025), "1025 threads in a block, where 1024"),
             (Grid::new(1, (1, 1, 65)), "65 threads in a block along z, where 64"),
@@ -121,11 +122,15 @@ mod tests {
             (Grid::new(1, (u32::MAX, u32::MAX)), "18446744065119617025 threads"),
         ];
         for (grid, words) in cases {
-            assert!(!LIMITS.allow(&grid, 1024), "{grid:?}");
-            assert!(LIMITS.fault(&grid, 1024).contains(words), "{}", LIMITS.fault(&grid, 1024));
+            assert!(!LIMITS.allows(&grid, 1024), "{grid:?}");
+            assert!(
+                LIMITS.violation(&grid, 1024).contains(words),
+                "{}",
+                LIMITS.violation(&grid, 1024)
+            );
         }
         assert!(
-            !LIMITS.allow(&Grid::new(1, 512), 256),
+            !LIMITS.allows(&Grid::new(1, 512), 256),
             "registers allow this kernel no more than 256"
         );
     }

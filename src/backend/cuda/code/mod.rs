@@ -1,13 +1,14 @@
 //! Device code: from CUDA C, PTX or a cubin to a kernel that can be launched.
 //!
-//! | file | what it is |
+//! | file | purpose |
 //! |---|---|
-//! | `programs`, `once` | from a program to a loaded kernel, each step once for all who need it |
-//! | `source`, `options`, `prelude` | CUDA C; its options; what stands before it |
-//! | `compile`, `compilation`, `nvrtc` | what comes of it; one run of NVRTC; its functions |
-//! | `cache` | what earlier runs compiled |
-//! | `image`, `module`, `function` | machine code of a user's; loaded code; one function of it |
-//! | `ptx`, `signature` | what PTX says of its kernels; compiled parameters against the signature |
+//! | `programs`, `once` | from a program to a loaded kernel; each step runs once per key |
+//! | `source`, `options`, `prelude` | CUDA C, its options, and the views declared before it |
+//! | `compile`, `compilation`, `nvrtc` | the compiler; one run of NVRTC; NVRTC's functions |
+//! | `cache` | compiled code on disk |
+//! | `image`, `ptx` | a check of a cubin; the kernels that PTX declares |
+//! | `module`, `function` | loaded code; one function of it |
+//! | `signature` | the compiled parameters compared with the signature |
 //! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
 
 mod cache;

@@ -1,4 +1,4 @@
-//! Code that a device has loaded.
+//! A module: code that a device has loaded.
 
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
@@ -9,105 +9,95 @@ use cudarc::driver::sys::{self, CUjit_option, CUmodule, CUresult};
 use super::compile::Compiled;
 use super::function::Function;
 use super::once::OncePerKey;
-use super::ptx;
 use crate::backend::cuda::call::{check, version_text};
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, BackendErrorKind, LoadError};
 
-/// Room for what the driver says of PTX that it cannot compile.
+/// The size of the buffer for the error log of the driver's PTX compiler.
 const LOG_BYTES: usize = 8 << 10;
 
-/// A module. It stays loaded until the context is gone, since nobody knows whether work that runs
-/// its code is still in flight when its last handle goes.
+/// A module. It stays loaded until its context is gone: when its last handle drops, work that runs
+/// its code may still be in flight.
 #[derive(Debug)]
 pub(super) struct Module {
     handle: CUmodule,
     context: Arc<Context>,
-    /// Who made its code, for errors.
-    maker: String,
-    /// By the names that the code has for them. Kernels of one name share one, as the driver has
-    /// one object for them.
+    /// The code's name in error messages.
+    description: String,
+    /// By their names in the code. Kernels with the same function share one value, because the
+    /// driver has one object for them.
     functions: OncePerKey<String, Function>,
-    /// Under which name it has the function that a name expression stands for.
+    /// The name in the code of the function that a name expression stands for.
     pub(super) lowered_name: Option<String>,
-    /// The heads of its kernels, as PTX declares them, where that is known.
-    pub(super) declarations: String,
+    /// The kernels in the code's PTX. Empty if there is no PTX.
+    pub(super) kernel_names: Vec<String>,
 }
 
 // SAFETY: the handle names an object of the driver, whose functions may be called from any thread;
 // each call makes the context current first.
 unsafe impl Send for Module {}
-// SAFETY: as for `Send`; nothing in it changes but the table of functions, which has a lock.
+// SAFETY: as for `Send`; only the table of functions changes, and it has a lock.
 unsafe impl Sync for Module {}
 
-/// One image that the driver did not take.
-struct Refused {
-    /// `machine code`, or what.
-    kind: &'static str,
-    refusal: BackendError,
-    /// What the driver's own compiler said, if anything.
-    log: String,
-}
-
 impl Module {
-    /// Loads machine code; PTX where there is none, or where the driver does not take it for what
-    /// it is: another architecture's, or a newer compiler's. The context is current. `maker` says
-    /// who made it, for the error.
+    /// Loads the first image that the driver accepts: machine code, or PTX if the driver cannot use
+    /// machine code of that kind (of another architecture, or of a newer compiler). The context is
+    /// current.
     pub(super) fn load(
         context: &Arc<Context>,
         code: &Compiled,
-        maker: &str,
+        description: &str,
     ) -> Result<Self, LoadError> {
-        let mut refused: Vec<Refused> = Vec::new();
+        let mut refused: Vec<RefusedImage> = Vec::new();
         for (kind, image) in code.images() {
-            match Self::load_image(context, code, maker, image) {
+            match Self::load_image(context, code, description, image) {
                 Ok(module) => return Ok(module),
-                Err((refusal, log)) => refused.push(Refused { kind, refusal, log }),
+                Err((refusal, log)) => refused.push(RefusedImage { kind, refusal, log }),
             }
             if !refused.iter().all(|refused| has_code(&refused.refusal, is_about_kind)) {
                 break;
             }
         }
-        Err(not_loaded(context, maker, &refused))
+        Err(load_error(context, description, &refused))
     }
 
     fn load_image(
         context: &Arc<Context>,
         code: &Compiled,
-        maker: &str,
+        description: &str,
         image: &[u8],
     ) -> Result<Self, (BackendError, String)> {
         let module = Self {
-            handle: load_into(image)?,
+            handle: load_into_context(image)?,
             context: Arc::clone(context),
-            maker: maker.to_owned(),
+            description: description.to_owned(),
             functions: OncePerKey::new(),
             lowered_name: code.lowered_name.clone(),
-            declarations: code.declarations(),
+            kernel_names: code.kernel_names(),
         };
-        // A driver that loads code when it is first needed says only now what it thinks of it.
-        // Where there is other code to be had, that must be known.
+        // With lazy loading the driver checks code only when the first function is looked up. If
+        // there is another image to load instead, that must happen now.
         if code.images().count() > 1
-            && let Some(entry) = ptx::entries(&module.declarations).first()
+            && let Some(name) = module.kernel_names.first()
         {
-            module.function(entry.name).map_err(|refusal| (refusal, String::new()))?;
+            module.function(name).map_err(|refusal| (refusal, String::new()))?;
         }
         Ok(module)
     }
 
-    /// A function by the name that the code has for it. None if there is none. The context is
+    /// A function by its name in the code, `None` if there is no such function. The context is
     /// current.
     pub(super) fn function(&self, name: &str) -> Result<Option<Arc<Function>>, BackendError> {
-        match self.functions.get_or_make(name.to_owned(), || self.find(name)) {
+        match self.functions.get_or_make(name.to_owned(), || self.look_up(name)) {
             Ok(function) => Ok(Some(function)),
             Err(None) => Ok(None),
             Err(Some(refusal)) => Err(refusal),
         }
     }
 
-    /// A function as the driver has it, or no error if there is none.
-    fn find(&self, name: &str) -> Result<Function, Option<BackendError>> {
-        // Nothing has a name with a zero in it.
+    /// Asks the driver for a function. `Err(None)` if there is no such function.
+    fn look_up(&self, name: &str) -> Result<Function, Option<BackendError>> {
+        // No function has a zero byte in its name.
         let name = CString::new(name).map_err(|_| None)?;
         let mut handle = null_mut();
         // SAFETY: the module stays loaded, and the name ends with a zero.
@@ -123,22 +113,18 @@ impl Module {
         &self.context
     }
 
-    /// What a refusal of a function means: its code is at fault, of which a driver that loads it
-    /// when it is first needed has said nothing before; or the call is.
+    /// The error for a refused call about a function. With lazy loading the code may be at fault.
     #[cold]
-    pub(super) fn fault(&self, refusal: BackendError) -> LoadError {
-        not_loaded(
-            &self.context,
-            &self.maker,
-            &[Refused { kind: "a function", refusal, log: String::new() }],
-        )
+    pub(super) fn load_error(&self, refusal: BackendError) -> LoadError {
+        let refused = RefusedImage { kind: "a function", refusal, log: String::new() };
+        load_error(&self.context, &self.description, &[refused])
     }
 }
 
-/// Gives an image to the driver. The context is current. Where that is refused, also the log of the
-/// driver's compiler.
-fn load_into(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
-    // PTX is a text, which ends with a zero; machine code has its length in it.
+/// Loads an image into the current context. On failure also returns the log of the driver's
+/// compiler.
+fn load_into_context(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
+    // PTX has to end with a zero. Machine code contains its length.
     let image: Vec<u8> = [image, &[0]].concat();
     let mut log = vec![0_u8; LOG_BYTES];
     let mut options =
@@ -146,9 +132,9 @@ fn load_into(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     let mut values: [*mut c_void; 2] =
         [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(LOG_BYTES)];
     let mut handle = null_mut();
-    // SAFETY: the context is current, as the caller says. The image is whole: a compiler or
-    // `image::check` vouches for it, or it is text that ends with a zero. Two options have two
-    // values, and the log has as many bytes as the second says.
+    // SAFETY: the context is current (the caller's promise). The image is text that ends with a
+    // zero, or a whole cubin: from the compiler, or from the caller of `Kernel::cuda`, who vouches
+    // for it. There are two values for two options, and the log is as long as the second says.
     let outcome = unsafe {
         sys::cuModuleLoadDataEx(
             &raw mut handle,
@@ -164,35 +150,42 @@ fn load_into(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     })
 }
 
-/// The code is at fault, or the call that was refused last.
+/// An image that the driver refused.
+struct RefusedImage {
+    /// `machine code`, `PTX`.
+    kind: &'static str,
+    refusal: BackendError,
+    /// The log of the driver's compiler. May be empty.
+    log: String,
+}
+
+/// Decides by the last refusal whether the code or the call is at fault.
 #[cold]
-fn not_loaded(context: &Context, maker: &str, refused: &[Refused]) -> LoadError {
+fn load_error(context: &Context, description: &str, refused: &[RefusedImage]) -> LoadError {
     match refused.last() {
         Some(last) if !has_code(&last.refusal, is_about_code) => {
             let refusal = last.refusal.clone();
-            LoadError::Refused(context.note::<()>(Err(refusal.clone())).err().unwrap_or(refusal))
+            LoadError::Refused(
+                context.record_loss::<()>(Err(refusal.clone())).err().unwrap_or(refusal),
+            )
         }
-        _ => LoadError::Program(told(context, maker, refused)),
+        _ => LoadError::Program(load_error_text(context, description, refused)),
     }
 }
 
-/// All that was tried, why each was refused, and what to do.
-fn told(context: &Context, maker: &str, refused: &[Refused]) -> String {
+/// Each image, why it was refused, and what to do.
+fn load_error_text(context: &Context, description: &str, refused: &[RefusedImage]) -> String {
     let (major, minor) = context.capability();
     let driver = version_text(context.driver_version());
-    let why: Vec<String> = refused
-        .iter()
-        .map(|refused| format!("{}: {}", refused.kind, refused.refusal.detail))
-        .collect();
-    let logs: String = refused
-        .iter()
-        .filter(|refused| !refused.log.is_empty())
-        .map(|refused| format!("\n{}", refused.log))
-        .collect();
+    let reason = |image: &RefusedImage| format!("{}: {}", image.kind, image.refusal.detail);
+    let reasons: Vec<String> = refused.iter().map(reason).collect();
+    let logs = refused.iter().filter(|image| !image.log.is_empty());
+    let logs: String = logs.map(|image| format!("\n{}", image.log)).collect();
     format!(
-        "the driver (CUDA {driver}) cannot load {maker} on sm_{major}{minor} ({}); make it for this architecture, with tools no newer than the driver \
+        "the driver (CUDA {driver}) cannot load {description} on sm_{major}{minor} ({}); \
+         make it for this architecture, with tools no newer than the driver \
          (`RESIDENT_NVRTC` names the NVRTC that compiles CUDA C){logs}",
-        why.join("; ")
+        reasons.join("; ")
     )
 }
 
@@ -210,8 +203,8 @@ const UNSUPPORTED_DEVICE_SIDE_SYNC: i64 = 223;
 const INVALID_SOURCE: i64 = 300;
 const SHARED_OBJECT_INIT_FAILED: i64 = 303;
 
-/// The driver cannot use code of this kind: it is another architecture's, of another format, or of
-/// tools that are newer than it.
+/// The driver cannot use code of this kind: it has another architecture or format, or comes from
+/// tools that are newer than the driver.
 fn is_about_kind(code: i64) -> bool {
     matches!(code, INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION)
 }

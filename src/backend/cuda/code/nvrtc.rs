@@ -1,5 +1,5 @@
-//! NVRTC's functions. They are opened here and not by cudarc, which knows the library by other
-//! names, and in another order.
+//! The functions of NVRTC. This module opens the library itself, because cudarc tries other file
+//! names in another order.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -8,37 +8,38 @@ use libloading::Library;
 
 use crate::backend::cuda::library::find_nvrtc;
 
-/// `nvrtcResult`, as a number: newer libraries have more of them.
+/// `nvrtcResult`, as a number, because newer libraries have more values.
 pub(super) type Outcome = c_int;
 
-/// `nvrtcProgram`: the library's, never looked into.
+/// `nvrtcProgram`, an opaque pointer.
 pub(super) type Handle = *mut c_void;
 
-/// The size of one of a program's texts or images, in bytes.
+/// A function that writes the size of a program's text or image, in bytes.
 pub(super) type Size = unsafe extern "C" fn(Handle, *mut usize) -> Outcome;
 
-/// As many bytes as `Size` said.
+/// A function that writes as many bytes as its `Size` said.
 pub(super) type Content = unsafe extern "C" fn(Handle, *mut c_char) -> Outcome;
 
-/// A struct of function pointers with their names in the library.
+/// Defines a struct of function pointers with their names in the library.
 macro_rules! library {
     ($(#[$about:meta])* $name:ident { $($field:ident = $symbol:literal: $kind:ty,)* }) => {
         $(#[$about])*
         #[derive(Debug)]
         pub(super) struct $name {
             $(pub(super) $field: $kind,)*
-            /// Open as long as the functions may be called.
+            /// Keeps the library open.
             _library: Library,
         }
 
         impl $name {
-            /// All of them, or which one is not there.
+            /// Looks up all functions. The error names the missing one.
             fn of(library: Library) -> Result<Self, String> {
                 $(
-                    // SAFETY: that is the function's type in `nvrtc.h`, which has not changed since
-                    // version 11.2.
+                    // SAFETY: this is the function's type in `nvrtc.h` since version 11.2.
                     let $field = unsafe { library.get::<$kind>($symbol.as_bytes()) };
-                    let $field = *$field.map_err(|_| format!("it has no function {}, as NVRTC 11.2 and later have", $symbol))?;
+                    let $field = *$field.map_err(|_| {
+                        format!("it has no function {}, as NVRTC 11.2 and later have", $symbol)
+                    })?;
                 )*
                 Ok(Self { $($field,)* _library: library })
             }
@@ -47,18 +48,28 @@ macro_rules! library {
 }
 
 library! {
-    /// The functions of an NVRTC that was found.
+    /// The functions of NVRTC.
     Nvrtc {
         version = "nvrtcVersion": unsafe extern "C" fn(*mut c_int, *mut c_int) -> Outcome,
         error_text = "nvrtcGetErrorString": unsafe extern "C" fn(Outcome) -> *const c_char,
-        architecture_count = "nvrtcGetNumSupportedArchs": unsafe extern "C" fn(*mut c_int) -> Outcome,
+        architecture_count = "nvrtcGetNumSupportedArchs":
+            unsafe extern "C" fn(*mut c_int) -> Outcome,
         architectures = "nvrtcGetSupportedArchs": unsafe extern "C" fn(*mut c_int) -> Outcome,
-        create = "nvrtcCreateProgram":
-            unsafe extern "C" fn(*mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> Outcome,
+        create = "nvrtcCreateProgram": unsafe extern "C" fn(
+            *mut Handle,
+            *const c_char,
+            *const c_char,
+            c_int,
+            *const *const c_char,
+            *const *const c_char,
+        ) -> Outcome,
         destroy = "nvrtcDestroyProgram": unsafe extern "C" fn(*mut Handle) -> Outcome,
-        add_expression = "nvrtcAddNameExpression": unsafe extern "C" fn(Handle, *const c_char) -> Outcome,
-        compile = "nvrtcCompileProgram": unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Outcome,
-        lowered_name = "nvrtcGetLoweredName": unsafe extern "C" fn(Handle, *const c_char, *mut *const c_char) -> Outcome,
+        add_expression = "nvrtcAddNameExpression":
+            unsafe extern "C" fn(Handle, *const c_char) -> Outcome,
+        compile = "nvrtcCompileProgram":
+            unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Outcome,
+        lowered_name = "nvrtcGetLoweredName":
+            unsafe extern "C" fn(Handle, *const c_char, *mut *const c_char) -> Outcome,
         log_size = "nvrtcGetProgramLogSize": Size,
         log = "nvrtcGetProgramLog": Content,
         ptx_size = "nvrtcGetPTXSize": Size,
@@ -69,28 +80,25 @@ library! {
 }
 
 impl Nvrtc {
-    /// The one that this process uses: looked for once, for a driver of this version.
+    /// The NVRTC of this process. The first call looks for one that fits a driver of this version.
     pub(super) fn find(driver_version: i32) -> Result<&'static Self, String> {
         static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
         FOUND.get_or_init(|| find_nvrtc(driver_version, Self::of)).as_ref().map_err(Clone::clone)
     }
 
-    /// What a call returned.
+    /// Turns the outcome of a call into a result.
     pub(super) fn check(&self, outcome: Outcome) -> Result<(), String> {
         const SUCCESS: Outcome = 0;
         if outcome == SUCCESS {
             return Ok(());
         }
-        // SAFETY: any number may be asked for.
+        // SAFETY: the function takes any number.
         let text = unsafe { (self.error_text)(outcome) };
         if text.is_null() {
             return Err(format!("NVRTC failed with {outcome}"));
         }
-        // SAFETY: it is a text of the library's own, which ends with a zero and lives as long as
-        // the library.
-        Err(format!(
-            "NVRTC failed with {outcome}: {}",
-            unsafe { CStr::from_ptr(text) }.to_string_lossy()
-        ))
+        // SAFETY: it is a static text of the library, which ends with a zero.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        Err(format!("NVRTC failed with {outcome}: {text}"))
     }
 }

@@ -1,66 +1,44 @@
-//! Values made once for each key, by whoever needs one first; others who need it wait for that.
+//! A table of values that are made once per key. Threads that need a value which is being made wait
+//! for it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One value, once it is made. Locked while it is being made.
-type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
-
-/// A table of such values. They stay as long as the table. What could not be made is tried again by
-/// the next who needs it.
+/// Values stay as long as the table. A value that could not be made is tried again by the next
+/// caller that needs it.
 #[derive(Debug)]
 pub(super) struct OncePerKey<K, V> {
-    slots: Mutex<Option<HashMap<K, Slot<V>>>>,
+    slots: Mutex<HashMap<K, Slot<V>>>,
 }
 
+/// A value, or `None` before it is made. Locked while it is being made.
+type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
+
 impl<K: Eq + Hash, V> OncePerKey<K, V> {
-    pub(super) const fn new() -> Self {
-        Self { slots: Mutex::new(None) }
+    pub(super) fn new() -> Self {
+        Self { slots: Mutex::new(HashMap::new()) }
     }
 
-    /// The value under a key, made if there is none. No lock of this crate is held, since this may
-    /// wait for another thread.
+    /// The value under a key, made now if there is none. May wait for another thread, so the caller
+    /// holds no lock of this crate.
     pub(super) fn get_or_make<E>(
         &self,
         key: K,
         make: impl FnOnce() -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
         crate::sync::assert_none_held();
-        let slot = Arc::clone(lock(&self.slots).get_or_insert_default().entry(key).or_default());
+        let slot = Arc::clone(lock(&self.slots).entry(key).or_default());
         let mut value = lock(&slot);
         match &*value {
             Some(made) => Ok(Arc::clone(made)),
             None => Ok(Arc::clone(value.insert(Arc::new(make()?)))),
         }
     }
-
-    /// Another value in the place of one that turned out to be of no use, unless somebody has put
-    /// another there already; the one that holds then.
-    pub(super) fn replace<E>(
-        &self,
-        key: K,
-        useless: &Arc<V>,
-        make: impl FnOnce() -> Result<V, E>,
-    ) -> Result<Arc<V>, E> {
-        crate::sync::assert_none_held();
-        let slot = Arc::clone(lock(&self.slots).get_or_insert_default().entry(key).or_default());
-        let mut value = lock(&slot);
-        match &*value {
-            Some(other) if !Arc::ptr_eq(other, useless) => Ok(Arc::clone(other)),
-            _ => Ok(Arc::clone(value.insert(Arc::new(make()?)))),
-        }
-    }
 }
 
-impl<K: Eq + Hash, V> Default for OncePerKey<K, V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// A maker that panicked left nothing half made.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+/// A `make` that panicked has stored nothing, so a poisoned lock is sound to use.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -72,12 +50,12 @@ mod tests {
     use super::OncePerKey;
 
     #[test]
-    fn threads_that_need_the_same_at_once_make_it_once() {
+    fn threads_that_need_the_same_value_make_it_once() {
         const THREADS: usize = 8;
         let (table, made, start) = (OncePerKey::new(), AtomicUsize::new(0), Barrier::new(THREADS));
         let make = || {
             made.fetch_add(1, Ordering::Relaxed);
-            // Others arrive while this is under way.
+            // Lets other threads arrive meanwhile.
             std::thread::yield_now();
             Ok::<_, ()>(42)
         };
@@ -93,34 +71,16 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_made_is_tried_again() {
+    fn a_value_that_could_not_be_made_is_tried_again() {
         let table = OncePerKey::new();
         assert_eq!(table.get_or_make(1, || Err::<u8, _>("no")), Err("no"));
         assert_eq!(table.get_or_make(1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
         assert_eq!(table.get_or_make(1, || Ok::<_, &str>(8)).as_deref(), Ok(&7), "it is there");
-        assert_eq!(
-            table.get_or_make(2, || Ok::<_, &str>(9)).as_deref(),
-            Ok(&9),
-            "under another key"
-        );
+        assert_eq!(table.get_or_make(2, || Ok::<_, &str>(9)).as_deref(), Ok(&9), "another key");
     }
 
     #[test]
-    fn what_is_of_no_use_is_replaced_once() {
-        let table = OncePerKey::new();
-        let first = table.get_or_make(1, || Ok::<u8, &str>(7)).expect("made");
-        assert_eq!(table.replace(1, &first, || Err("no")), Err("no"));
-        assert_eq!(table.replace(1, &first, || Ok::<u8, &str>(8)).as_deref(), Ok(&8));
-        assert_eq!(
-            table.replace(1, &first, || Ok::<u8, &str>(9)).as_deref(),
-            Ok(&8),
-            "somebody was faster"
-        );
-        assert_eq!(table.get_or_make(1, || Ok::<u8, &str>(9)).as_deref(), Ok(&8));
-    }
-
-    #[test]
-    fn a_maker_that_panics_leaves_nothing_behind() {
+    fn a_make_that_panics_leaves_nothing_behind() {
         let table = OncePerKey::<u8, u8>::new();
         let make = || -> Result<u8, ()> { panic!("in the middle of making") };
         assert!(

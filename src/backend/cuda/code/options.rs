@@ -1,25 +1,24 @@
-//! Options of a user's that decide what comes out of NVRTC. It takes each as a word of its own or
-//! behind `=`, and with spaces around.
+//! The user's options that decide which code NVRTC produces. An option's value follows `=` or is
+//! the next option; NVRTC ignores spaces around each.
 
-/// The spellings of the option that says what to compile for.
+/// The spellings of the option for the architecture.
 const ARCHITECTURE: [&str; 2] = ["-arch", "--gpu-architecture"];
 
-/// Options with which nothing comes out that a driver could load: code to be linked later, code for
-/// OptiX.
+/// Options whose output no driver loads: code for a later linker, code for OptiX.
 const NO_CODE: [&str; 4] = ["-dlto", "--dlink-time-opt", "-optix-ir", "--optix-ir"];
 
-/// What they say to compile for, if they say it: the last one holds.
+/// The architecture that the options name: the last one wins.
 pub(super) fn architecture(options: &[String]) -> Option<&str> {
-    let place = options.iter().rposition(|option| ARCHITECTURE.contains(&name(option)))?;
-    let value = match options[place].split_once('=') {
+    let index = options.iter().rposition(|option| ARCHITECTURE.contains(&name(option)))?;
+    let value = match options[index].split_once('=') {
         Some((_, value)) => value,
-        // Without a value it is for the compiler to complain.
-        None => options.get(place + 1).map_or("", String::as_str),
+        // The compiler reports a missing value.
+        None => options.get(index + 1).map_or("", String::as_str),
     };
     Some(value.trim())
 }
 
-/// The first one with which no code comes out.
+/// The first option whose output no driver loads.
 pub(super) fn without_code(options: &[String]) -> Option<&str> {
     options.iter().map(|option| option.trim()).find(|option| NO_CODE.contains(&name(option)))
 }
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_leave_no_code_are_recognised() {
+    fn options_without_loadable_output_are_recognised() {
         for option in ["-dlto", "--dlink-time-opt", " --optix-ir", "-optix-ir"] {
             assert_eq!(without_code(&options(&["-G", option])), Some(option.trim()));
         }

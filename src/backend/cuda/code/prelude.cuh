@@ -1,7 +1,10 @@
-// What sized parameters are in device code: a view by value, as `resident` passes it. Usable under NVRTC and nvcc, from C++11 on.
+// The views that sized parameters are in device code. `resident` passes them by value. For NVRTC
+// and nvcc, from C++11 on.
 //
-//     extern "C" __global__ void transpose(resident::View2<const float> a, resident::View2<float> b) {
-//         long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y, column = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+//     extern "C" __global__ void transpose(resident::View2<const float> a,
+//                                          resident::View2<float> b) {
+//         long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y;
+//         long long column = blockIdx.x * (long long)blockDim.x + threadIdx.x;
 //         if (b.contains(row, column)) b(row, column) = a(column, row);
 //     }
 
@@ -10,47 +13,49 @@
 
 namespace resident {
 
-/// An array of N dimensions: `data` stands at the element with index 0, 0, ...; strides are in elements and may be negative.
+/// An array of N dimensions. `data` points to the element with index 0, 0, ...; strides are in
+/// elements and may be negative.
 template <typename T, int N>
 struct View {
     T *data;
     long long shape[N];
     long long strides[N];
 
-    /// The element at an index, as in `view(row, column)`. Not checked: see `contains`.
+    /// The element at an index, as in `view(row, column)`. Unchecked: see `contains`.
     template <typename... Index>
     __host__ __device__ __forceinline__ T &operator()(Index... index) const {
         static_assert(sizeof...(Index) == N, "as many indices as the view has dimensions");
         return data[offset(0, static_cast<long long>(index)...)];
     }
 
-    /// Whether an index lies inside.
+    /// Whether an index is in bounds.
     template <typename... Index>
     __host__ __device__ __forceinline__ bool contains(Index... index) const {
         static_assert(sizeof...(Index) == N, "as many indices as the view has dimensions");
         return inside(0, static_cast<long long>(index)...);
     }
 
-    /// Elements in all.
+    /// The number of elements.
     __host__ __device__ __forceinline__ long long size() const {
         long long count = 1;
         for (int axis = 0; axis < N; ++axis) count *= shape[axis];
         return count;
     }
 
-    /// The element that is the n-th in index order, the last axis running fastest.
+    /// The n-th element in row-major order.
     __host__ __device__ __forceinline__ T &at(long long n) const {
-        long long place = 0;
+        long long offset = 0;
         for (int axis = N - 1; axis > 0; --axis) {
-            place += n % shape[axis] * strides[axis];
+            offset += n % shape[axis] * strides[axis];
             n /= shape[axis];
         }
-        return data[place + n * strides[0]];
+        return data[offset + n * strides[0]];
     }
 
 private:
     template <typename... Rest>
-    __host__ __device__ __forceinline__ long long offset(int axis, long long first, Rest... rest) const {
+    __host__ __device__ __forceinline__ long long offset(int axis, long long first,
+                                                         Rest... rest) const {
         return first * strides[axis] + offset(axis + 1, rest...);
     }
 
@@ -64,7 +69,7 @@ private:
     __host__ __device__ __forceinline__ bool inside(int) const { return true; }
 };
 
-/// Without dimensions: one element.
+/// A view without dimensions: one element.
 template <typename T>
 struct View<T, 0> {
     T *data;
@@ -82,11 +87,14 @@ template <typename T> using View4 = View<T, 4>;
 template <typename T> using View5 = View<T, 5>;
 template <typename T> using View6 = View<T, 6>;
 
-/// The number of this thread in the whole grid: block after block, x running fastest. For kernels with one thread for each element of any shape.
+/// The number of this thread in the grid: block after block, x fastest. For kernels with one thread
+/// per element of an array of any shape.
 __device__ __forceinline__ long long thread() {
-    long long block = blockIdx.x + gridDim.x * (blockIdx.y + static_cast<long long>(gridDim.y) * blockIdx.z);
+    long long block_row = blockIdx.y + static_cast<long long>(gridDim.y) * blockIdx.z;
+    long long block = blockIdx.x + gridDim.x * block_row;
     long long threads = static_cast<long long>(blockDim.x) * blockDim.y * blockDim.z;
-    return block * threads + threadIdx.x + blockDim.x * (threadIdx.y + static_cast<long long>(blockDim.y) * threadIdx.z);
+    long long thread_row = threadIdx.y + static_cast<long long>(blockDim.y) * threadIdx.z;
+    return block * threads + threadIdx.x + blockDim.x * thread_row;
 }
 
 static_assert(sizeof(View2<float>) == 40, "pointer, shape and strides, as the library packs them");

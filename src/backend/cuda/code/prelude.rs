@@ -1,48 +1,50 @@
-//! What is put in front of sources: the views of sized parameters. Line numbers in the compiler's
-//! log stay the user's.
+//! The declarations of views, which are put before the source. The compiler's log keeps the line
+//! numbers of the source.
 
 use crate::backend::ParameterLayout;
 
-/// `resident::View` and its like.
+/// `resident::View` and related names.
 const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Whether a source needs the prelude: where the signature has sized parameters, and where it
-/// speaks of `resident` itself, so that all kernels of one source are compiled alike whatever their
-/// own signatures say.
+/// Whether a source needs the prelude: if the signature has sized parameters, or if the text names
+/// `resident`, so that the kernels of one source are compiled alike whatever their signatures.
 pub(super) fn is_needed(text: &str, parameters: &[ParameterLayout]) -> bool {
     text.contains("resident")
         || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))
 }
 
-/// The prelude, then the source as line 1 of the file that it is called after.
-pub(super) fn before(text: &str, file: &str) -> String {
+/// The prelude, followed by the source from line 1 of `file` on.
+pub(super) fn prepend_to(text: &str, file: &str) -> String {
     let file = file.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ");
     format!("{PRELUDE}\n#line 1 \"{file}\"\n{text}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PRELUDE, before, is_needed};
+    use super::{PRELUDE, is_needed, prepend_to};
     use crate::backend::{ElementLayout, ParameterLayout};
 
     #[test]
-    fn the_line_after_the_directive_is_the_users_first() {
-        let text = before("first\nsecond\n", "C:\\kernels\\\"odd\".cu");
+    fn the_line_after_the_directive_is_line_1_of_the_source() {
+        let text = prepend_to("first\nsecond\n", "C:\\kernels\\\"odd\".cu");
         let lines: Vec<&str> =
             text.lines().skip(PRELUDE.lines().count()).filter(|line| !line.is_empty()).collect();
         assert_eq!(lines, ["#line 1 \"C:\\\\kernels\\\\\\\"odd\\\".cu\"", "first", "second"]);
         assert_eq!(
-            before("x", "two\nlines.cu").lines().filter(|line| line.starts_with("#line")).count(),
+            prepend_to("x", "two\nlines.cu")
+                .lines()
+                .filter(|line| line.starts_with("#line"))
+                .count(),
             1
         );
         assert!(
-            before("x", "two\nlines.cu").contains("\"two lines.cu\"\nx"),
+            prepend_to("x", "two\nlines.cu").contains("\"two lines.cu\"\nx"),
             "a name cannot end the directive"
         );
     }
 
     #[test]
-    fn sized_parameters_and_sources_that_name_it_get_the_prelude() {
+    fn sized_parameters_and_sources_that_name_resident_get_the_prelude() {
         let element = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
         let flat = ParameterLayout::Flat { element, is_read_only: true };
         let sized = ParameterLayout::Sized { element, ndim: Some(2), is_read_only: true };

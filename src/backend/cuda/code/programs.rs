@@ -1,10 +1,10 @@
 //! From a program to a loaded kernel: read, compile, load, find the function, compare its
-//! parameters; each step once for all who need it.
+//! parameters. Each step runs once for all kernels that need its result.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use super::cache::Disk;
+use super::cache::DiskCache;
 use super::compile::{Compiled, Compiler};
 use super::function::Function;
 use super::kernel::CudaKernel;
@@ -12,66 +12,44 @@ use super::limits::Limits;
 use super::module::Module;
 use super::once::OncePerKey;
 use super::source::Source;
-use super::{image, ptx, signature};
-use crate::backend::CudaCode;
+use super::{image, signature};
 use crate::backend::c_declaration::is_identifier;
 use crate::backend::cuda::context::Context;
-use crate::backend::{BackendError, CudaSource, LoadError, LoadedKernel, Program};
+use crate::backend::{BackendError, CudaCode, CudaSource, LoadError, LoadedKernel, Program};
 
-/// Compiled code of this process, for all devices.
-static COMPILED: OncePerKey<Vec<u8>, Made> = OncePerKey::new();
-
-/// What was compiled.
-#[derive(Debug)]
-struct Made {
-    code: Compiled,
-    /// By an earlier run.
-    was_kept: bool,
-}
-
-/// One device's modules: one for each source, and one more for each name expression. They stay for
-/// the device's life.
+/// The modules of one device: one per source, and one more per name expression. They stay loaded
+/// for the device's life.
 #[derive(Debug)]
 pub(in crate::backend::cuda) struct Programs {
     modules: OncePerKey<Vec<u8>, Module>,
     limits: OnceLock<Limits>,
-    disk: Disk,
+    disk: DiskCache,
 }
 
-impl Default for Programs {
-    fn default() -> Self {
-        Self { modules: OncePerKey::new(), limits: OnceLock::new(), disk: Disk::from_environment() }
-    }
-}
-
-/// Compiles if need be, loads, and checks against the signature.
+/// Compiles if necessary, loads, and compares the parameters with the signature.
 pub(in crate::backend::cuda) fn load(
     context: &Arc<Context>,
     programs: &Programs,
     program: &Program,
 ) -> Result<Arc<dyn LoadedKernel>, LoadError> {
-    context.enter()?;
+    context.make_current()?;
     let limits = programs.limits(context)?;
-    let Found { module, function, name } = find(context, programs, program)?;
-    let told =
-        signature::told_by_driver(function.handle()).map_err(|refusal| module.fault(refusal))?;
-    let declared = || {
-        ptx::entries(&module.declarations)
-            .into_iter()
-            .find(|entry| entry.name == name)?
-            .parameters_bytes
-    };
-    let compiled_bytes = told.or_else(declared);
-    let parameters = signature::fitted(&name, &program.parameters, compiled_bytes.as_deref())
-        .map_err(LoadError::Program)?;
+    let FoundFunction { module, function, name } = find(context, programs, program)?;
+    let compiled_bytes = signature::parameter_bytes_of(function.handle())
+        .map_err(|refusal| module.load_error(refusal))?;
+    let parameters = signature::check(&name, &program.parameters, compiled_bytes.as_deref())?;
     let kernel =
         CudaKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
-    Ok(Arc::new(kernel.map_err(|refusal| module.fault(refusal))?))
+    Ok(Arc::new(kernel.map_err(|refusal| module.load_error(refusal))?))
 }
 
-impl From<BackendError> for LoadError {
-    fn from(refusal: BackendError) -> Self {
-        Self::Refused(refusal)
+impl Default for Programs {
+    fn default() -> Self {
+        Self {
+            modules: OncePerKey::new(),
+            limits: OnceLock::new(),
+            disk: DiskCache::from_environment(),
+        }
     }
 }
 
@@ -83,31 +61,29 @@ impl Programs {
         }
     }
 
-    /// What the driver gets as it is: PTX or machine code.
+    /// The module of PTX or machine code from the user.
     fn given(
         &self,
         context: &Arc<Context>,
         code: Compiled,
-        maker: &str,
+        description: &str,
     ) -> Result<Arc<Module>, LoadError> {
         let key = [b"given", &*code.cubin, &*code.ptx].concat();
-        self.modules.get_or_make(key, || Module::load(context, &code, maker))
+        self.modules.get_or_make(key, || Module::load(context, &code, description))
     }
 
-    /// What NVRTC compiles. What an earlier run compiled, and the driver does not take, is compiled
-    /// anew.
+    /// The module of CUDA C. Code from the disk cache that the driver refuses is compiled again.
     fn compiled(
         &self,
         context: &Arc<Context>,
         source: &Source<'_>,
     ) -> Result<Arc<Module>, LoadError> {
         self.modules.get_or_make(source.key(""), || {
-            let recipe = Recipe::new(context, source).map_err(LoadError::Program)?;
-            let made = recipe.made(&self.disk).map_err(LoadError::Program)?;
-            match Module::load(context, &made.code, &recipe.maker()) {
-                Err(LoadError::Program(_)) if made.was_kept => {
-                    let anew = recipe.made_anew(&made, &self.disk).map_err(LoadError::Program)?;
-                    Module::load(context, &anew.code, &recipe.maker())
+            let job = CompileJob::new(context, source)?;
+            let found = job.find_or_compile(&self.disk)?;
+            match Module::load(context, &found.code, &job.description()) {
+                Err(LoadError::Program(_)) if found.is_from_disk => {
+                    Module::load(context, &job.compile(&self.disk)?, &job.description())
                 }
                 outcome => outcome,
             }
@@ -116,20 +92,18 @@ impl Programs {
 }
 
 /// A function of a module.
-struct Found {
+struct FoundFunction {
     module: Arc<Module>,
     function: Arc<Function>,
-    /// As the code has it.
+    /// Its name in the code.
     name: String,
 }
 
-impl Found {
-    fn in_module(module: Arc<Module>, name: &str) -> Result<Result<Self, Arc<Module>>, LoadError> {
-        let function = module.function(name).map_err(|refusal| module.fault(refusal))?;
-        Ok(match function {
-            Some(function) => Ok(Self { module, function, name: name.to_owned() }),
-            None => Err(module),
-        })
+impl FoundFunction {
+    fn of(module: &Arc<Module>, name: &str) -> Result<Option<Self>, LoadError> {
+        let function = module.function(name).map_err(|refusal| module.load_error(refusal))?;
+        let found = |function| Self { module: Arc::clone(module), function, name: name.to_owned() };
+        Ok(function.map(found))
     }
 }
 
@@ -137,40 +111,29 @@ fn find(
     context: &Arc<Context>,
     programs: &Programs,
     program: &Program,
-) -> Result<Found, LoadError> {
+) -> Result<FoundFunction, LoadError> {
     let source = &program.source;
-    let entry: &str = source.entry.as_deref().unwrap_or(&program.kernel);
+    let entry = source.entry.as_deref().unwrap_or(&program.kernel);
     let module = match &source.code {
-        CudaCode::Ptx(text) if text.is_empty() => {
-            return Err(LoadError::Program(
-                "this PTX is an empty text; give what a compiler wrote".to_owned(),
-            ));
-        }
-        CudaCode::Ptx(text) => programs.given(
-            context,
-            Compiled { ptx: text.as_bytes().to_vec(), ..Compiled::default() },
-            "this PTX",
-        )?,
-        CudaCode::Cubin(code) => {
-            image::check(code).map_err(LoadError::Program)?;
-            programs.given(
-                context,
-                Compiled { cubin: code.to_vec(), ..Compiled::default() },
-                "this machine code",
-            )?
-        }
         CudaCode::C(text) => return find_in_c(context, programs, program, entry, text, None),
         CudaCode::File(path) => {
-            let text = read(path).map_err(LoadError::Program)?;
+            let text = read(path)?;
             return find_in_c(context, programs, program, entry, &text, Some(path));
         }
+        CudaCode::Ptx(text) if text.is_empty() => {
+            return Err("this PTX is an empty text; give what a compiler wrote".to_owned().into());
+        }
+        CudaCode::Ptx(text) => programs.given(context, Compiled::ptx(text), "this PTX")?,
+        CudaCode::Cubin(code) => {
+            image::check(code)?;
+            programs.given(context, Compiled::cubin(code), "this machine code")?
+        }
     };
-    Found::in_module(module, entry)?
-        .map_err(|module| LoadError::Program(no_entry(entry, source, &module)))
+    FoundFunction::of(&module, entry)?.ok_or_else(|| no_entry(entry, source, &module).into())
 }
 
-/// An `extern "C"` function by its name, in the module that all kernels of the source share;
-/// anything else by a name expression, in one of its own.
+/// Finds an `extern "C"` function by its name, in the module that all kernels of the source share.
+/// Finds any other function by a name expression, in a module of its own.
 fn find_in_c(
     context: &Arc<Context>,
     programs: &Programs,
@@ -178,31 +141,29 @@ fn find_in_c(
     entry: &str,
     text: &str,
     path: Option<&Path>,
-) -> Result<Found, LoadError> {
-    let source =
-        |expression| Source::new(program, text, path, expression).map_err(LoadError::Program);
+) -> Result<FoundFunction, LoadError> {
+    let module =
+        |expression| programs.compiled(context, &Source::new(program, text, path, expression)?);
     let mut hint = String::new();
     if is_identifier(entry) {
-        match Found::in_module(programs.compiled(context, &source(None)?)?, entry)? {
-            Ok(found) => return Ok(found),
-            Err(module) => hint = no_entry(entry, &program.source, &module),
+        let module = module(None)?;
+        match FoundFunction::of(&module, entry)? {
+            Some(found) => return Ok(found),
+            None => hint = no_entry(entry, &program.source, &module),
         }
     } else if program.source.entry.is_none() {
         return Err(LoadError::Program(format!(
             "no C function can be called {entry:?}: name the one to run by `CudaSource::entry`"
         )));
     }
-    let module = programs
-        .compiled(context, &source(Some(entry))?)
-        .map_err(|fault| with_hint(fault, &hint))?;
-    let name = module.lowered_name.clone().unwrap_or_else(|| entry.to_owned());
-    Found::in_module(module, &name)?
-        .map_err(|module| LoadError::Program(no_entry(&name, &program.source, &module)))
+    let module = module(Some(entry)).map_err(|error| with_hint(error, &hint))?;
+    let name = module.lowered_name.as_deref().unwrap_or(entry);
+    FoundFunction::of(&module, name)?.ok_or_else(|| no_entry(name, &program.source, &module).into())
 }
 
-/// A name expression that does not compile is most often a name that is not there.
-fn with_hint(fault: LoadError, hint: &str) -> LoadError {
-    match fault {
+/// A name expression that does not compile is most often the name of a missing function.
+fn with_hint(error: LoadError, hint: &str) -> LoadError {
+    match error {
         LoadError::Program(log) if !hint.is_empty() => LoadError::Program(format!("{hint}; {log}")),
         other => other,
     }
@@ -210,67 +171,73 @@ fn with_hint(fault: LoadError, hint: &str) -> LoadError {
 
 #[cold]
 fn no_entry(entry: &str, source: &CudaSource, module: &Module) -> String {
-    let all: Vec<&str> =
-        ptx::entries(&module.declarations).into_iter().map(|entry| entry.name).collect();
-    let known =
-        if all.is_empty() { String::new() } else { format!(", which has {}", all.join(", ")) };
-    let how = if source.entry.is_some() {
+    let known = match module.kernel_names.join(", ") {
+        none if none.is_empty() => none,
+        names => format!(", which has {names}"),
+    };
+    let origin = if source.entry.is_some() {
         "as `CudaSource::entry` says"
     } else {
         "the kernel's name; another one is named by `CudaSource::entry`"
     };
-    format!("there is no `__global__` function `{entry}` in the code{known} ({how})")
+    format!("there is no `__global__` function `{entry}` in the code{known} ({origin})")
 }
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path)
-        .map_err(|fault| format!("the file {} cannot be read: {fault}", path.display()))
+        .map_err(|error| format!("the file {} cannot be read: {error}", path.display()))
 }
 
-/// How a source is compiled for a device.
-struct Recipe<'a> {
+/// The compilation of a source for a device.
+struct CompileJob<'a> {
     source: &'a Source<'a>,
     compiler: Compiler,
-    /// The source's own architecture, else the best for the device.
+    /// The architecture that the source's options name, else the best for the device.
     target: String,
-    /// Of what comes out.
+    /// The key of the compiled code.
     key: Vec<u8>,
 }
 
-impl<'a> Recipe<'a> {
+/// Code that this process has compiled or read from disk, for all devices.
+static COMPILED: LazyLock<OncePerKey<Vec<u8>, CachedCode>> = LazyLock::new(OncePerKey::new);
+
+#[derive(Debug)]
+struct CachedCode {
+    code: Compiled,
+    is_from_disk: bool,
+}
+
+impl<'a> CompileJob<'a> {
     fn new(context: &Context, source: &'a Source<'a>) -> Result<Self, String> {
         let compiler = Compiler::find(context.driver_version())?;
         let target = match source.architecture() {
-            Some(own) => own.to_owned(),
+            Some(named) => named.to_owned(),
             None => compiler.target(context.capability())?.name(),
         };
         let key = source.key(&format!("{target} by {}", compiler.version()));
         Ok(Self { source, compiler, target, key })
     }
 
-    /// For messages.
-    fn maker(&self) -> String {
+    /// The code's name in error messages.
+    fn description(&self) -> String {
         format!("what NVRTC {} made for {}", self.compiler.version(), self.target)
     }
 
-    /// Compiled now, earlier in this process, or by an earlier run.
-    fn made(&self, disk: &Disk) -> Result<Arc<Made>, String> {
+    /// The code from this process or from disk; compiled now if neither has it.
+    fn find_or_compile(&self, disk: &DiskCache) -> Result<Arc<CachedCode>, String> {
         COMPILED.get_or_make(self.key.clone(), || {
             let kept = if self.source.is_self_contained { disk.get(&self.key) } else { None };
-            kept.map_or_else(|| self.make(disk), |code| Ok(Made { code, was_kept: true }))
+            let is_from_disk = kept.is_some();
+            let code = kept.map_or_else(|| self.compile(disk), Ok)?;
+            Ok(CachedCode { code, is_from_disk })
         })
     }
 
-    /// Compiled now, in the place of what an earlier run left.
-    fn made_anew(&self, useless: &Arc<Made>, disk: &Disk) -> Result<Arc<Made>, String> {
-        COMPILED.replace(self.key.clone(), useless, || self.make(disk))
-    }
-
-    fn make(&self, disk: &Disk) -> Result<Made, String> {
-        let code = self.compiler.compile(&self.source.unit(&self.target))?;
+    fn compile(&self, disk: &DiskCache) -> Result<Compiled, String> {
+        let code = self.compiler.compile(&self.source.input(&self.target))?;
         if self.source.is_self_contained {
             disk.put(&self.key, &code);
         }
-        Ok(Made { code, was_kept: false })
+        Ok(code)
     }
 }

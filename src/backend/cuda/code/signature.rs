@@ -1,4 +1,4 @@
-//! Compiled parameters against the signature.
+//! Compares compiled parameters with the signature.
 
 use cudarc::driver::sys::{CUfunction, CUresult};
 
@@ -7,24 +7,24 @@ use crate::backend::cuda::call::refusal;
 use crate::backend::cuda::library::DRIVER;
 use crate::backend::{BackendError, ParameterLayout};
 
-/// Drivers from 12.4 on have it.
+/// `cuFuncGetParamInfo`, which drivers have from 12.4 on.
 type GetParamInfo = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> CUresult;
 
-/// Bytes of each parameter of a function, if the driver can tell. A context is current on this
-/// thread.
-pub(super) fn told_by_driver(function: CUfunction) -> Result<Option<Vec<usize>>, BackendError> {
-    // SAFETY: that is the function's type in `cuda.h`.
+/// The size of each parameter of a function in bytes, `None` if the driver is older than 12.4. A
+/// context is current on this thread.
+pub(super) fn parameter_bytes_of(function: CUfunction) -> Result<Option<Vec<usize>>, BackendError> {
+    // SAFETY: this is the function's type in `cuda.h`.
     let Some(get) = (unsafe { DRIVER.function::<GetParamInfo>("cuFuncGetParamInfo") }) else {
         return Ok(None);
     };
     let mut sizes = Vec::new();
     loop {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: the function is one of the current context, whose module the caller holds; the
+        // SAFETY: the function belongs to the current context, and the caller holds its module; the
         // driver writes two sizes.
         match unsafe { get(function, sizes.len(), &raw mut offset, &raw mut size) } {
             CUresult::CUDA_SUCCESS => sizes.push(size),
-            // There is no such parameter.
+            // The index is past the last parameter.
             CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(Some(sizes)),
             CUresult::CUDA_ERROR_NOT_SUPPORTED => return Ok(None),
             failed => return Err(refusal(failed, "cuFuncGetParamInfo")),
@@ -32,9 +32,10 @@ pub(super) fn told_by_driver(function: CUfunction) -> Result<Option<Vec<usize>>,
     }
 }
 
-/// Checks that the compiled parameters are as many, and as large, as the signature says. Views of a
-/// number of dimensions that the signature leaves open get the one that was compiled.
-pub(super) fn fitted(
+/// Compares the number and sizes of the compiled parameters with the signature. Views whose number
+/// of dimensions the signature leaves open get the compiled one. Compares nothing without
+/// `compiled_bytes`.
+pub(super) fn check(
     entry: &str,
     expected: &[ParameterLayout],
     compiled_bytes: Option<&[usize]>,
@@ -42,31 +43,30 @@ pub(super) fn fitted(
     if let Some(index) = expected.iter().position(|parameter| parameter_bytes(parameter) == Some(0))
     {
         return Err(format!(
-            "parameter {index} is a scalar without bytes, which device code cannot have; leave it out of the signature"
+            "parameter {index} is a scalar without bytes, which device code cannot have; leave it \
+             out of the signature"
         ));
     }
     let Some(compiled_bytes) = compiled_bytes else { return Ok(expected.into()) };
     if expected.len() != compiled_bytes.len() {
         return Err(mismatch(entry, expected, compiled_bytes));
     }
-    let fitted =
-        expected.iter().zip(compiled_bytes).map(|(parameter, bytes)| fit(parameter, *bytes));
-    fitted.collect::<Option<Box<[_]>>>().ok_or_else(|| mismatch(entry, expected, compiled_bytes))
+    let pairs = expected.iter().zip(compiled_bytes);
+    let resolved = pairs.map(|(parameter, len_bytes)| resolve(parameter, *len_bytes));
+    resolved.collect::<Option<Box<[_]>>>().ok_or_else(|| mismatch(entry, expected, compiled_bytes))
 }
 
-/// The parameter with nothing left open, if it takes so many bytes.
-fn fit(parameter: &ParameterLayout, bytes: usize) -> Option<ParameterLayout> {
-    match *parameter {
+/// The parameter with its number of dimensions, if it takes this many bytes.
+fn resolve(parameter: &ParameterLayout, len_bytes: usize) -> Option<ParameterLayout> {
+    let resolved = match *parameter {
         ParameterLayout::Sized { element, ndim: None, is_read_only } => {
-            let ndim = Some(bytes.checked_sub(view_bytes(0))? / (view_bytes(1) - view_bytes(0)));
-            (ndim.map(view_bytes) == Some(bytes)).then_some(ParameterLayout::Sized {
-                element,
-                ndim,
-                is_read_only,
-            })
+            let axes_bytes = len_bytes.checked_sub(view_bytes(0))?;
+            let ndim = Some(axes_bytes / (view_bytes(1) - view_bytes(0)));
+            ParameterLayout::Sized { element, ndim, is_read_only }
         }
-        known => (parameter_bytes(&known) == Some(bytes)).then_some(known),
-    }
+        known => known,
+    };
+    (parameter_bytes(&resolved) == Some(len_bytes)).then_some(resolved)
 }
 
 #[cold]
@@ -78,8 +78,8 @@ fn mismatch(entry: &str, expected: &[ParameterLayout], compiled_bytes: &[usize])
     let expected_bytes: Vec<String> = expected.iter().map(size).collect();
     let compiled: Vec<String> = compiled_bytes.iter().map(ToString::to_string).collect();
     format!(
-        "the parameters of `{entry}` are not those of the signature: compiled are {} of [{}] bytes, the signature has {} of [{}] bytes; \
-         declare it as\n    {}",
+        "the parameters of `{entry}` are not those of the signature: compiled are {} of [{}] \
+         bytes, the signature has {} of [{}] bytes; declare it as\n    {}",
         compiled.len(),
         compiled.join(", "),
         expected_bytes.len(),
@@ -90,7 +90,7 @@ fn mismatch(entry: &str, expected: &[ParameterLayout], compiled_bytes: &[usize])
 
 #[cfg(test)]
 mod tests {
-    use super::fitted;
+    use super::check;
     use crate::backend::{ElementLayout, ParameterLayout};
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
@@ -104,15 +104,15 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_comes_back_as_it_is() {
-        assert_eq!(*fitted("axpy", &axpy(), Some(&[4, 8, 40])).expect("fits"), axpy());
-        assert_eq!(*fitted("axpy", &axpy(), None).expect("nothing to compare with"), axpy());
+    fn parameters_that_agree_are_returned() {
+        assert_eq!(*check("axpy", &axpy(), Some(&[4, 8, 40])).expect("they agree"), axpy());
+        assert_eq!(*check("axpy", &axpy(), None).expect("nothing to compare with"), axpy());
     }
 
     #[test]
-    fn a_mismatch_lists_both_and_the_declaration() {
+    fn a_mismatch_names_both_and_the_declaration() {
         for compiled in [&[4, 8, 24][..], &[8, 8, 40], &[4, 8], &[4, 8, 40, 8], &[]] {
-            let text = fitted("axpy", &axpy(), Some(compiled)).expect_err("does not fit");
+            let text = check("axpy", &axpy(), Some(compiled)).expect_err("they differ");
             let list = compiled.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             assert!(
                 text.contains(&format!("compiled are {} of [{list}] bytes", compiled.len())),
@@ -127,16 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn an_open_number_of_dimensions_is_the_compiled_one() {
+    fn an_open_number_of_dimensions_becomes_the_compiled_one() {
         let open = |ndim| [ParameterLayout::Sized { element: FLOAT, ndim, is_read_only: true }];
         for ndim in 0..=6 {
             assert_eq!(
-                *fitted("f", &open(None), Some(&[8 + 16 * ndim])).expect("a view"),
+                *check("f", &open(None), Some(&[8 + 16 * ndim])).expect("a view"),
                 open(Some(ndim))
             );
         }
         for bytes in [0, 4, 16, 32, 48] {
-            let text = fitted("f", &open(None), Some(&[bytes])).expect_err("no view has that size");
+            let text = check("f", &open(None), Some(&[bytes])).expect_err("no view has that size");
             assert!(text.contains("[8 + 16 per dimension]"), "{text}");
         }
     }
@@ -145,7 +145,7 @@ mod tests {
     fn a_scalar_without_bytes_is_refused() {
         let unit = ElementLayout { len_bytes: 0, align_bytes: 1, rust_name: "()" };
         let text =
-            fitted("f", &[ParameterLayout::Scalar(unit)], None).expect_err("C has no such thing");
+            check("f", &[ParameterLayout::Scalar(unit)], None).expect_err("C has no such thing");
         assert!(text.contains("parameter 0"), "{text}");
     }
 }

@@ -1,21 +1,21 @@
-//! CUDA C as it goes to the compiler, and the key under which what comes of it is kept.
+//! CUDA C with its options, as the compiler gets it, and the key of the code compiled from it.
 
 use std::path::Path;
 
-use super::compile::Unit;
+use super::compile::CompilerInput;
 use super::{options, prelude};
 use crate::backend::Program;
 use crate::backend::c_declaration::identifier;
 
-/// CUDA C with all that decides what comes of it.
+/// CUDA C with everything that decides the compiled code.
 pub(super) struct Source<'a> {
     text: &'a str,
-    /// What the log calls it.
+    /// The name of the source in the log.
     file: String,
     has_prelude: bool,
     options: Vec<String>,
     expression: Option<&'a str>,
-    /// Nothing but what is written here decides what comes of it.
+    /// Whether no other file can change the compiled code. Only such code is kept on disk.
     pub(super) is_self_contained: bool,
 }
 
@@ -57,10 +57,10 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// All that decides what comes of it, for a target; not what the log calls it.
+    /// The key of the code compiled for a target. The name in the log is not part of it.
     pub(super) fn key(&self, target: &str) -> Vec<u8> {
         let mut key = Vec::new();
-        let prelude = if self.has_prelude { prelude::before("", "") } else { String::new() };
+        let prelude = if self.has_prelude { prelude::prepend_to("", "") } else { String::new() };
         let fields = [target, self.expression.unwrap_or_default(), &prelude, self.text].into_iter();
         for field in fields.chain(self.options.iter().map(String::as_str)) {
             key.extend_from_slice(&(field.len() as u64).to_le_bytes());
@@ -69,28 +69,35 @@ impl<'a> Source<'a> {
         key
     }
 
-    /// What the options say to compile for, if they say it.
+    /// The architecture that the user's options name, if any.
     pub(super) fn architecture(&self) -> Option<&str> {
         options::architecture(&self.options)
     }
 
-    /// To be compiled for a target, which is that of the options where they have one.
-    pub(super) fn unit(&self, target: &str) -> Unit {
+    /// The compiler's input for a target, which is `architecture` if that is set.
+    pub(super) fn input(&self, target: &str) -> CompilerInput {
         let text = if self.has_prelude {
-            prelude::before(self.text, &self.file)
+            prelude::prepend_to(self.text, &self.file)
         } else {
             self.text.to_owned()
         };
         let expression = self.expression.map(str::to_owned);
-        // Of two, NVRTC would take the last.
+        // Of two architectures, NVRTC would take the last.
         let architecture =
             self.architecture().is_none().then(|| format!("--gpu-architecture={target}"));
         let options = self.options.iter().cloned().chain(architecture).collect();
-        Unit { text, file: self.file.clone(), options, target: target.to_owned(), expression }
+        CompilerInput {
+            text,
+            file: self.file.clone(),
+            options,
+            target: target.to_owned(),
+            expression,
+        }
     }
 }
 
-/// Whether a text includes another, whose changes nobody here would see. Rather once too often.
+/// Whether a text may include another file, whose changes the key does not show. May be wrongly
+/// true, never wrongly false.
 fn includes(text: &str) -> bool {
     let joined = text.replace("\\\r\n", "").replace("\\\n", "");
     joined.lines().any(|line| {
@@ -122,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_of_one_source_have_one_key_and_all_else_has_its_own() {
+    fn kernels_of_one_source_share_a_key_and_all_else_has_its_own() {
         let text = "__global__ void f(float *x); __global__ void g(resident::View1<float> x)";
         let plain = || CudaSource::c(text);
         assert_eq!(key("f", plain(), text, None), key("g", plain(), text, None));
@@ -147,47 +154,47 @@ mod tests {
     }
 
     #[test]
-    fn options_reach_the_compiler_in_its_words() {
+    fn options_reach_the_compiler_in_its_spelling() {
         let source = CudaSource::file("kernels/all.cu")
             .define("N", 3)
             .option("--use_fast_math")
             .include("/opt/headers");
         let program = program("first", source);
-        let unit = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None)
+        let input = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None)
             .expect("well formed")
-            .unit("sm_90");
+            .input("sm_90");
         let own = [
             "--define-macro=N=3",
             "--use_fast_math",
             "--include-path=/opt/headers",
             "--include-path=kernels",
         ];
-        assert_eq!(unit.options, [&own[..], &["--gpu-architecture=sm_90"]].concat());
-        assert_eq!((&*unit.text, &*unit.file), ("x", "kernels/all.cu"));
-        let alone = Source::new(&program, "x", Some(Path::new("all.cu")), None)
+        assert_eq!(input.options, [&own[..], &["--gpu-architecture=sm_90"]].concat());
+        assert_eq!((&*input.text, &*input.file), ("x", "kernels/all.cu"));
+        let file = Source::new(&program, "x", Some(Path::new("all.cu")), None)
             .expect("well formed")
-            .unit("sm_90");
+            .input("sm_90");
         assert_eq!(
-            alone.options[alone.options.len() - 2],
+            file.options[file.options.len() - 2],
             "--include-path=.",
             "the folder of a file without one"
         );
     }
 
     #[test]
-    fn an_architecture_of_the_users_gets_none_of_ours_beside_it() {
+    fn an_architecture_from_the_user_is_the_only_one() {
         let program = program("f", CudaSource::c("x").option("-arch").option("compute_80"));
         let source = Source::new(&program, "x", None, None).expect("well formed");
         assert_eq!(source.architecture(), Some("compute_80"));
-        let unit = source.unit("compute_80");
+        let input = source.input("compute_80");
         assert_eq!(
-            (unit.options, &*unit.target),
+            (input.options, &*input.target),
             (vec!["-arch".to_owned(), "compute_80".to_owned()], "compute_80")
         );
     }
 
     #[test]
-    fn only_what_is_self_contained_is_kept() {
+    fn only_self_contained_sources_are_kept_on_disk() {
         let is_kept = |source, text| {
             Source::new(&program("f", source), text, None, None)
                 .expect("well formed")

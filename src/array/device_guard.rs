@@ -1,0 +1,229 @@
+//! Guards of accesses to a device's copy. Dropping one waits for nothing, and leaking one is safe
+//! and loses no update: state changes when a guard is created. Dropping a [`DeviceMut`] only tells
+//! the library where the external work ends.
+
+use std::fmt;
+use std::marker::PhantomData;
+#[cfg(feature = "cuda")]
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use ndarray::Dimension;
+
+use super::layout::Layout;
+use crate::audit::Cause;
+use crate::call_site::CallSite;
+use crate::coherence::Location;
+use crate::device::{Device, Stream};
+use crate::storage::Storage;
+use crate::transfer::{self, Request};
+
+/// A part of one device's copy, on one stream: the contents of both guards.
+pub(crate) struct DevicePart<'a, D> {
+    storage: &'a Storage,
+    layout: Layout<D>,
+    /// Of the element with index 0, 0, ...
+    address: u64,
+    stream_id: u64,
+    /// The stream itself, once it was asked for by reference, or if the part has no bytes. Else the
+    /// array keeps the stream, as part of the guard's mark.
+    stream: OnceLock<Box<Stream>>,
+}
+
+impl<'a, D: Dimension> DevicePart<'a, D> {
+    /// `base` is the address of the whole array's copy.
+    #[inline]
+    pub(super) fn new<T>(
+        storage: &'a Storage,
+        layout: &Layout<D>,
+        base: u64,
+        stream: &Stream,
+    ) -> Self {
+        let has_bytes = size_of::<T>() > 0 && layout.len() > 0;
+        let address = base + (layout.offset() * size_of::<T>()) as u64;
+        let stream_id = stream.id().0;
+        let stream = match has_bytes {
+            true => OnceLock::new(),
+            false => OnceLock::from(Box::new(stream.clone())),
+        };
+        Self { storage, layout: layout.clone(), address, stream_id, stream }
+    }
+
+    fn stream(&self) -> Stream {
+        match self.stream.get() {
+            Some(stream) => Stream::clone(stream),
+            None => self.find_stream(),
+        }
+    }
+
+    /// The array keeps the stream as long as the guard's mark stands, and nothing replaces the mark
+    /// while the guard's borrow lasts.
+    fn find_stream(&self) -> Stream {
+        let state = self.storage.lock();
+        let stream = state.find_stream(self.stream_id).map(|(_, stream)| stream.clone());
+        stream.unwrap_or_else(|| unreachable!("an array forgot the stream of an open guard"))
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl<D: Dimension> DevicePart<'_, D> {
+    /// The stream, borrowed from the guard.
+    pub(crate) fn stream_ref(&self) -> &Stream {
+        self.stream.get_or_init(|| Box::new(self.find_stream()))
+    }
+
+    pub(crate) fn layout(&self) -> &Layout<D> {
+        &self.layout
+    }
+
+    /// The address, borrowed from the guard: a launch reads its argument from there.
+    pub(crate) fn address(&self) -> &u64 {
+        &self.address
+    }
+
+    /// The address of the lowest element.
+    pub(crate) fn lowest_address(&self) -> u64 {
+        let above = self.layout.strided().below_first();
+        self.address - above * self.storage.memory_order().element_bytes() as u64
+    }
+
+    /// The array's name for messages.
+    pub(crate) fn display_name(&self) -> String {
+        self.storage.named()
+    }
+
+    pub(crate) fn array_name(&self) -> Arc<str> {
+        self.storage.name()
+    }
+}
+
+/// The methods of both guards.
+macro_rules! device_guard_methods {
+    () => {
+        /// The number of elements.
+        #[must_use]
+        pub fn len(&self) -> usize {
+            self.part.layout.len()
+        }
+
+        /// Whether there are no elements.
+        #[must_use]
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// The length of each axis.
+        #[must_use]
+        pub fn shape(&self) -> &[usize] {
+            self.part.layout.shape()
+        }
+
+        /// The stride of each axis, in elements. It is negative if the axis runs backwards.
+        #[must_use]
+        pub fn strides(&self) -> &[isize] {
+            self.part.layout.strides()
+        }
+
+        /// The device address of the element with index 0, 0, ... It stays the same until the array
+        /// drops, is released there, or is evicted.
+        #[must_use]
+        pub fn address(&self) -> u64 {
+            self.part.address
+        }
+
+        /// The stream to queue external work on: this access is ordered there.
+        #[must_use]
+        pub fn stream(&self) -> Stream {
+            self.part.stream()
+        }
+
+        /// The device that has this copy.
+        #[must_use]
+        pub fn device(&self) -> Device {
+            self.stream().device()
+        }
+    };
+}
+
+/// A device's copy of a part, for external work on [`stream`](Self::stream) to read: launches and
+/// library calls that this crate does not know of. [`SmartArray::gpu`](crate::SmartArray::gpu) and
+/// [`gpu_on`](crate::SmartArray::gpu_on) return it.
+///
+/// Work queued on that stream is ordered after the work that wrote the bytes, and later writes of
+/// the bytes, on any stream or on the host, are ordered after it. Many such guards of one array may
+/// live at once, on any streams.
+///
+/// ```
+/// use resident::{Device, SmartArray};
+///
+/// let device = Device::cpu();
+/// let (one, other) = (device.new_stream()?, device.new_stream()?);
+/// let table = SmartArray::from(vec![1_u32; 100]);
+/// let (first, second) = (table.gpu_on(&one)?, table.gpu_on(&other)?);
+/// assert_eq!((first.address(), first.len()), (second.address(), 100));  // one copy for both
+/// assert_eq!((first.stream(), second.stream()), (one.clone(), other.clone()));
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[must_use = "pass this guard to external work; to upload contents ahead of their use, call \
+              `prefetch` or `drop` the guard"]
+pub struct DeviceRef<'a, T, D> {
+    pub(crate) part: DevicePart<'a, D>,
+    pub(super) element: PhantomData<&'a T>,
+}
+
+impl<T, D: Dimension> DeviceRef<'_, T, D> {
+    device_guard_methods!();
+}
+
+/// A device's copy of a part, for external work on [`stream`](Self::stream) to write.
+/// [`SmartArray::gpu_mut_on`](crate::SmartArray::gpu_mut_on),
+/// [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and similar methods return it; their
+/// examples show its use.
+///
+/// It is the newest copy from the moment the guard is created. Later uses elsewhere are ordered
+/// after all work queued on the stream before the guard drops; if it is leaked, after all work
+/// queued on the stream before those uses. Dropping it waits for nothing.
+#[must_use = "pass this guard to external work, which ends when the guard drops; if there is no \
+              such work, `drop` it"]
+pub struct DeviceMut<'a, T, D: Dimension> {
+    pub(crate) part: DevicePart<'a, D>,
+    pub(super) location: Location,
+    pub(super) site: CallSite,
+    pub(super) element: PhantomData<&'a mut T>,
+}
+
+impl<T, D: Dimension> DeviceMut<'_, T, D> {
+    device_guard_methods!();
+}
+
+impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
+    #[inline]
+    fn drop(&mut self) {
+        let DevicePart { storage, layout, stream_id, .. } = &self.part;
+        if layout.len() as u64 == storage.memory_order().len() {
+            return transfer::close_whole(storage, *stream_id, self.location);
+        }
+        layout.with_selection(storage.memory_order(), |selection| {
+            let request = Request {
+                storage,
+                selection,
+                cause: Cause::Gpu,
+                operation: "gpu_mut",
+                site: self.site,
+            };
+            transfer::close_write(&request, *stream_id, self.location);
+        });
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for DeviceRef<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceRef({:?} at {:#x})", self.shape(), self.address())
+    }
+}
+
+impl<T, D: Dimension> fmt::Debug for DeviceMut<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceMut({:?} at {:#x} on {})", self.shape(), self.address(), self.stream())
+    }
+}

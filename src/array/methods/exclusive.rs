@@ -1,0 +1,452 @@
+//! Methods that need exclusive access to an array or a part.
+
+/// Guards live as long as the borrow of `self`.
+macro_rules! exclusive_methods {
+    () => {
+        /// The host's copy of this part, to be changed. Downloads the bytes that are stale on the
+        /// host and waits for all queued work that uses the host's copy. The host then has the
+        /// newest contents, and devices upload what they need at their next use.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut counts = SmartArray::from(vec![1_u32; 10]);
+        /// drop(counts.gpu()?);                              // both sides are valid
+        /// counts.host_mut()?[3] = 7;
+        /// assert_eq!(counts.residency().on(&Device::cpu()), Validity::Stale);
+        /// assert_eq!(counts.host()?.sum(), 16);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`host`](Self::host).
+        #[inline]
+        #[track_caller]
+        pub fn host_mut(&mut self) -> Result<HostMut<'_, T, D>> {
+            self.part().host_mut(Access::ReadWrite, call_site())
+        }
+
+        /// The host's copy of this part, to be rewritten. Downloads nothing, and marks the whole
+        /// part as written, also where it was lost. Write every element: the others have
+        /// unspecified values. Waits for queued work that uses the host's copy.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut frame = SmartArray::<f32, _>::uninit(1000);
+        /// drop(frame.gpu_overwrite()?);                     // newest on the device
+        /// frame.host_overwrite()?.fill(0.25);               // the old contents do not matter
+        /// assert_eq!(frame.traffic().to_host.bytes, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
+        /// - [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if
+        ///   waiting for work that uses the host's copy fails.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait for such
+        ///   work inside a kernel body.
+        #[inline]
+        #[track_caller]
+        pub fn host_overwrite(&mut self) -> Result<HostMut<'_, T, D>> {
+            self.part().host_mut(Access::Overwrite, call_site())
+        }
+
+        /// The current device's copy of this part, for external work on its default stream to
+        /// change: see [`gpu_mut_on`](Self::gpu_mut_on).
+        ///
+        /// # Errors
+        ///
+        /// As [`gpu`](Self::gpu).
+        #[inline]
+        #[track_caller]
+        pub fn gpu_mut(&mut self) -> Result<DeviceMut<'_, T, D>> {
+            self.part().gpu_mut_on(Access::ReadWrite, &Part::<D>::current_stream()?, call_site())
+        }
+
+        /// The copy of `stream`'s device, for external work on that stream to change. Uploads the
+        /// bytes that are stale on the device. The device has the newest contents from the moment
+        /// the guard is created. Work queued on the stream while the guard lives is ordered after
+        /// all earlier uses of these bytes, and all later uses, on any stream or on the host, are
+        /// ordered after that work.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().new_stream()?;
+        /// let mut particles = SmartArray::from(vec![[0.0_f32; 4]; 1000]);
+        /// {
+        ///     let guard = particles.gpu_mut_on(&stream)?;   // uploads 16,000 bytes
+        ///     let (address, len) = (guard.address(), guard.len());
+        ///     // ... a library queues work on `stream` that changes `len` elements there ...
+        /// #     let _ = (address, len);
+        /// }                                                 // the end of that work
+        /// assert_eq!(particles.residency().host(), Validity::Stale);
+        /// particles.host()?;                                // waits for it
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`gpu_on`](Self::gpu_on).
+        #[inline]
+        #[track_caller]
+        pub fn gpu_mut_on(&mut self, stream: &Stream) -> Result<DeviceMut<'_, T, D>> {
+            self.part().gpu_mut_on(Access::ReadWrite, stream, call_site())
+        }
+
+        /// The current device's copy of this part, for external work on its default stream to
+        /// rewrite: see [`gpu_overwrite_on`](Self::gpu_overwrite_on).
+        ///
+        /// # Errors
+        ///
+        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on), and
+        /// [`NoDevice`](crate::Error::NoDevice) if there is no current device.
+        #[inline]
+        #[track_caller]
+        pub fn gpu_overwrite(&mut self) -> Result<DeviceMut<'_, T, D>> {
+            self.part().gpu_mut_on(Access::Overwrite, &Part::<D>::current_stream()?, call_site())
+        }
+
+        /// The copy of `stream`'s device, for external work on that stream to rewrite. Uploads
+        /// nothing, and marks the whole part as written when the guard is created, also where it
+        /// was lost. The work must write every element: the others have unspecified values. Order
+        /// is as for [`gpu_mut_on`](Self::gpu_mut_on).
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let device = Device::cpu();
+        /// let mut noise = SmartArray::<f32, _>::uninit(1 << 16);
+        /// let address = noise.gpu_overwrite_on(&device.stream())?.address();
+        /// // ... a generator of random numbers queues its work ...
+        /// assert_eq!(noise.residency().on(&device), Validity::Valid);
+        /// assert_eq!(noise.traffic().to_device.bytes, 0);
+        /// # let _ = address;
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left.
+        /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 devices have a copy already.
+        /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
+        /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[inline]
+        #[track_caller]
+        pub fn gpu_overwrite_on(&mut self, stream: &Stream) -> Result<DeviceMut<'_, T, D>> {
+            self.part().gpu_mut_on(Access::Overwrite, stream, call_site())
+        }
+
+        /// Declares that the host's copy of this part was changed through a pointer that the
+        /// library does not know of. The host then has the newest contents. Waits for queued work
+        /// that uses the host's copy. Numba calls this `mark_changed('host')`, but does not detect
+        /// a lost update. Prefer [`host_mut`](Self::host_mut), which needs no such call.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut samples = SmartArray::from(vec![0.0_f32; 8]);
+        /// let pointer = samples.host_mut()?.as_mut_ptr();   // a driver keeps it to write there
+        /// drop(samples.gpu()?);                             // both sides are valid
+        /// // SAFETY: the array keeps its memory, and nothing else accesses it at the same time.
+        /// unsafe { pointer.write(1.5) };
+        /// samples.host_changed()?;
+        /// assert_eq!(samples.residency().on(&Device::cpu()), Validity::Stale);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`LostUpdate`](crate::Error::LostUpdate) if the host does not have the newest contents
+        ///   of the whole part; nothing changes then. A constant that was never read on the host
+        ///   is not there.
+        /// - [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if
+        ///   waiting for work that uses the host's copy fails.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[track_caller]
+        pub fn host_changed(&mut self) -> Result<()> {
+            self.part().host_changed(call_site())
+        }
+
+        /// Declares that external work on the current device's default stream changed the device's
+        /// copy of this part: see [`gpu_changed_on`](Self::gpu_changed_on).
+        ///
+        /// # Errors
+        ///
+        /// As [`gpu_changed_on`](Self::gpu_changed_on), and [`NoDevice`](crate::Error::NoDevice) if
+        /// there is no current device.
+        #[track_caller]
+        pub fn gpu_changed(&mut self) -> Result<()> {
+            self.part().gpu_changed_on(&Part::<D>::current_stream()?, call_site())
+        }
+
+        /// Declares that external work queued on `stream` so far changed the copy of the stream's
+        /// device. That device then has the newest contents, and later uses are ordered after that
+        /// work. Numba calls this `mark_changed('gpu')`. The caller must order the work after
+        /// earlier uses on other streams; prefer [`gpu_mut_on`](Self::gpu_mut_on), which does.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut state = SmartArray::from(vec![0_u32; 64]);
+        /// let address = state.gpu_mut_on(&stream)?.address();       // a library keeps it
+        /// state.host()?;                                            // both sides are valid
+        /// // ... the library queues work on `stream` that writes at `address` ...
+        /// state.gpu_changed_on(&stream)?;
+        /// assert_eq!(state.residency().host(), Validity::Stale);
+        /// # let _ = address;
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`LostUpdate`](crate::Error::LostUpdate) if the device does not have the newest
+        ///   contents of the whole part, or never had a copy; nothing changes then.
+        /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
+        /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[track_caller]
+        pub fn gpu_changed_on(&mut self, stream: &Stream) -> Result<()> {
+            self.part().gpu_changed_on(stream, call_site())
+        }
+
+        /// Makes this part a constant: every element is `value`, also where it was lost. Nothing is
+        /// written or moved now. The host and each device fill their own copy at their next use,
+        /// which is no transfer.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::s};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut mask = SmartArray::<u8, _>::uninit((480, 640));
+        /// mask.fill(0)?;
+        /// mask.slice_mut(s![100..200, ..]).fill(1)?;        // a part can be another constant
+        /// drop(mask.gpu()?);                                // the device fills its copy
+        /// assert_eq!(mask.host()?.iter().filter(|x| **x == 1).count(), 100 * 640);
+        /// assert_eq!(mask.traffic().to_device.count + mask.traffic().to_host.count, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// None today.
+        #[track_caller]
+        pub fn fill(&mut self, value: T) -> Result<()> {
+            self.part().fill(value, call_site());
+            Ok(())
+        }
+
+        /// As [`fill`](Self::fill), and queues the fill of the copy on `stream`'s device now.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut sums = SmartArray::<f64, _>::uninit(100);
+        /// sums.fill_on(&stream, 0.0)?;
+        /// assert_eq!(sums.residency().on(&Device::cpu()), Validity::Valid);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on). Contents are unchanged then.
+        #[track_caller]
+        pub fn fill_on(&mut self, stream: &Stream, value: T) -> Result<()> {
+            self.part().fill_on(stream, value, call_site())
+        }
+
+        /// Copies the elements of an array or view of the same shape, in any axis order. Nothing
+        /// moves between host and device. The copy is made
+        ///
+        /// - on the device where this part is newest, if `source` has a copy there or on a device
+        ///   that it can access as a peer;
+        /// - else on the host, if `source` is valid there;
+        /// - else on `source`'s device.
+        ///
+        /// This part is newest there afterwards. Constants stay constants.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity, ndarray::s};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut now = SmartArray::from(vec![1.0_f32; 100]);
+        /// let mut before = SmartArray::<f32, _>::uninit(100);
+        /// drop(now.gpu_mut()?);                                     // newest on the device
+        /// before.assign(&now)?;                                     // copied there
+        /// assert_eq!(before.residency().on(&Device::cpu()), Validity::Valid);
+        /// before.slice_mut(s![..10]).assign(&now.slice(s![90..]))?; // parts too
+        /// assert_eq!(now.traffic().to_host.count, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`Shape`](crate::Error::Shape) if the shapes differ.
+        /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some
+        ///   elements of `source` have no contents.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if there is no memory where the copy is
+        ///   made.
+        /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 other devices have a copy of
+        ///   this array already.
+        /// - [`Backend`](crate::Error::Backend) if a device refuses a call.
+        /// - [`DeviceLost`](crate::Error::DeviceLost) if a device that takes part died.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[track_caller]
+        pub fn assign<E: Dimension>(&mut self, source: &impl AsView<T, E>) -> Result<()> {
+            self.part().assign(source.as_view().part(), Target::WhereNewest, call_site())
+        }
+
+        /// Copies the elements of an array or view of the same shape to the copy on `stream`'s
+        /// device, in that stream's order. Contents of `source` on a device that this one can
+        /// access as a peer are copied directly. Others are first brought to `source`'s own copy on
+        /// this device, which is kept.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let template = SmartArray::from(vec![1.0_f32; 100]);
+        /// let mut work = SmartArray::<f32, _>::uninit(100);
+        /// work.assign_on(&stream, &template)?;      // uploads `template` once
+        /// work.assign_on(&stream, &template)?;
+        /// assert_eq!(template.traffic().to_device.count, 1);
+        /// assert_eq!(work.traffic().to_device.count, 0);
+        /// assert_eq!(work.residency().host(), Validity::Absent);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`assign`](Self::assign).
+        #[track_caller]
+        pub fn assign_on<E: Dimension>(
+            &mut self,
+            stream: &Stream,
+            source: &impl AsView<T, E>,
+        ) -> Result<()> {
+            self.part().assign(source.as_view().part(), Target::On(stream), call_site())
+        }
+
+        /// Writes one element where it is newest: on the host if the element is valid there, else
+        /// on a device. Moves nothing. On the host, waits for queued work that uses this element.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut grid = SmartArray::<f32, _>::zeros((100, 100));
+        /// drop(grid.gpu_mut()?);                            // newest on the device
+        /// grid.set((50, 50), 1.0)?;                         // written there
+        /// assert_eq!(grid.traffic().to_host.count, 0);
+        /// assert_eq!(grid.get((50, 50))?, 1.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`Shape`](crate::Error::Shape) if the index is out of bounds.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
+        /// - [`Backend`](crate::Error::Backend) if a device refuses a call.
+        /// - [`DeviceLost`](crate::Error::DeviceLost) if a device that takes part died.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[track_caller]
+        pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
+            self.part().set(index.into_dimension().slice(), value, call_site())
+        }
+
+        /// A part to be written, by ndarray's `s![..]`. It shares the array's coherence: an access
+        /// moves only its bytes, and writing it makes no other part stale.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut image = SmartArray::from(Array2::<u8>::zeros((100, 100)));
+        /// drop(image.gpu()?);                                       // uploads 10,000 bytes
+        /// image.slice_mut(s![..10, ..]).host_mut()?.fill(255);      // 90 rows stay valid there
+        /// drop(image.gpu()?);                                       // uploads 1,000 bytes
+        /// assert_eq!(image.traffic().to_device.bytes, 11_000);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice_mut`, if an index is out of bounds.
+        #[track_caller]
+        pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> SmartViewMut<'_, T, I::OutDim> {
+            let part = self.part();
+            SmartViewMut::new(part.storage, part.layout.slice(&info))
+        }
+
+        /// Up to six disjoint parts at once, by a tuple of ndarray's `s![..]`, as ndarray's
+        /// `multi_slice_mut`. Interleaved steps are disjoint too.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};
+        ///
+        /// let negate = Kernel::<(In<i32, Ix1>, Out<i32, Ix1>)>::new("negate")
+        ///     .host(|_grid, (x, mut y)| y.assign(&x.mapv(|x| -x)));
+        /// let _here = Device::cpu().enter();
+        /// let mut line = SmartArray::from(vec![1, 0, 2, 0, 3, 0]);
+        /// let (even, mut odd) = line.multi_slice_mut((s![..;2], s![1..;2]));
+        /// negate.launch(Grid::cover(3), (&even, &mut odd))?;        // reads one, writes the other
+        /// assert_eq!(line.host()?.to_vec(), [1, -1, 2, -2, 3, -3]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `multi_slice_mut`, if two parts share an element or an index is out of
+        /// bounds.
+        #[track_caller]
+        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::Output {
+            let part = self.part();
+            slices.views(part.storage, part.layout)
+        }
+
+        /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`. Both
+        /// may be used at once, on different streams and by different threads.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::Axis};
+        ///
+        /// let mut table = SmartArray::<f32, _>::zeros((6, 4));
+        /// let (mut head, mut tail) = table.split_at_mut(Axis(0), 2);
+        /// assert_eq!((head.shape(), tail.shape()), (&[2, 4][..], &[4, 4][..]));
+        /// head.fill(1.0)?;
+        /// tail.host_mut()?.fill(2.0);
+        /// assert_eq!(table.host()?.sum(), 8.0 + 32.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `split_at`, if there is no such axis or `index` is beyond its end.
+        #[track_caller]
+        pub fn split_at_mut(
+            &mut self,
+            axis: Axis,
+            index: usize,
+        ) -> (SmartViewMut<'_, T, D>, SmartViewMut<'_, T, D>) {
+            let part = self.part();
+            let (first, second) = part.layout.split_at(axis, index);
+            (SmartViewMut::new(part.storage, first), SmartViewMut::new(part.storage, second))
+        }
+    };
+}
+
+pub(super) use exclusive_methods;

@@ -1,0 +1,152 @@
+//! Methods that ask about an array or a part. None of them moves data.
+
+/// Shape, name, residency and traffic.
+macro_rules! query_methods {
+    () => {
+        /// The length of each axis.
+        #[must_use]
+        pub fn shape(&self) -> &[usize] {
+            self.part().layout.shape()
+        }
+
+        /// The stride of each axis, in elements. It is the same on the host and on every device,
+        /// since all copies of an array have one layout.
+        #[must_use]
+        pub fn strides(&self) -> &[isize] {
+            self.part().layout.strides()
+        }
+
+        /// The shape as ndarray's dimension type, which ndarray's constructors take.
+        #[must_use]
+        pub fn raw_dim(&self) -> D {
+            self.part().layout.dim().clone()
+        }
+
+        /// The shape as the tuple that ndarray's `dim` returns: `(rows, columns)`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::s};
+        ///
+        /// let table = SmartArray::<f32, _>::zeros((3, 4));
+        /// let (rows, columns) = table.dim();
+        /// assert_eq!((rows, columns, table.ndim()), (3, 4, 2));
+        /// assert_eq!(table.slice(s![0, ..]).ndim(), 1);
+        /// ```
+        #[must_use]
+        pub fn dim(&self) -> D::Pattern {
+            self.raw_dim().into_pattern()
+        }
+
+        /// The number of axes.
+        #[must_use]
+        pub fn ndim(&self) -> usize {
+            self.shape().len()
+        }
+
+        /// The number of elements.
+        #[must_use]
+        pub fn len(&self) -> usize {
+            self.part().layout.len()
+        }
+
+        /// The number of bytes of all elements: what a copy of this part moves.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::s};
+        ///
+        /// let table = SmartArray::<f32, _>::zeros((3, 4));
+        /// assert_eq!((table.len_bytes(), table.slice(s![.., 1]).len_bytes()), (48, 12));
+        /// ```
+        #[must_use]
+        pub fn len_bytes(&self) -> usize {
+            self.len() * size_of::<T>()
+        }
+
+        /// Whether there are no elements.
+        #[must_use]
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// The array's name in errors, reports and events: the one that
+        /// [`named`](crate::SmartArray::named) gave it, else its type, its shape and the line that
+        /// made it.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::s};
+        ///
+        /// let photo = SmartArray::<u8, _>::zeros((3, 4)).named("photo");
+        /// assert_eq!(&*photo.slice(s![0, ..]).name(), "photo");     // a part has its array's name
+        /// let unnamed = SmartArray::<u8, _>::zeros((3, 4));
+        /// assert!(unnamed.name().starts_with("u8[3, 4] made at "));
+        /// ```
+        #[must_use]
+        pub fn name(&self) -> Arc<str> {
+            self.part().storage.name()
+        }
+
+        /// A snapshot of where this part is valid. Moves nothing and waits for nothing.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity, ndarray::s};
+        ///
+        /// let device = Device::cpu();
+        /// let _here = device.enter();
+        /// let mut array = SmartArray::from(vec![0_u16; 100]);
+        /// drop(array.slice_mut(s![..30]).gpu_mut()?);       // a kernel would write the first 30
+        /// assert_eq!(array.residency().host(), Validity::Partial { valid_bytes: 140 });
+        /// assert_eq!(array.residency().on(&device), Validity::Partial { valid_bytes: 60 });
+        /// assert_eq!(array.slice(s![..30]).residency().on(&device), Validity::Valid);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        #[must_use]
+        pub fn residency(&self) -> Residency {
+            self.part().residency()
+        }
+
+        /// The copies and bytes that the whole array has moved since it was made. Moves nothing.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let array = SmartArray::from(vec![0_u64; 100]);
+        /// drop(array.gpu()?);
+        /// drop(array.gpu()?);                                       // already valid there
+        /// let uploads = array.traffic().to_device;
+        /// assert_eq!((uploads.count, uploads.bytes), (1, 800));
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        #[must_use]
+        pub fn traffic(&self) -> Traffic {
+            self.part().storage.lock().traffic()
+        }
+
+        /// Whether elements are contiguous in row-major order, the last axis fastest. Axes of
+        /// length 1 do not count, as with NumPy's relaxed strides.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
+        ///
+        /// let rows = SmartArray::<f32, _>::zeros((3, 4));
+        /// let columns = SmartArray::<f32, _>::zeros((3, 4).f());
+        /// assert!(rows.is_c_contiguous() && !rows.is_f_contiguous());
+        /// assert!(columns.is_f_contiguous() && !columns.is_c_contiguous());
+        /// assert!(rows.slice(s![1.., ..]).is_c_contiguous());       // whole rows
+        /// assert!(!rows.slice(s![.., 1..]).is_c_contiguous());      // gaps between them
+        /// ```
+        #[must_use]
+        pub fn is_c_contiguous(&self) -> bool {
+            self.part().layout.is_c_contiguous()
+        }
+
+        /// Whether elements are contiguous in column-major order, the first axis fastest: see
+        /// [`is_c_contiguous`](Self::is_c_contiguous).
+        #[must_use]
+        pub fn is_f_contiguous(&self) -> bool {
+            self.part().layout.is_f_contiguous()
+        }
+    };
+}
+
+pub(super) use query_methods;

@@ -1,0 +1,318 @@
+//! Methods that need only shared access to an array or a part.
+
+/// `$life` is how long guards live: the borrow of `self`, or for a `SmartView<'a>` all of `'a`.
+macro_rules! shared_methods {
+    ($life:lifetime) => {
+        /// The host's copy of this part, in its shape. Downloads the bytes that are stale on the
+        /// host, and returns when they have arrived and queued work that writes the part is
+        /// complete. Both sides are valid then. If nothing is stale, nothing moves and no device is
+        /// asked.
+        ///
+        /// Numba's `SmartArray.get('host')` does the same for whole arrays; this method moves only
+        /// the bytes of the part.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut field = SmartArray::from(Array2::<f32>::ones((100, 100)));
+        /// drop(field.gpu_mut()?);                                   // a kernel would write it
+        /// assert_eq!(field.slice(s![7, ..]).host()?.sum(), 100.0);  // downloads 400 bytes
+        /// assert_eq!(field.host()?.sum(), 10_000.0);                // downloads the other rows
+        /// assert_eq!(field.traffic().to_host.bytes, 100 * 100 * 4);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`Uninitialised`](crate::Error::Uninitialised) if some elements were never written.
+        /// - [`Lost`](crate::Error::Lost) if work that should have written some of them failed.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
+        /// - [`Backend`](crate::Error::Backend) if the device refuses a call or the copy fails. A
+        ///   failed copy loses nothing.
+        /// - [`DeviceLost`](crate::Error::DeviceLost) if a device died that has the newest contents
+        ///   or whose work has to be waited for.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[inline]
+        #[track_caller]
+        pub fn host(&self) -> Result<HostRef<$life, T, D>> {
+            self.part().host(call_site())
+        }
+
+        /// The current device's copy of this part, ordered on its default stream: see
+        /// [`gpu_on`](Self::gpu_on).
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let weights = SmartArray::from(vec![0.5_f32; 256]);
+        /// let copy = weights.gpu()?;                                // uploads 1,024 bytes
+        /// assert_eq!((copy.shape(), copy.device()), (&[256][..], Device::cpu()));
+        /// assert_eq!(weights.gpu()?.address(), copy.address());     // moves nothing
+        /// assert_eq!(weights.traffic().to_device.count, 1);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`gpu_on`](Self::gpu_on), and [`NoDevice`](crate::Error::NoDevice) if there is no
+        /// current device.
+        #[inline]
+        #[track_caller]
+        pub fn gpu(&self) -> Result<DeviceRef<$life, T, D>> {
+            self.part().gpu_on(&Part::<D>::current_stream()?, call_site())
+        }
+
+        /// The copy of `stream`'s device, for external work on that stream to read: launches and
+        /// library calls that this crate does not know of. Uploads the bytes that are stale on the
+        /// device; both sides are valid then. Orders the stream after all work that writes these
+        /// bytes.
+        ///
+        /// The host does not wait for the device. It may block for a pending download, for staging
+        /// memory, or for device memory. Pageable bytes are in staging memory when the call
+        /// returns. If the device is full, other arrays give up copies there that are also valid on
+        /// the host.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let stream = Device::cpu().new_stream()?;
+        /// let signal = SmartArray::from(vec![1.0_f32; 4096]);
+        /// let mut spectrum = SmartArray::<f32, _>::uninit(4096);
+        /// {
+        ///     let input = signal.gpu_on(&stream)?;                  // uploads `signal`
+        ///     let output = spectrum.gpu_overwrite_on(&stream)?;     // uploads nothing
+        ///     let (from, to, len) = (input.address(), output.address(), input.len());
+        ///     // ... a library queues work on `stream` that reads `len` elements at `from` and
+        ///     // writes `len` elements at `to` ...
+        /// #     let _ = (from, to, len);
+        /// }
+        /// spectrum.host()?;                                         // waits for that work
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`Uninitialised`](crate::Error::Uninitialised) if some elements were never written.
+        /// - [`Lost`](crate::Error::Lost) if work that should have written some of them failed.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left, or the
+        ///   host none for staging.
+        /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 devices have a copy already.
+        /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
+        /// - [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the
+        ///   newest contents.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[inline]
+        #[track_caller]
+        pub fn gpu_on(&self, stream: &Stream) -> Result<DeviceRef<$life, T, D>> {
+            self.part().gpu_on(stream, call_site())
+        }
+
+        /// Uploads this part to `stream`'s device ahead of its use, in that stream's order. Both
+        /// sides are valid then. A later use on any stream waits for the copy, and not for work
+        /// queued on `stream` after it. Returns once pageable data has been staged; pinned data and
+        /// peer copies return immediately. CUDA's `cudaMemPrefetchAsync` does the same for managed
+        /// memory.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+        ///
+        /// let double = Kernel::<(InOut<f32>,)>::new("double")
+        ///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+        /// let device = Device::cpu();
+        /// let (copies, work) = (device.new_stream()?, device.stream());
+        /// let mut tiles = [1.0_f32, 2.0, 3.0].map(|value| SmartArray::from(vec![value; 1000]));
+        /// tiles[0].prefetch(&copies)?;
+        /// for index in 0..tiles.len() {
+        ///     if let Some(next) = tiles.get(index + 1) {
+        ///         next.prefetch(&copies)?;                          // overlaps the launch
+        ///     }
+        ///     double.launch_on(&work, Grid::cover(1000), (&mut tiles[index],))?;
+        /// }
+        /// assert_eq!(tiles[2].host()?[0], 6.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`gpu_on`](Self::gpu_on).
+        #[track_caller]
+        pub fn prefetch(&self, stream: &Stream) -> Result<()> {
+            self.part().prefetch(stream, call_site())
+        }
+
+        /// Downloads this part ahead of its use and returns when the copies are queued. They run on
+        /// the stream that wrote the part last if it is still busy, else on the device's default
+        /// stream. A later [`host`](Self::host) waits for them. Constants are filled in before the
+        /// call returns. If the default stream is the busy one, use
+        /// [`prefetch_host_on`](Self::prefetch_host_on) to overlap the copies with its work.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut result = SmartArray::from(vec![1.0_f32; 1000]);
+        /// drop(result.gpu_mut()?);                                  // a kernel would write it
+        /// result.prefetch_host()?;                                  // the copy is queued
+        /// let other: f32 = (0..1000).map(|number| number as f32).sum();
+        /// assert_eq!(result.host()?.sum() + other, 500_500.0);      // moves nothing more
+        /// assert_eq!(result.traffic().to_host.count, 1);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`host`](Self::host), except for copies that fail later: the next `host` repeats
+        /// them.
+        #[track_caller]
+        pub fn prefetch_host(&self) -> Result<()> {
+            self.part().prefetch_host(None, "prefetch_host", call_site())
+        }
+
+        /// Downloads this part ahead of its use, in the order of `stream`: after the work that
+        /// wrote the part, and concurrently with later work of other streams. Contents on devices
+        /// other than `stream`'s are downloaded as by [`prefetch_host`](Self::prefetch_host).
+        /// Returns when the copies are queued. A later [`host`](Self::host) waits for them, and
+        /// later writes of the part are ordered after them.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+        ///
+        /// let double = Kernel::<(InOut<f32>,)>::new("double")
+        ///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+        /// let device = Device::cpu();
+        /// let (work, copies) = (device.stream(), device.new_stream()?);
+        /// let mut tiles = [1.0_f32, 2.0, 3.0].map(|value| SmartArray::from(vec![value; 1000]));
+        /// for tile in &mut tiles {
+        ///     double.launch_on(&work, Grid::cover(1000), (&mut *tile,))?;
+        ///     tile.prefetch_host_on(&copies)?;      // overlaps the next launch
+        /// }
+        /// assert_eq!(tiles[2].host()?[0], 6.0);
+        /// assert_eq!(tiles[2].traffic().to_host.count, 1);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`prefetch_host`](Self::prefetch_host).
+        #[track_caller]
+        pub fn prefetch_host_on(&self, stream: &Stream) -> Result<()> {
+            self.part().prefetch_host(Some(stream), "prefetch_host_on", call_site())
+        }
+
+        /// A copy of this part's present contents in memory of its own, in row-major order. Later
+        /// writes do not change it, and no residency changes. Contents that are valid on the host
+        /// are copied before the call returns. Contents that only devices have are downloaded
+        /// asynchronously: on `stream` if it belongs to that device, else as by
+        /// [`prefetch_host`](Self::prefetch_host). Use it to examine a state while the next one is
+        /// computed.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut field = SmartArray::from(vec![1.0_f32; 100]);
+        /// drop(field.gpu_mut_on(&stream)?);                 // newest on the device
+        /// let earlier = field.snapshot_on(&stream)?;        // queues a copy of 400 bytes
+        /// field.fill(0.0)?;                                 // does not wait for the copy
+        /// assert_eq!(earlier.wait()?.sum(), 100.0);
+        /// assert_eq!(field.residency().host(), Validity::Stale);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`host`](Self::host). [`Pending::wait`](crate::Pending::wait) returns later failures.
+        #[track_caller]
+        pub fn snapshot_on(&self, stream: &Stream) -> Result<Pending<Array<T, D>>> {
+            self.part().snapshot_on(Some(stream), "snapshot_on", call_site())
+        }
+
+        /// Reads one element where it is newest, and leaves residency as it is. On a device it
+        /// downloads the bytes of this element and waits for them: to read more than a few
+        /// elements, use [`host`](Self::host) of a part.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::Array2};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let table = Array2::from_shape_fn((3, 4), |(row, column)| (10 * row + column) as u32);
+        /// let mut table = SmartArray::from(table);
+        /// assert_eq!(table.get([2, 1])?, 21);               // from the host
+        /// drop(table.gpu_mut()?);
+        /// assert_eq!(table.get((2, 1))?, 21);               // from the device: four bytes
+        /// assert_eq!(table.traffic().to_host.bytes, 4);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the index is out of bounds; else as
+        /// [`host`](Self::host).
+        #[track_caller]
+        pub fn get(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
+            self.part().get(index.into_dimension().slice(), call_site())
+        }
+
+        /// A new array with these contents. Each region is copied where it is newest: on a device
+        /// that has it, else on the host, so nothing moves between host and device. Constants stay
+        /// constants, and elements that were never written stay so in the clone. The clone has the
+        /// axis order of its source if that has no gaps; else it is row-major.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, Validity};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut state = SmartArray::from(vec![1.0_f32; 1000]);
+        /// drop(state.gpu_mut()?);                           // newest on the device
+        /// let backup = state.try_clone()?;                  // copied there
+        /// assert_eq!(backup.residency().on(&Device::cpu()), Validity::Valid);
+        /// assert_eq!(backup.residency().host(), Validity::Absent);
+        /// assert_eq!(backup.traffic().to_host.bytes + backup.traffic().to_device.bytes, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`Lost`](crate::Error::Lost) if work that should have written some elements failed.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if there is no memory for the clone.
+        /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
+        /// - [`DeviceLost`](crate::Error::DeviceLost) if the device that has the newest contents
+        ///   died.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[track_caller]
+        pub fn try_clone(&self) -> Result<SmartArray<T, D>> {
+            SmartArray::cloned(self.part(), call_site())
+        }
+
+        /// A part, by ndarray's `s![..]`: ranges, steps, reversed axes, single indices, new axes.
+        /// It shares the array's coherence, and an access moves only its bytes. Slicing copies
+        /// nothing and asks no device.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let image = SmartArray::from(Array2::<u8>::zeros((600, 800)));
+        /// let tile = image.slice(s![..;2, 100..200]);       // every other row of 100 columns
+        /// assert_eq!(tile.shape(), [300, 100]);
+        /// drop(tile.gpu()?);
+        /// assert_eq!(image.traffic().to_device.bytes, 300 * 100);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice`, if an index is out of bounds.
+        #[track_caller]
+        pub fn slice<I: SliceArg<D>>(&self, info: I) -> SmartView<$life, T, I::OutDim> {
+            SmartView::new(self.part().storage, self.part().layout.slice(&info))
+        }
+    };
+}
+
+pub(super) use shared_methods;

@@ -1,0 +1,117 @@
+//! The arguments of one launch with their types erased, and how they are packed into words.
+
+use smallvec::SmallVec;
+
+use crate::access::Access;
+use crate::backend::ElementLayout;
+use crate::element::Element;
+use crate::layout::{Selection, Strided};
+use crate::storage::Storage;
+use crate::transfer::End;
+
+/// Words of a launch, as [`BoundArgument::pack`] writes them and `Unpacker` reads them.
+pub(in crate::launch) type Words = SmallVec<[u64; 24]>;
+
+/// An argument bound to its parameter, its type erased.
+#[derive(Clone, Debug)]
+pub(crate) enum BoundArgument<'a> {
+    /// A value's bytes, and what it looks like in a message.
+    Scalar {
+        words: SmallVec<[u64; 2]>,
+        show: fn(&[u64]) -> String,
+    },
+    Array(BoundArray<'a>),
+}
+
+/// An array or view bound to an array parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BoundArray<'a> {
+    pub(crate) storage: &'a Storage,
+    pub(crate) view: Strided<'a>,
+    /// Whether the view covers all elements of the array.
+    pub(crate) is_whole: bool,
+    pub(crate) access: Access,
+    pub(crate) is_flat: bool,
+}
+
+impl<'a> BoundArgument<'a> {
+    #[inline]
+    pub(super) fn array(End { storage, view }: End<'a>, access: Access, is_flat: bool) -> Self {
+        let is_whole = view.len() == storage.memory_order().len();
+        Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
+    }
+
+    pub(super) fn scalar<E: Element>(value: &E) -> Self {
+        let mut words: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size_of::<E>().div_ceil(8));
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<E>()]
+            .copy_from_slice(bytemuck::bytes_of(value));
+        Self::Scalar { words, show: show::<E> }
+    }
+
+    /// Appends what the body needs besides the pointer: a scalar's bytes; a flat array's length; a
+    /// sized array's number of dimensions, shape and strides.
+    #[inline]
+    pub(in crate::launch) fn pack(&self, words: &mut Words) {
+        match self {
+            Self::Scalar { words: value, .. } => words.extend_from_slice(value),
+            Self::Array(BoundArray { view, is_flat: true, .. }) => words.push(view.len()),
+            Self::Array(BoundArray { view, .. }) => pack_sized(view.shape, view.strides, words),
+        }
+    }
+
+    /// The argument as a message shows it.
+    pub(in crate::launch) fn describe(&self) -> String {
+        match self {
+            Self::Scalar { words, show } => show(words),
+            Self::Array(array) => {
+                format!("{} of shape {:?}", array.storage.named(), array.view.shape)
+            }
+        }
+    }
+}
+
+impl BoundArray<'_> {
+    /// The elements of the array that the view covers.
+    pub(in crate::launch) fn selection(&self) -> Selection {
+        if self.is_whole {
+            return Selection::Whole;
+        }
+        self.storage.memory_order().select(&self.view)
+    }
+}
+
+/// Appends one to three dimensions with a single capacity check.
+#[inline]
+fn pack_sized(shape: &[usize], strides: &[isize], words: &mut Words) {
+    match (shape, strides) {
+        (&[a], &[s]) => words.extend_from_slice(&[1, a as u64, s as u64]),
+        (&[a, b], &[s, t]) => words.extend_from_slice(&[2, a as u64, b as u64, s as u64, t as u64]),
+        (&[a, b, c], &[s, t, u]) => words
+            .extend_from_slice(&[3, a as u64, b as u64, c as u64, s as u64, t as u64, u as u64]),
+        _ => {
+            words.push(shape.len() as u64);
+            words.extend(shape.iter().map(|len| *len as u64));
+            words.extend(strides.iter().map(|stride| *stride as u64));
+        }
+    }
+}
+
+/// The scalar whose bytes `words` hold.
+pub(in crate::launch) fn scalar_from<E: Element>(words: &[u64]) -> E {
+    bytemuck::pod_read_unaligned(&bytemuck::cast_slice::<u64, u8>(words)[..size_of::<E>()])
+}
+
+/// A number as Rust prints it; any other scalar as its type.
+fn show<E: Element>(words: &[u64]) -> String {
+    let value: E = scalar_from(words);
+    let value: &dyn std::any::Any = &value;
+    macro_rules! number {
+        ($($type:ty),+) => {
+            $(if let Some(number) = value.downcast_ref::<$type>() {
+                return number.to_string();
+            })+
+        };
+    }
+    number!(f32, f64, i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize);
+    format!("a {}", ElementLayout::of::<E>().rust_name)
+}

@@ -1,0 +1,123 @@
+//! Which arguments a launch accepts for which parameters.
+
+#![allow(
+    private_bounds,
+    private_interfaces,
+    reason = "hidden methods of sealed traits name private types"
+)]
+
+use ndarray::Dimension;
+
+use self::bound::BoundArgument;
+use super::arity::for_each_arity;
+use super::signature::{Flat, In, InOut, Out, Parameter, Signature};
+use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut};
+use crate::element::Element;
+
+pub(super) mod bound;
+pub(super) mod unpack;
+
+/// `Self` may be passed for parameter `P`: `&` of an array or view for [`In`], `&mut` for [`InOut`]
+/// and [`Out`], a value or `&` of one for a scalar. [`Parameter`] has a table. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "a kernel's `{P}` cannot be given `{Self}`",
+    label = "wrong kind of argument",
+    note = "`In` takes `&` of an array or view, `InOut` and `Out` take `&mut`; elements and \
+            dimensions must be those of the parameter",
+    note = "a scalar parameter takes a value of its type, or `&` of one",
+    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
+            `a.host_overwrite()?.assign(&x)`"
+)]
+pub trait Argument<P> {
+    #[doc(hidden)]
+    fn bind(&self) -> BoundArgument<'_>;
+}
+
+impl<E: Element> Argument<E> for E {
+    #[inline]
+    fn bind(&self) -> BoundArgument<'_> {
+        BoundArgument::scalar(self)
+    }
+}
+
+impl<E: Element> Argument<E> for &E {
+    #[inline]
+    fn bind(&self) -> BoundArgument<'_> {
+        BoundArgument::scalar(*self)
+    }
+}
+
+macro_rules! array_argument {
+    ($parameter:ident, $borrow:ty, $any_view:ident, $as_view:ident) => {
+        impl<T: Element, A: $any_view<T>> Argument<$parameter<T, Flat>> for $borrow {
+            #[inline]
+            fn bind(&self) -> BoundArgument<'_> {
+                BoundArgument::array(self.erased(), $parameter::<T, Flat>::ACCESS, true)
+            }
+        }
+
+        impl<T: Element, D: Dimension, A: $as_view<T, D> + $any_view<T>> Argument<$parameter<T, D>>
+            for $borrow
+        {
+            #[inline]
+            fn bind(&self) -> BoundArgument<'_> {
+                BoundArgument::array(self.erased(), $parameter::<T, D>::ACCESS, false)
+            }
+        }
+    };
+}
+
+array_argument!(In, &A, AnyView, AsView);
+array_argument!(InOut, &mut A, AnyViewMut, AsViewMut);
+array_argument!(Out, &mut A, AnyViewMut, AsViewMut);
+
+/// A tuple of arguments that fits signature `S`, one per parameter. Name it in functions that are
+/// generic over what they launch.
+///
+/// ```
+/// use resident::{Arguments, Device, Grid, InOut, Kernel, Result, Signature, SmartArray};
+///
+/// fn print_and_launch<S: Signature>(
+///     kernel: &Kernel<S>,
+///     grid: Grid,
+///     arguments: impl Arguments<S>,
+/// ) -> Result<()> {
+///     println!("{} on {:?} blocks", kernel.name(), grid.blocks());
+///     kernel.launch(grid, arguments)
+/// }
+///
+/// let double = Kernel::<(InOut<f32>,)>::new("double")
+///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let _here = Device::cpu().enter();
+/// let mut array = SmartArray::<f32, _>::ones(10);
+/// print_and_launch(&double, Grid::cover(10), (&mut array,))?;
+/// assert_eq!(array.host()?.sum(), 20.0);
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a kernel with the signature `{S}` cannot be launched with `{Self}`",
+    label = "not one argument for each parameter",
+    note = "pass a tuple with one argument for each parameter, in order: `(2.0, &x, &mut y)`; a \
+            tuple of one takes a comma: `(&mut x,)`"
+)]
+pub trait Arguments<S: Signature> {
+    /// Calls `serve` with the bound arguments in order. They stay on this stack frame, since moving
+    /// them costs as much as binding them.
+    #[doc(hidden)]
+    fn with_bound<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R;
+}
+
+macro_rules! arguments {
+    ($($parameter:ident $argument:ident $index:tt),+) => {
+        impl<$($parameter: Parameter, $argument: Argument<$parameter>),+>
+            Arguments<($($parameter,)+)> for ($($argument,)+)
+        {
+            #[inline]
+            fn with_bound<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R {
+                serve(&[$(self.$index.bind()),+])
+            }
+        }
+    };
+}
+
+for_each_arity!(arguments);
