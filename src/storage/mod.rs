@@ -4,11 +4,10 @@
 //! The state lives here, with the allocation: views hold none of their own. `transfer` alone
 //! changes it; this module keeps it consistent and publishes what the fast paths read.
 
+mod array_state;
 mod host;
 mod published;
 mod residency;
-mod since;
-mod state;
 
 use std::any::type_name;
 use std::fmt;
@@ -21,7 +20,7 @@ use smallvec::SmallVec;
 use crate::backend::Address;
 use crate::backend::{Bytes, HostMemory, Label, failure};
 use crate::call_site::CallSite;
-use crate::coherence::{Coherence, ConstantId, Location};
+use crate::coherence::{Coherence, Location};
 use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
@@ -35,11 +34,10 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
+pub(crate) use array_state::{ArrayState, DeviceCopy, ReadyCopy, StaleOrigin};
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};
-pub(crate) use since::StaleOrigin;
-pub(crate) use state::{Line, Slot, State, WholeAtHand};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
@@ -55,7 +53,7 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 /// Everything about one array but its type and its dimensions.
 pub(crate) struct Storage {
     published: Published,
-    state: ShortLock<State, ArrayLevel>,
+    state: ShortLock<ArrayState, ArrayLevel>,
     memory_order: MemoryOrder,
     /// Elements along each axis, unless these are the extents of `space`.
     shape: Option<Box<[usize]>>,
@@ -115,15 +113,13 @@ impl Storage {
             _ => null_mut(),
         };
         let state = match origin {
-            Origin::Uninitialised => State::new(Coherence::undefined(extents)),
-            Origin::Constant(value) => {
-                State::constant(Coherence::constant(extents, ConstantId(0)), value)
-            }
+            Origin::Uninitialised => ArrayState::new(Coherence::undefined(extents)),
+            Origin::Constant(value) => ArrayState::constant(extents, value),
             Origin::Host(buffer) => {
-                State::on_host(Coherence::stored(extents, Location::HOST), buffer)
+                ArrayState::on_host(Coherence::stored(extents, Location::HOST), buffer)
             }
             #[cfg(feature = "cuda")]
-            Origin::Device(stream, address) => State::on_device(extents, &stream, address),
+            Origin::Device(stream, address) => ArrayState::on_device(extents, &stream, address),
         };
         let shape = shape_beside(&memory_order, shape);
         Self::register(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
@@ -131,7 +127,7 @@ impl Storage {
 
     /// Another array of this layout and element, never written.
     pub(crate) fn new_like(&self, made_at: CallSite) -> Arc<Self> {
-        let state = State::new(Coherence::undefined(self.memory_order.extents()));
+        let state = ArrayState::new(Coherence::undefined(self.memory_order.extents()));
         Self::register(
             self.memory_order.clone(),
             self.shape.clone(),
@@ -146,7 +142,7 @@ impl Storage {
         memory_order: MemoryOrder,
         shape: Option<Box<[usize]>>,
         element: &'static ElementType,
-        state: State,
+        state: ArrayState,
         host_base: *mut u8,
         made_at: CallSite,
     ) -> Arc<Self> {
@@ -169,7 +165,7 @@ impl Storage {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> ShortGuard<'_, State> {
+    pub(crate) fn lock(&self) -> ShortGuard<'_, ArrayState> {
         self.state.lock()
     }
 
@@ -187,7 +183,7 @@ impl Storage {
 
     /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no
     /// room.
-    pub(crate) fn allocate_host(&self, state: &mut State) -> bool {
+    pub(crate) fn allocate_host(&self, state: &mut ArrayState) -> bool {
         if state.host.is_some() {
             return true;
         }
@@ -201,25 +197,25 @@ impl Storage {
     /// Tells the fast paths what they may assume. Called with the lock held, after every change of
     /// `state`.
     #[inline]
-    pub(crate) fn publish(&self, state: &State) {
+    pub(crate) fn publish(&self, state: &ArrayState) {
         self.published.set_host_ready(state.is_host_ready());
     }
 
     /// The device address of the whole array, if `stream` is entered as its reader already.
     #[inline]
-    pub(crate) fn known_to(&self, stream: u64) -> Option<u64> {
-        self.published.known_to(stream, failure::epoch())
+    pub(crate) fn reader_address(&self, stream: u64) -> Option<u64> {
+        self.published.reader_address(stream, failure::epoch())
     }
 
     /// Enters a reader for the fast path, where there is room. Called with the lock held.
-    pub(crate) fn know(&self, state: &State, stream: u64, address: u64) {
-        self.published.know(state.seen_failures(), stream, address);
+    pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
+        self.published.publish_reader(state.failure_epoch(), stream, address);
     }
 
     /// Forgets all known readers: the array is about to change. Called with the lock held.
     #[inline]
-    pub(crate) fn forget_known(&self) {
-        self.published.forget_known();
+    pub(crate) fn forget_readers(&self) {
+        self.published.forget_readers();
     }
 
     /// Removes it from the live arrays: from the inventory and the candidates for eviction.
