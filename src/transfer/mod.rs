@@ -68,7 +68,7 @@ pub(crate) struct Request<'a> {
     pub(crate) site: CallSite,
 }
 
-/// Turned whenever a claim on some array is given back.
+/// Announces that a claim on some array was released.
 static MOVED: EventCount = EventCount::new();
 
 /// What had to wait until no lock is held: listeners are told of copies, and streams that nobody
@@ -113,7 +113,7 @@ impl Drop for Claim<'_> {
         state.unclaim(self.location, self.request.selection);
         storage.publish(&state);
         drop(state);
-        MOVED.turn();
+        MOVED.announce();
     }
 }
 
@@ -216,9 +216,9 @@ impl Request<'_> {
         if scope::is_in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));
         }
-        let seen = MOVED.count();
+        let seen = MOVED.current();
         drop(state);
-        MOVED.wait_past(seen);
+        MOVED.wait_after(seen);
         Ok(self.storage.lock())
     }
 
