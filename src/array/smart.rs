@@ -14,7 +14,7 @@ use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
 use crate::access::Access;
-use crate::audit::{Cause, registry};
+use crate::audit::Cause;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
 use crate::call_site::{CallSite, call_site};
@@ -432,7 +432,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     fn drop(&mut self) {
-        registry::leave(self.storage.number());
+        self.storage.unregister();
         transfer::release(&self.storage);
     }
 }

@@ -53,7 +53,7 @@ impl Device {
     }
 
     fn cuda_backend(&self) -> Option<&CudaDevice> {
-        self.backend().as_any().downcast_ref()
+        self.backend().downcast_ref()
     }
 }
 

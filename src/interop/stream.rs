@@ -105,9 +105,9 @@ impl Stream {
             return Err(no_gpu("a CUDA stream", &device));
         };
         let is_same = |queue: &dyn Queue| {
-            queue.as_any().downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream))
+            queue.downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream))
         };
-        Ok(device.stream_where(is_same, || cuda.adopt(Arc::clone(&stream))))
+        Ok(device.find_or_add_stream(is_same, || cuda.adopt(Arc::clone(&stream))))
     }
 
     /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use unless
@@ -131,7 +131,7 @@ impl Stream {
     }
 
     pub(super) fn cuda_queue(&self) -> Option<&CudaQueue> {
-        self.queue().as_any().downcast_ref()
+        self.queue().downcast_ref()
     }
 }
 

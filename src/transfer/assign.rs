@@ -352,7 +352,7 @@ fn carry_on_device(
             loss: FailureKind::Contents,
             source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
-            source_device: is_neighbour.then(|| Arc::clone(source.backend())),
+            source_device: is_neighbour.then(|| Arc::clone(source.backend()) as _),
             parts: parts.clone(),
             depends,
             label: to.storage.label("assignment to", to.site),
@@ -363,7 +363,7 @@ fn carry_on_device(
             .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
         from.mark_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_neighbour {
-            source.visited_by(stream.core(), position);
+            source.record_remote_use(stream.core(), position);
         }
         drop(state);
         position
@@ -384,7 +384,7 @@ fn carry_on_device(
     }
     mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
     if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
-        stream.record_in_time();
+        stream.ensure_event_at_tail();
     }
     Ok(())
 }

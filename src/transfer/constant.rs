@@ -60,7 +60,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     request.poison(&mut state, spoiled);
     storage.publish(&state);
     drop(state);
-    stream.record_in_time();
+    stream.ensure_event_at_tail();
     Ok(())
 }
 
@@ -256,7 +256,7 @@ impl Request<'_> {
             state.reconcile(self.storage.memory_order());
             self.plan(&state, Location::HOST, Access::Read)?;
         }
-        stream.core().tell(position);
+        stream.core().mark_reported(position);
         Err(device::late_error(stream.device_ref(), &record))
     }
 }

@@ -1,20 +1,16 @@
 //! Taking an array's copy off a device: because it was asked for, or to make room for another.
 
-use std::any::Any;
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
 use super::release::release_slot;
 use super::{Request, acquire_host};
 use crate::access::Access;
-use crate::audit::registry;
 use crate::call_site::CallSite;
 use crate::coherence::{Content, Location, Region};
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Selection;
-use crate::storage::{ArrayState, Storage};
+use crate::storage::{self, ArrayState, Storage};
 
 /// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to
 /// the host first. The caller has the array for itself.
@@ -62,15 +58,11 @@ fn bring_and_wait(request: &Request<'_>, alone: &Selection) -> Result<()> {
 /// in the midst of a use stay, and such as were handed out to foreign work.
 pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
     let mut freed_bytes = 0;
-    for array in registry::arrays() {
-        let array: Arc<dyn Any + Send + Sync> = array.as_any();
-        let Some(storage) = array
-            .downcast_ref::<Storage>()
-            .filter(|storage| !std::ptr::eq(*storage, request.storage))
-        else {
+    for array in storage::live_arrays() {
+        if std::ptr::eq(&*array, request.storage) {
             continue;
-        };
-        freed_bytes += evict(storage, device, request.site).unwrap_or(0);
+        }
+        freed_bytes += evict(&array, device, request.site).unwrap_or(0);
         if freed_bytes >= len_bytes {
             break;
         }

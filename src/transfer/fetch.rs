@@ -57,7 +57,7 @@ impl Request<'_> {
             return Ok(());
         }
         let device = stream.device_ref();
-        device.run_deferred_frees();
+        device.retry_deferred_frees();
         device.reap_frees();
         let label = self.storage.label("memory for", self.site);
         let len_bytes = self.storage.memory_order().len_bytes();
@@ -75,7 +75,7 @@ impl Request<'_> {
         if state.device_copy(location).address.is_some() {
             // Another part of the same array got there first.
             drop(state);
-            device.defer_free(stream, address);
+            device.free_after_stream(stream, address);
             return Ok(());
         }
         state.device_copy_mut(location).address = Some(address);
@@ -230,7 +230,7 @@ impl Request<'_> {
             loss: FailureKind::Copy,
             source: Memory::Device(state.device_copy(from).address.unwrap_or(Address(0))),
             destination: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
-            source_device: Some(Arc::clone(source.backend())),
+            source_device: Some(Arc::clone(source.backend()) as _),
             parts: regions
                 .iter()
                 .map(|region| memory_order.footprint(region).copy_to_same_offsets())
@@ -240,7 +240,7 @@ impl Request<'_> {
         };
         let position =
             self.queue_write(&mut state, stream, location, regions, Work::Copy(Box::new(work)))?;
-        source.visited_by(stream.core(), position);
+        source.record_remote_use(stream.core(), position);
         self.record_read(&mut state, stream, from, regions, position);
         let since = self.since(&state, location, regions);
         window.add(Direction::BetweenDevices, &source, stream, self.bytes_of(regions), since);
@@ -376,7 +376,7 @@ impl Request<'_> {
         }
         self.storage.publish(state);
         if self.is_ahead() || state.has_several_streams() {
-            stream.record_in_time();
+            stream.ensure_event_at_tail();
         }
     }
 

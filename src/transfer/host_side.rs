@@ -81,7 +81,7 @@ pub(super) fn allocate(request: &Request<'_>, state: &mut ArrayState) -> Result<
 fn first_own_failure(own: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     own.iter().find_map(|(stream, position)| {
         let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
-        stream.core().tell(*position);
+        stream.core().mark_reported(*position);
         Some((stream, record))
     })
 }
@@ -365,7 +365,7 @@ impl Request<'_> {
         }
         self.storage.publish(state);
         if self.is_ahead() {
-            stream.record_in_time();
+            stream.ensure_event_at_tail();
         }
     }
 

@@ -29,7 +29,7 @@ mod window;
 use smallvec::SmallVec;
 
 use crate::access::Access;
-use crate::audit::{self, Cause, Direction, Record, Stale, Traffic};
+use crate::audit::{self, Cause, CopyRecord, Direction, Staleness, Traffic};
 use crate::backend::{Dependencies, Position, scope};
 use crate::call_site::CallSite;
 use crate::coherence::{CopyCosts, Location, PlannedCopy, Region};
@@ -74,7 +74,7 @@ static MOVED: EventCount = EventCount::new();
 /// What had to wait until no lock is held: listeners are told of copies, and streams that nobody
 /// needs any more go.
 fn run_deferred() {
-    audit::tell();
+    audit::report_copies();
     sync::run_deferred_drops();
 }
 
@@ -273,7 +273,7 @@ impl Request<'_> {
         }
     }
 
-    /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::tell`],
+    /// Counts a queued copy, and notes it for whoever listens: they are told by [`audit::report_copies`],
     /// once no lock is held. `device` is the copy's end that is not the host, and of two devices
     /// the source: the other is the stream's.
     fn count(
@@ -291,7 +291,7 @@ impl Request<'_> {
         if stream.device_ref() != device {
             stream.device_ref().count(&traffic);
         }
-        audit::record(|| Record {
+        audit::record_copy(|| CopyRecord {
             direction,
             bytes,
             array: self.storage.name(),
@@ -300,16 +300,16 @@ impl Request<'_> {
             stream: stream.number(),
             cause: self.cause,
             site: self.site,
-            stale: in_report(since),
+            staleness: staleness(since),
         });
     }
 }
 
-fn in_report(since: StaleOrigin) -> Stale {
+fn staleness(since: StaleOrigin) -> Staleness {
     match since {
-        StaleOrigin::Never => Stale::Never,
-        StaleOrigin::Unreported => Stale::Unreported,
-        StaleOrigin::Call { site, .. } => Stale::StaleOrigin(site),
+        StaleOrigin::Never => Staleness::NeverThere,
+        StaleOrigin::Unreported => Staleness::Unreported,
+        StaleOrigin::Call { site, .. } => Staleness::Since(site),
     }
 }
 

@@ -54,5 +54,5 @@ pub(super) fn release_slot(state: &ArrayState, slot: &DeviceCopy, address: Addre
         .iter()
         .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.end)))
         .collect();
-    slot.device.free_behind(address, uses);
+    slot.device.free_after(address, uses);
 }

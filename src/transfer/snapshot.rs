@@ -207,7 +207,7 @@ impl Snapshot {
                 regions,
                 Work::Copy(Box::new(work)),
             )?;
-            stream.record_in_time();
+            stream.ensure_event_at_tail();
             self.queued.push((stream.clone(), position));
         }
         let bytes =

@@ -100,7 +100,7 @@ impl Pipeline {
 
     /// More is to come: an event behind this piece lets a later one wait for it alone.
     pub(super) fn expect_more(&self) {
-        self.queued.last().iter().for_each(|(stream, _)| stream.record_in_time());
+        self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
     }
 
     /// Waits for the oldest piece on its way. No lock is held, and no claim.

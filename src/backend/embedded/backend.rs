@@ -1,6 +1,5 @@
 //! The embedded device as a [`Backend`].
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
@@ -10,7 +9,7 @@ use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
 use crate::backend::{
     Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, LoadedKernel,
-    MemoryUsage, PinnedRegistration, Position, Program, Queue,
+    MemoryUsage, PinnedRegistration, Position, Program, Queue, SourceDevice,
 };
 
 /// The registration of host memory, which the embedded device can always access.
@@ -35,6 +34,8 @@ impl EmbeddedDevice {
         }
     }
 }
+
+impl SourceDevice for EmbeddedDevice {}
 
 impl Backend for EmbeddedDevice {
     fn kind(&self) -> DeviceKind {
@@ -94,7 +95,7 @@ impl Backend for EmbeddedDevice {
     }
 
     fn can_access_peer(&self, peer: &dyn Backend) -> bool {
-        peer.as_any().is::<Self>()
+        peer.downcast_ref::<Self>().is_some()
     }
 
     fn allocate_staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
@@ -128,9 +129,5 @@ impl Backend for EmbeddedDevice {
             "kernel \"{}\" has device code, which the embedded device does not run",
             program.kernel
         )))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -1,6 +1,5 @@
 //! Events: a position of a stream, and perhaps a time.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +46,6 @@ impl RawEvent for EmbeddedEvent {
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
         let is_seeded = self.point.stream.is_seeded();
         let earlier = earlier
-            .as_any()
             .downcast_ref::<Self>()
             .filter(|earlier| earlier.point.stream.is_seeded() == is_seeded)
             .ok_or_else(|| no_timing("the two events are timed by different clocks"))?;
@@ -57,10 +55,6 @@ impl RawEvent for EmbeddedEvent {
             }
             _ => Err(no_timing("both events must be recorded with timing, and be complete")),
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

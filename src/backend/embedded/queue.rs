@@ -1,6 +1,5 @@
 //! The handle of a stream: it refuses invalid calls, and queues the others.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -143,7 +142,7 @@ impl EmbeddedQueue {
     }
 
     fn wait_for_event(&self, event: &dyn RawEvent) -> Result<Position, BackendError> {
-        let Some(event) = event.as_any().downcast_ref::<EmbeddedEvent>() else {
+        let Some(event) = event.downcast_ref::<EmbeddedEvent>() else {
             return Err(invalid("wait", "the event belongs to another kind of device"));
         };
         let join_clock = |_| {
@@ -237,10 +236,6 @@ impl Queue for EmbeddedQueue {
     fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
         self.counted(CallKind::Notify, || Ok((self.register(waker), Position::START)))
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 impl Drop for EmbeddedQueue {
@@ -279,12 +274,11 @@ fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
     let Some(peer) = copy.source_device.take() else {
         return Ok(Operation::Work(Work::Copy(copy)));
     };
-    match peer.as_any().downcast_ref::<EmbeddedDevice>() {
+    match peer.downcast_ref::<EmbeddedDevice>() {
         Some(peer) => Ok(Operation::CopyBetween { copy, source: Arc::clone(&peer.core) }),
-        None => Err(invalid(
-            "copy",
-            format!("the embedded device cannot access memory of {}", peer.name()),
-        )),
+        None => {
+            Err(invalid("copy", format!("the embedded device cannot access memory of {peer:?}")))
+        }
     }
 }
 

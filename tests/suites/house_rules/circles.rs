@@ -14,7 +14,7 @@ const KNOWN: [&[&str]; 8] = [
     &["src/array/multi_slice.rs", "src/array/smart.rs", "src/array/view.rs"],
     &[
         "src/audit/capture.rs",
-        "src/audit/emit.rs",
+        "src/audit/events.rs",
         "src/audit/mod.rs",
         "src/audit/report.rs",
         "src/audit/traffic.rs",

@@ -12,7 +12,7 @@ use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use crate::backend::{
     Address, ArrayArgument, Backend, CopyWork, Dependencies, FailureKind, Footprint, Memory,
-    Position, Queue, Work, failure,
+    Position, Queue, SourceDevice, Work, failure,
 };
 
 struct TwoQueues {
@@ -165,7 +165,7 @@ fn devices_of_one_simulation_are_checked_together() {
     let exchange = || {
         let (source, destination) = (Memory::Device(from), Memory::Device(to));
         let (source_device, parts) = (
-            Some(Arc::<EmbeddedDevice>::clone(&one) as Arc<dyn Backend>),
+            Some(Arc::<EmbeddedDevice>::clone(&one) as Arc<dyn SourceDevice>),
             smallvec![flat(8, 0, 0)],
         );
         Work::Copy(Box::new(CopyWork {

@@ -1,4 +1,4 @@
-//! From what a backend says to what a user reads.
+//! From a backend's errors and failures to the library's [`Error`].
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Device;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use crate::error::{Error, Shortage, Text};
 
-/// A refused call: nothing was queued.
+/// The error of a call that a backend refused: nothing was queued.
 pub(crate) fn call_error(
     device: &Device,
     object: &str,
@@ -51,13 +51,12 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
 pub(crate) const FILL: &str = "fill of";
 pub(crate) const POISON: &str = "poison of the stale copy of";
 
-/// Whether a late failure stays unreported: failed poison, which is not contents. A device that died
-/// meanwhile is reported.
-pub(super) fn is_untold(record: &FailureRecord) -> bool {
+/// Whether a failure is not reported: a failed poison fill damages no contents.
+pub(super) fn is_silent(record: &FailureRecord) -> bool {
     record.kind == FailureKind::Poison
 }
 
-/// Queued work that failed.
+/// The error of queued work that failed.
 pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
     let consequence = match record.kind {
@@ -80,5 +79,11 @@ pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
         device: Text::new(device.name()),
         operation: Text::new(format!("{}{site}", record.operation)),
         cause: Text::new(format!("{}; {consequence}", record.cause)),
+    }
+}
+
+impl Error {
+    pub(crate) fn no_device(wanted: impl Into<Box<str>>, reason: impl Into<Box<str>>) -> Self {
+        Self::NoDevice { wanted: Text::new(wanted), reason: Text::new(reason) }
     }
 }

@@ -1,19 +1,18 @@
-//! Totals: how many copies, how many bytes, which way.
+//! Totals of copies: how many, how many bytes, in which direction.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
-use super::report::grouped;
 use crate::sync::ShortLock;
 
-/// One kind of movement: how many copies, how many bytes.
+/// Copies of one direction: how many, and how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flow {
     /// Planned copies: one per array, source, destination and request, however many parts or driver
     /// calls it takes.
     pub count: u64,
-    /// Bytes, exactly.
+    /// The exact number of bytes.
     pub bytes: u64,
 }
 
@@ -39,7 +38,7 @@ impl Add for Flow {
     }
 }
 
-/// What is more than in `other`, and 0 where nothing is.
+/// The difference of each number, or 0 where `other` has more.
 impl Sub for Flow {
     type Output = Self;
 
@@ -59,8 +58,7 @@ impl fmt::Display for Flow {
     }
 }
 
-/// What an array, a device or a capture has moved so far. Several add up, and what was there before
-/// is taken away.
+/// What an array, a device or a capture has copied so far. Totals can be added and subtracted.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Traffic};
@@ -75,7 +73,7 @@ impl fmt::Display for Flow {
 /// assert_eq!(all.to_string(), "300 bytes in 2 copies to devices");
 ///
 /// let before = arrays[0].traffic();
-/// arrays[0].gpu()?;                                                       // it is there
+/// arrays[0].gpu()?;                                                 // already there
 /// assert_eq!((arrays[0].traffic() - before).moved().bytes, 0);
 /// # Ok::<(), resident::Error>(())
 /// ```
@@ -87,8 +85,8 @@ pub struct Traffic {
     pub to_host: Flow,
     /// From one device to another.
     pub between_devices: Flow,
-    /// What a launcher that copies each argument in and out would have moved at the launches so
-    /// far, and was not moved.
+    /// What was not copied, although a launcher that copies each argument in and out would have
+    /// copied it at the launches so far.
     pub avoided: Flow,
 }
 
@@ -110,7 +108,7 @@ impl Add for Traffic {
     }
 }
 
-/// What was moved since `other` was counted: what is more than there, and 0 where nothing is.
+/// What was copied since `other`; each number is 0 where `other` has more.
 impl Sub for Traffic {
     type Output = Self;
 
@@ -130,8 +128,8 @@ impl Sum for Traffic {
     }
 }
 
-/// What was moved, in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the host`,
-/// or `nothing moved`.
+/// What was copied, in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the
+/// host`, or `nothing moved`.
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ways = [
@@ -149,7 +147,7 @@ impl fmt::Display for Traffic {
 }
 
 impl Traffic {
-    /// Everything that was moved, whichever way. What was avoided is no part of it.
+    /// The copies of all directions, without the avoided ones.
     #[must_use]
     pub fn moved(&self) -> Flow {
         self.to_device + self.to_host + self.between_devices
@@ -166,7 +164,7 @@ impl Traffic {
     }
 }
 
-/// Which way a copy goes.
+/// The direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Direction {
@@ -179,7 +177,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// As in the field `direction` of the tracing event.
+    /// The name in reports and in the field `direction` of the tracing event.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -197,53 +195,12 @@ impl fmt::Display for Direction {
     }
 }
 
-/// What made a copy necessary.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum Cause {
-    /// A kernel's argument, by `launch` and `launch_on`.
-    Launch,
-    /// `host`, `host_mut`, `Kernel::call`, `into_array`.
-    Host,
-    /// `gpu`, `gpu_mut` and their like, `into_cuda_slice`.
-    Gpu,
-    /// `prefetch`, `prefetch_host`.
-    Prefetch,
-    /// `assign`, `assign_on`, `get`, `snapshot_on`, the results of `Kernel::compare`: asked for by
-    /// name.
-    Explicit,
-    /// `release_on`.
-    Evict,
-}
-
-impl Cause {
-    /// As in the field `cause` of the tracing event.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Launch => "launch",
-            Self::Host => "host",
-            Self::Gpu => "gpu",
-            Self::Prefetch => "prefetch",
-            Self::Explicit => "explicit",
-            Self::Evict => "evict",
-        }
-    }
-}
-
-/// As [`as_str`](Self::as_str).
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A device's totals. One short lock rather than a locked instruction per number, and counts that
-/// fit their bytes.
+/// The totals of a device. One lock costs less than an atomic operation per number, and keeps
+/// counts and bytes consistent.
 #[derive(Debug, Default)]
-pub(crate) struct SharedTraffic(ShortLock<Traffic>);
+pub(crate) struct TrafficCounter(ShortLock<Traffic>);
 
-impl SharedTraffic {
+impl TrafficCounter {
     pub(crate) fn add(&self, traffic: &Traffic) {
         *self.0.lock() += *traffic;
     }
@@ -257,5 +214,31 @@ impl SharedTraffic {
 
     pub(crate) fn get(&self) -> Traffic {
         *self.0.lock()
+    }
+}
+
+/// The decimal digits in groups of three: `12_345_678`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push('_');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn digits_come_in_threes() {
+        assert_eq!(
+            ["0", "999", "1_000", "12_345_678"],
+            [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(String::as_str)
+        );
     }
 }

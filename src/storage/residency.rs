@@ -1,4 +1,4 @@
-//! Where an array's contents can be read.
+//! Where an array's contents are valid.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use smallvec::SmallVec;
 
 use crate::device::Device;
 
-/// What one place holds of an array, or of a part of one.
+/// What one place, the host or a device, holds of an array or of a part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Validity {
     /// It has no memory there.
     Absent,
-    /// It has memory there, whose contents are all old or were never written; or a constant that
-    /// was not filled in there yet.
+    /// It has memory there, but none of it is valid: its contents are old, were never written, or
+    /// are a constant that is not filled in there yet.
     Stale,
-    /// So many bytes there are the newest.
+    /// Only some of it is valid there.
     Partial {
-        /// Bytes of the part that was asked for.
+        /// The number of valid bytes.
         valid_bytes: u64,
     },
-    /// All of it is the newest there.
+    /// All of it is valid there.
     Valid,
 }
 
@@ -34,8 +34,8 @@ impl fmt::Display for Validity {
     }
 }
 
-/// Where an array's contents could be read at the moment of asking, by
-/// [`SmartArray::residency`](crate::SmartArray::residency). Its `Display` is one line.
+/// Where an array's contents were valid when
+/// [`SmartArray::residency`](crate::SmartArray::residency) was called. Its `Display` is one line.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Validity};
@@ -44,7 +44,8 @@ impl fmt::Display for Validity {
 /// let mut array = SmartArray::from(vec![1_u32; 10]);
 /// array.gpu_mut_on(&device.stream())?;
 /// let residency = array.residency();
-/// assert_eq!((residency.host(), residency.on(&device), residency.on(&other)), (Validity::Stale, Validity::Valid, Validity::Absent));
+/// assert_eq!((residency.host(), residency.on(&device)), (Validity::Stale, Validity::Valid));
+/// assert_eq!(residency.on(&other), Validity::Absent);
 /// assert_eq!(residency.to_string(), "host stale, cpu:0 valid");
 /// # Ok::<(), resident::Error>(())
 /// ```
@@ -54,7 +55,7 @@ pub struct Residency {
     devices: Devices,
 }
 
-/// One as a rule, which takes no heap.
+/// Usually one, which takes no heap.
 type Devices = SmallVec<[(Device, Validity); 1]>;
 
 impl Residency {
@@ -68,7 +69,7 @@ impl Residency {
         self.host
     }
 
-    /// A device's copy: absent where the array was never used, or has no memory any more.
+    /// A device's copy: absent if the array was never used there, or its memory there was freed.
     #[must_use]
     pub fn on(&self, device: &Device) -> Validity {
         self.devices
@@ -77,7 +78,7 @@ impl Residency {
             .map_or(Validity::Absent, |(_, validity)| *validity)
     }
 
-    /// The devices that hold or held a copy, in the order in which they first did.
+    /// The devices that hold or held a copy, in the order of their first use.
     pub fn devices(&self) -> impl Iterator<Item = (&Device, Validity)> {
         self.devices.iter().map(|(device, validity)| (device, *validity))
     }

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 
-use super::call::refusal;
-use super::context::Context;
+use crate::backend::cuda::call::refusal;
+use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, PinnedRegistration};
 
 const REGISTER: &str = "cuMemHostRegister";
@@ -29,10 +29,10 @@ static REGISTRATIONS: Mutex<Registrations> = Mutex::new(Registrations(BTreeMap::
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// The registration of one array's memory. Dropping it unregisters the memory.
-pub(super) struct Registered {
+pub(crate) struct HostRegistration {
     /// The memory's start; `None` if another library registered it.
     start: Option<usize>,
-    is_unlocked: bool,
+    is_unregistered: bool,
 }
 
 /// Bytes that one driver call registered.
@@ -48,9 +48,9 @@ struct Registration {
 
 struct Registrations(BTreeMap<usize, Registration>);
 
-impl Registered {
+impl HostRegistration {
     /// Registers `len_bytes` bytes from `start`, at least one, for all devices.
-    pub(super) fn lock(
+    pub(crate) fn register(
         context: &Arc<Context>,
         start: *mut u8,
         len_bytes: usize,
@@ -62,17 +62,17 @@ impl Registered {
         // Dropped after the lock: a context's drop calls the driver.
         let _removed = registrations.retry_unused();
         let outcome =
-            context.enter().and_then(|()| registrations.register(context, start, len_bytes));
+            context.make_current().and_then(|()| registrations.insert(context, start, len_bytes));
         drop(registrations);
-        context.note(outcome).map(|start| Self { start, is_unlocked: false })
+        context.record_loss(outcome).map(|start| Self { start, is_unregistered: false })
     }
 }
 
-impl PinnedRegistration for Registered {
+impl PinnedRegistration for HostRegistration {
     fn unregister(&mut self) -> bool {
         let Some(start) = self.start.filter(|_| is_registering_process()) else { return true };
         let mut registrations = registrations();
-        let is_first = !std::mem::replace(&mut self.is_unlocked, true);
+        let is_first = !std::mem::replace(&mut self.is_unregistered, true);
         let removed = if is_first { registrations.unregister(start) } else { None };
         let is_free = !registrations.0.contains_key(&start);
         drop(registrations);
@@ -89,24 +89,24 @@ impl PinnedRegistration for Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for HostRegistration {
     fn drop(&mut self) {
-        if !self.is_unlocked {
+        if !self.is_unregistered {
             self.unregister();
         }
     }
 }
 
-impl fmt::Debug for Registered {
+impl fmt::Debug for HostRegistration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Registered({:#x?})", self.start)
+        write!(f, "HostRegistration({:#x?})", self.start)
     }
 }
 
 impl Registrations {
     /// Registers memory; the context is current. Returns its start, or `None` if another library
     /// registered all of it.
-    fn register(
+    fn insert(
         &mut self,
         context: &Arc<Context>,
         start: *mut u8,
@@ -114,8 +114,8 @@ impl Registrations {
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
         let bytes = start.addr()..start.addr() + len_bytes;
-        // SAFETY: the caller of `page_lock` owns these bytes and keeps them until `unlock`;
-        // registering does not change their contents.
+        // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until
+        // `unregister`; registering does not change their contents.
         match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
             CUresult::CUDA_SUCCESS => {
                 let (context, memory) = (Arc::clone(context), None);
@@ -168,18 +168,18 @@ impl Registrations {
 /// Unregisters memory in the context that registered it. `false` if the driver refused.
 fn unregister_in(context: &Context, start: usize) -> bool {
     // A dead context may still unregister: it is made current all the same.
-    if context.enter().is_err() {
+    if context.make_current().is_err() {
         // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
         let _dead = unsafe { sys::cuCtxSetCurrent(context.cudarc().cu_ctx()) };
     }
     let start = std::ptr::without_provenance_mut(start);
-    // SAFETY: `register` registered this address. No copy in flight uses the memory: such a copy
+    // SAFETY: `insert` registered this address. No copy in flight uses the memory: such a copy
     // keeps the array, and with it the registration (`HostMemory`).
     let outcome = unsafe { sys::cuMemHostUnregister(start) };
     match outcome {
         CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED => true,
         other => {
-            let _noted = context.note::<()>(Err(refusal(other, "cuMemHostUnregister")));
+            let _recorded = context.record_loss::<()>(Err(refusal(other, "cuMemHostUnregister")));
             false
         }
     }

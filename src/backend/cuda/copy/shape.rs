@@ -1,13 +1,13 @@
-//! How the driver takes a box of bytes: lines, planes and volumes, within its limits on pitches.
-//! Pure arithmetic.
+//! How a box of bytes becomes lines, planes and volumes within the driver's limit on pitches.
+//! Arithmetic only.
 
 use crate::backend::CopyBox;
 use crate::layout::for_each_start;
 
-/// One call's worth of a copy: `width_bytes` bytes, `height` times, `depth` times. Offsets in
-/// bytes.
+/// The copy of one driver call: `depth` planes of `height` lines of `width_bytes` bytes. Offsets
+/// are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     pub(super) source: u64,
     pub(super) destination: u64,
     pub(super) width_bytes: u64,
@@ -17,7 +17,7 @@ pub(super) struct Shape {
     pub(super) destination_pitch: Pitch,
 }
 
-/// How far it is from one line to the next, and from one plane to the next.
+/// The distances from one line to the next, and from one plane to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pitch {
     pub(super) line_bytes: u64,
@@ -39,13 +39,13 @@ impl Shape {
         }
     }
 
-    /// Runs, `count` of them, if the driver takes such pitches.
+    /// `count` runs, if the driver takes such pitches.
     fn plane(
         part: &CopyBox,
         (count, source, destination): (u64, u64, u64),
-        pitch_max: u64,
+        pitch_bytes_max: u64,
     ) -> Option<Self> {
-        let fits = |stride| stride >= part.run_bytes && stride <= pitch_max;
+        let fits = |stride| stride >= part.run_bytes && stride <= pitch_bytes_max;
         let pitch = |line_bytes| Pitch { line_bytes, plane_lines: count };
         (fits(source) && fits(destination)).then(|| Self {
             height: count,
@@ -55,8 +55,7 @@ impl Shape {
         })
     }
 
-    /// Planes, `count` of them, if the way from one to the next is a whole number of lines at both
-    /// ends.
+    /// `count` planes, if the distance between them is a whole number of lines at both ends.
     fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
         let lines = |stride: u64, pitch: Pitch| {
             let lines = stride / pitch.line_bytes;
@@ -75,26 +74,28 @@ impl Shape {
         self.height == 1 && self.depth == 1
     }
 
-    fn moved(self, source: u64, destination: u64) -> Self {
+    fn shifted(self, source: u64, destination: u64) -> Self {
         Self { source: self.source + source, destination: self.destination + destination, ..self }
     }
 }
 
-/// The calls that a part takes: one for up to three axes where pitches allow it, more for what does
-/// not fit one call.
-pub(super) fn each(part: &CopyBox, pitch_max: u64, visit: &mut impl FnMut(Shape)) {
+/// Calls `visit` with the shapes of a part: one for up to two axes if the pitches allow it, else
+/// several.
+pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl FnMut(Shape)) {
     if part.run_bytes == 0 {
         return;
     }
-    let (shape, folded) = largest(part, pitch_max);
+    let (shape, folded) = largest(part, pitch_bytes_max);
     let outer = &part.axes[..part.axes.len() - folded];
-    for_each_start(outer, (0, 0), &mut |source, target| visit(shape.moved(source, target)));
+    for_each_start(outer, (0, 0), &mut |source, target| visit(shape.shifted(source, target)));
 }
 
 /// The largest shape that holds the innermost axes, and how many of them.
-fn largest(part: &CopyBox, pitch_max: u64) -> (Shape, usize) {
+fn largest(part: &CopyBox, pitch_bytes_max: u64) -> (Shape, usize) {
     let Some((inner, outer)) = part.axes.split_last() else { return (Shape::line(part), 0) };
-    let Some(plane) = Shape::plane(part, *inner, pitch_max) else { return (Shape::line(part), 0) };
+    let Some(plane) = Shape::plane(part, *inner, pitch_bytes_max) else {
+        return (Shape::line(part), 0);
+    };
     match outer.last().and_then(|next| plane.volume(*next)) {
         Some(volume) => (volume, 2),
         None => (plane, 1),
@@ -105,7 +106,7 @@ fn largest(part: &CopyBox, pitch_max: u64) -> (Shape, usize) {
 mod tests {
     use smallvec::SmallVec;
 
-    use super::{Shape, each};
+    use super::{Shape, for_each};
     use crate::backend::CopyBox;
 
     const PITCH_MAX: u64 = 1 << 20;
@@ -121,11 +122,11 @@ mod tests {
 
     fn shapes(part: &CopyBox) -> Vec<Shape> {
         let mut shapes = Vec::new();
-        each(part, PITCH_MAX, &mut |shape| shapes.push(shape));
+        for_each(part, PITCH_MAX, &mut |shape| shapes.push(shape));
         shapes
     }
 
-    /// Every byte that goes over, as (from, to).
+    /// Every byte that is copied, as (from, to).
     fn bytes_of_shapes(shapes: &[Shape]) -> Vec<(u64, u64)> {
         let mut bytes = Vec::new();
         for shape in shapes {
@@ -146,23 +147,16 @@ mod tests {
     }
 
     fn bytes_of_part(part: &CopyBox) -> Vec<(u64, u64)> {
-        let mut starts = vec![(part.source_offset_bytes, part.destination_offset_bytes)];
-        for (count, from, to) in &part.axes {
-            starts = starts
-                .iter()
-                .flat_map(|(a, b)| (0..*count).map(move |turn| (a + turn * from, b + turn * to)))
-                .collect();
-        }
-        let mut bytes: Vec<(u64, u64)> = starts
-            .iter()
-            .flat_map(|(a, b)| (0..part.run_bytes).map(move |byte| (a + byte, b + byte)))
-            .collect();
+        let mut bytes = Vec::new();
+        part.for_each_run(&mut |from, to, len| {
+            bytes.extend((0..len).map(|byte| (from + byte, to + byte)));
+        });
         bytes.sort_unstable();
         bytes
     }
 
     #[test]
-    fn boxes_of_up_to_three_axes_are_one_call() {
+    fn a_box_with_up_to_two_axes_is_one_call() {
         assert_eq!(shapes(&part(64, &[])).len(), 1);
         assert_eq!(shapes(&part(64, &[(5, 128, 64)])).len(), 1);
         let volume = shapes(&part(64, &[(3, 1280, 640), (5, 128, 64)]));
@@ -170,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_one_call_takes_several_and_moves_the_same_bytes() {
+    fn other_boxes_take_several_calls_that_copy_the_same_bytes() {
         let parts = [
             part(4, &[(2, 900, 700), (3, 128, 64), (2, 12, 8)]),
             part(8, &[(3, 1281, 640), (5, 128, 64)]),
@@ -182,7 +176,11 @@ mod tests {
         for part in &parts {
             assert_eq!(bytes_of_shapes(&shapes(part)), bytes_of_part(part), "{part:?}");
         }
-        assert_eq!(shapes(&parts[1]).len(), 3, "planes whose distance is no whole number of lines");
+        assert_eq!(
+            shapes(&parts[1]).len(),
+            3,
+            "the distance of the planes is not a whole number of lines"
+        );
         assert_eq!(shapes(&parts[3]).len(), 2, "a pitch beyond the driver's limit");
         assert_eq!(shapes(&part(0, &[(4, 8, 8)])).len(), 0);
     }
