@@ -120,8 +120,8 @@ fn each_part_imports_what_it_may_and_nothing_else() {
 
 #[test]
 fn the_table_of_imports_has_no_circle() {
-    for (name, imports) in MAY_IMPORT {
-        for import in imports {
+    for (name, imports) in &MAY_IMPORT {
+        for import in *imports {
             let back =
                 MAY_IMPORT.iter().any(|(other, theirs)| other == import && theirs.contains(name));
             assert!(!back, "{name} and {import} import each other");
