@@ -40,7 +40,7 @@ extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<
 /// later.
 fn is_there() -> bool {
     if let Some(path) = std::env::var_os("RESIDENT_NVRTC") {
-        // SAFETY: it is NVIDIA's compiler, as whoever set the variable says; its initialisers are
+        // SAFETY: the variable names NVIDIA's compiler; its initialisers are
         // those of any program that uses it.
         let library = unsafe { libloading::Library::new(&path) };
         std::mem::forget(

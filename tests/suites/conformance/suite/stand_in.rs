@@ -57,7 +57,7 @@ pub(crate) fn ptx(kernel: &str) -> String {
 /// A parameter that a kernel reads.
 fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
     // SAFETY: any bits are a number; the registration says that the kernel reads the memory, and
-    // the driver's check of order that nobody writes it.
+    // the driver's check of order that nothing writes it.
     unsafe { launch.slice(index) }
 }
 
