@@ -14,7 +14,7 @@ use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
 use crate::access::Access;
-use crate::audit::{Cause, registry};
+use crate::audit::Cause;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
 use crate::call_site::{CallSite, call_site};
@@ -331,8 +331,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// - [`NoDevice`](crate::Error::NoDevice) if there is no current device.
     /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
-    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if a
-    ///   part of the memory, or of its first or last page, is registered with CUDA already.
+    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if
+    ///   a part of the memory, or of its first or last page, is registered with CUDA already.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
@@ -432,7 +432,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     fn drop(&mut self) {
-        registry::leave(self.storage.number());
+        self.storage.unregister();
         transfer::release(&self.storage);
     }
 }

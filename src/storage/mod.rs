@@ -4,29 +4,29 @@
 //! The state lives here, with the allocation: views hold none of their own. `transfer` alone
 //! changes it; this module keeps it consistent and publishes what the fast paths read.
 
+mod array_state;
 mod host;
 mod published;
-mod since;
-mod state;
+mod residency;
 
-use std::any::{Any, type_name};
+use std::any::type_name;
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::audit::registry::{self, Entry, Listed};
 #[cfg(feature = "cuda")]
 use crate::backend::Address;
 use crate::backend::{Bytes, HostMemory, Label, failure};
 use crate::call_site::CallSite;
-use crate::coherence::{Coherence, ConstantId, Location};
+use crate::coherence::{Coherence, Location};
 use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
 use crate::element::Element;
 use crate::layout::MemoryOrder;
+use crate::live_arrays::{ArrayName, LiveArrays};
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
 /// What `published` is built on; its test builds it on loom's.
@@ -34,10 +34,18 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
+pub(crate) use array_state::{ArrayState, DeviceCopy, ReadyCopy, StaleOrigin};
 pub(crate) use host::HostBuffer;
 use published::Published;
-pub(crate) use since::StaleOrigin;
-pub(crate) use state::{Line, Slot, State, WholeAtHand};
+pub use residency::{Residency, Validity};
+
+/// The live arrays of the process.
+static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
+
+/// Every live array of the process, oldest first.
+pub(crate) fn live_arrays() -> Vec<Arc<Storage>> {
+    LIVE_ARRAYS.all()
+}
 
 /// What devices align memory to.
 const ALIGNMENT_MAX_BYTES: usize = 256;
@@ -45,13 +53,13 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 /// Everything about one array but its type and its dimensions.
 pub(crate) struct Storage {
     published: Published,
-    state: ShortLock<State, ArrayLevel>,
+    state: ShortLock<ArrayState, ArrayLevel>,
     memory_order: MemoryOrder,
     /// Elements along each axis, unless these are the extents of `space`.
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
     made_at: CallSite,
-    /// Under which the registry knows it, and keeps its name.
+    /// The number under which it is registered.
     number: u64,
 }
 
@@ -105,24 +113,22 @@ impl Storage {
             _ => null_mut(),
         };
         let state = match origin {
-            Origin::Uninitialised => State::new(Coherence::undefined(extents)),
-            Origin::Constant(value) => {
-                State::constant(Coherence::constant(extents, ConstantId(0)), value)
-            }
+            Origin::Uninitialised => ArrayState::new(Coherence::undefined(extents)),
+            Origin::Constant(value) => ArrayState::constant(extents, value),
             Origin::Host(buffer) => {
-                State::on_host(Coherence::stored(extents, Location::HOST), buffer)
+                ArrayState::on_host(Coherence::stored(extents, Location::HOST), buffer)
             }
             #[cfg(feature = "cuda")]
-            Origin::Device(stream, address) => State::on_device(extents, &stream, address),
+            Origin::Device(stream, address) => ArrayState::on_device(extents, &stream, address),
         };
         let shape = shape_beside(&memory_order, shape);
-        Self::listed(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
+        Self::register(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
     }
 
     /// Another array of this layout and element, never written.
     pub(crate) fn new_like(&self, made_at: CallSite) -> Arc<Self> {
-        let state = State::new(Coherence::undefined(self.memory_order.extents()));
-        Self::listed(
+        let state = ArrayState::new(Coherence::undefined(self.memory_order.extents()));
+        Self::register(
             self.memory_order.clone(),
             self.shape.clone(),
             self.element,
@@ -132,11 +138,11 @@ impl Storage {
         )
     }
 
-    fn listed(
+    fn register(
         memory_order: MemoryOrder,
         shape: Option<Box<[usize]>>,
         element: &'static ElementType,
-        state: State,
+        state: ArrayState,
         host_base: *mut u8,
         made_at: CallSite,
     ) -> Arc<Self> {
@@ -147,10 +153,9 @@ impl Storage {
             memory_order,
             element,
             made_at,
-            number: registry::number(),
+            number: LIVE_ARRAYS.next_number(),
         });
-        let listed: Weak<Self> = Arc::downgrade(&storage);
-        registry::enter(storage.number, listed);
+        LIVE_ARRAYS.insert(storage.number, Arc::downgrade(&storage));
         storage
     }
 
@@ -160,7 +165,7 @@ impl Storage {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> ShortGuard<'_, State> {
+    pub(crate) fn lock(&self) -> ShortGuard<'_, ArrayState> {
         self.state.lock()
     }
 
@@ -178,7 +183,7 @@ impl Storage {
 
     /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no
     /// room.
-    pub(crate) fn allocate_host(&self, state: &mut State) -> bool {
+    pub(crate) fn allocate_host(&self, state: &mut ArrayState) -> bool {
         if state.host.is_some() {
             return true;
         }
@@ -192,40 +197,51 @@ impl Storage {
     /// Tells the fast paths what they may assume. Called with the lock held, after every change of
     /// `state`.
     #[inline]
-    pub(crate) fn publish(&self, state: &State) {
+    pub(crate) fn publish(&self, state: &ArrayState) {
         self.published.set_host_ready(state.is_host_ready());
     }
 
     /// The device address of the whole array, if `stream` is entered as its reader already.
     #[inline]
-    pub(crate) fn known_to(&self, stream: u64) -> Option<u64> {
-        self.published.known_to(stream, failure::epoch())
+    pub(crate) fn reader_address(&self, stream: u64) -> Option<u64> {
+        self.published.reader_address(stream, failure::epoch())
     }
 
     /// Enters a reader for the fast path, where there is room. Called with the lock held.
-    pub(crate) fn know(&self, state: &State, stream: u64, address: u64) {
-        self.published.know(state.seen_failures(), stream, address);
+    pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
+        self.published.publish_reader(state.failure_epoch(), stream, address);
     }
 
     /// Forgets all known readers: the array is about to change. Called with the lock held.
     #[inline]
-    pub(crate) fn forget_known(&self) {
-        self.published.forget_known();
+    pub(crate) fn forget_readers(&self) {
+        self.published.forget_readers();
     }
 
-    /// Its name, or its type, shape and the line that made it.
-    pub(crate) fn name(&self) -> Arc<str> {
-        registry::name_of(self.number, || {
-            format!("{}{:?} made at {}", self.type_name(), self.shape(), self.made_at).into()
+    /// Removes it from the live arrays: from the inventory and the candidates for eviction.
+    pub(crate) fn unregister(&self) {
+        LIVE_ARRAYS.remove(self.number);
+    }
+
+    /// Its name: the given one, or one made of its type, shape and the line that made it.
+    pub(crate) fn array_name(&self) -> ArrayName {
+        LIVE_ARRAYS.name(self.number, || {
+            format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
         })
     }
 
-    fn type_name(&self) -> String {
+    /// Its name without quotes.
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(self.array_name().text())
+    }
+
+    /// The type of its elements, without its path.
+    pub(crate) fn element_name(&self) -> String {
         short_type((self.element.name)())
     }
 
     /// Elements along each axis.
-    fn shape(&self) -> SmallVec<[usize; 6]> {
+    pub(crate) fn shape(&self) -> SmallVec<[usize; 6]> {
         match &self.shape {
             Some(shape) => SmallVec::from_slice(shape),
             None => self.memory_order.extents().iter().map(|extent| *extent as usize).collect(),
@@ -234,16 +250,20 @@ impl Storage {
 
     /// The name for messages: quoted if it was given.
     pub(crate) fn named(&self) -> String {
-        let name = self.name();
-        if name.contains(" made at ") { name.to_string() } else { format!("\"{name}\"") }
+        self.array_name().to_string()
     }
 
     pub(crate) fn set_name(&self, name: &str) {
-        registry::set_name(self.number, Arc::from(name));
+        LIVE_ARRAYS.set_name(self.number, Arc::from(name));
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    /// Where it is valid: `host` first, then devices in the order of their first use.
+    pub(crate) fn validity_by_place(&self) -> Vec<(String, Validity)> {
+        let state = self.state.lock();
+        let validity = |location| state.validity(&self.memory_order, location);
+        let devices =
+            state.devices().map(|(location, device)| (Device::name(device), validity(location)));
+        std::iter::once(("host".to_owned(), validity(Location::HOST))).chain(devices).collect()
     }
 
     pub(crate) fn label(&self, operation: &str, site: CallSite) -> Label {
@@ -267,28 +287,6 @@ pub(crate) fn short_type(name: &str) -> String {
         short.push_str(word.rsplit("::").next().unwrap_or(word));
     }
     short
-}
-
-impl Listed for Storage {
-    fn entry(&self) -> Entry {
-        let state = self.state.lock();
-        let mut locations =
-            vec![("host".to_owned(), state.validity(&self.memory_order, Location::HOST))];
-        locations.extend(state.devices().map(|(location, device)| {
-            (Device::name(device), state.validity(&self.memory_order, location))
-        }));
-        Entry::new(
-            self.name(),
-            self.shape().to_vec(),
-            self.type_name(),
-            self.memory_order.len_bytes(),
-            locations,
-        )
-    }
-
-    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 impl fmt::Debug for Storage {

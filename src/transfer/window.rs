@@ -12,7 +12,7 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
-use crate::storage::{Line, StaleOrigin};
+use crate::storage::StaleOrigin;
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
 /// of both.
@@ -54,7 +54,7 @@ struct Moved {
     device: Device,
     stream: Stream,
     bytes: u64,
-    since: StaleOrigin<Line>,
+    since: StaleOrigin,
 }
 
 impl Pipeline {
@@ -66,7 +66,7 @@ impl Pipeline {
         device: &Device,
         stream: &Stream,
         bytes: u64,
-        since: StaleOrigin<Line>,
+        since: StaleOrigin,
     ) {
         match self
             .moved
@@ -100,7 +100,7 @@ impl Pipeline {
 
     /// More is to come: an event behind this piece lets a later one wait for it alone.
     pub(super) fn expect_more(&self) {
-        self.queued.last().iter().for_each(|(stream, _)| stream.record_in_time());
+        self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
     }
 
     /// Waits for the oldest piece on its way. No lock is held, and no claim.

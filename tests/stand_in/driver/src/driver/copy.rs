@@ -11,7 +11,8 @@ use super::machine::{self, Device};
 use super::stream::Stream;
 use super::{call, work};
 use crate::backend::{
-    Address, Backend, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Position, Work,
+    Address, Backend, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Position, SourceDevice,
+    Work,
 };
 
 /// One end of a copy: its start and the strides of its rows and slices.
@@ -267,7 +268,8 @@ fn queue_copy(
         destination.device.as_ref().filter(|device| device.ordinal != here.ordinal).cloned();
     let there = device.as_ref().unwrap_or(here);
     let source_device = source.device.as_ref().filter(|source| source.ordinal != there.ordinal);
-    let source_device = source_device.map(|device| Arc::clone(&device.engine) as Arc<dyn Backend>);
+    let source_device =
+        source_device.map(|device| Arc::clone(&device.engine) as Arc<dyn SourceDevice>);
     let text = describe(&source.memory, &destination.memory, source_device.is_some());
     let make = |depends: Dependencies| {
         Work::Copy(Box::new(CopyWork {
