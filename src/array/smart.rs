@@ -14,7 +14,7 @@ use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
 use crate::access::Access;
-use crate::audit::{Cause, registry};
+use crate::audit::Cause;
 #[cfg(feature = "cuda")]
 use crate::backend::{Address, DeviceKind};
 use crate::call_site::{CallSite, call_site};
@@ -331,8 +331,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// - [`NoDevice`](crate::Error::NoDevice) if there is no current device.
     /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
-    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if a
-    ///   part of the memory, or of its first or last page, is registered with CUDA already.
+    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if
+    ///   a part of the memory, or of its first or last page, is registered with CUDA already.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
@@ -374,8 +374,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
         let host = self.storage.lock().host.take();
         let copied = host.as_ref().and_then(|buffer| buffer.copy_if_leaked::<T>());
-        match copied.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unregistered::<T>()))
-        {
+        match copied.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unregistered::<T>())) {
             Some(buffer) => Ok(owned::array_over(buffer, &self.layout)),
             None => Err(transfer::host_full(&self.storage)),
         }
@@ -433,7 +432,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
 impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     fn drop(&mut self) {
-        registry::leave(self.storage.number());
+        self.storage.unregister();
         transfer::release(&self.storage);
     }
 }

@@ -20,6 +20,10 @@
 //! * No call waits for another thread of this process that may hold a lock of this library. The
 //!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: callers
 //!   hold no lock there.
+//!
+//! To add a kind of GPU: implement the traits in a folder beside `cuda`; add a variant to
+//! [`DeviceKind`] and, for its sources, to [`BodyKind`] and [`Program`]; open its devices in
+//! `crate::device`.
 
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod c_declaration;
@@ -30,6 +34,7 @@ mod cuda_source;
 pub(crate) mod embedded;
 pub(crate) mod failure;
 pub(crate) mod host_copy;
+mod identifiers;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
 pub(crate) mod scope;
@@ -38,7 +43,6 @@ pub(crate) mod work;
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -46,61 +50,19 @@ use std::time::Duration;
 pub(crate) use cuda_source::CudaCode;
 pub use cuda_source::CudaSource;
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub use identifiers::DeviceKind;
+pub(crate) use identifiers::{Address, Position, QueueId};
 pub use program::KernelAttributes;
 pub(crate) use program::{
-    BodyKind, ElementLayout, KernelCode, LoadError, LoadedKernel, ParameterLayout, Program,
+    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, LoadedKernel, ParameterLayout,
+    Program,
 };
 pub(crate) use work::{
-    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, KernelBody,
-    Label, LaunchWork, Memory, Work,
+    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, Label,
+    LaunchWork, Memory, SourceDevice, Work,
 };
 
 pub(crate) use crate::layout::{CopyBox, Footprint};
-
-/// The kind of a device.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum DeviceKind {
-    /// The embedded device: memory and streams of this process.
-    Cpu,
-    /// An NVIDIA GPU through the CUDA driver.
-    Cuda,
-    /// An AMD GPU through HIP.
-    Hip,
-}
-
-impl DeviceKind {
-    /// The number of kinds: the length of a table that `kind as usize` indexes.
-    pub(crate) const COUNT: usize = Self::ALL.len();
-
-    const ALL: [Self; 3] = [Self::Cpu, Self::Cuda, Self::Hip];
-}
-
-/// The number of an operation in its queue, counted from 1. 0 stands before the first operation and
-/// is always completed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub(crate) struct Position(pub(crate) u64);
-
-impl Position {
-    /// Before the first operation: always completed.
-    pub(crate) const START: Self = Self(0);
-}
-
-/// The number of a queue: unique in the process and never reused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct QueueId(pub(crate) u64);
-
-impl QueueId {
-    /// An unused number.
-    pub(crate) fn next() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// A device address. The host never dereferences it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Address(pub(crate) u64);
 
 /// The memory of a device as its driver reports it, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +83,7 @@ pub struct MemoryUsage {
 }
 
 /// One device.
-pub(crate) trait Backend: Debug + Send + Sync + 'static {
+pub(crate) trait Backend: SourceDevice {
     fn kind(&self) -> DeviceKind;
     /// The number within its kind.
     fn ordinal(&self) -> usize;
@@ -172,8 +134,6 @@ pub(crate) trait Backend: Debug + Send + Sync + 'static {
     /// Compiles device code if necessary, and loads it. Slow the first time. Only devices whose
     /// `body_kind` is device code load any.
     fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError>;
-    /// The concrete backend, for public functions of one kind of device (`Device::emulation`).
-    fn as_any(&self) -> &dyn Any;
 }
 
 /// Host memory that is registered with a driver (pinned) until this value drops. The memory
@@ -192,7 +152,7 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
 }
 
 /// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
-pub(crate) trait Queue: Debug + Send + Sync + 'static {
+pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
     /// Allocates memory for work that is submitted to this queue from now on, and for other queues
     /// that wait for an event recorded here afterwards. `len_bytes` is above zero. The contents are
@@ -226,13 +186,10 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
     /// Wakes `waker` once everything queued so far has completed.
     fn register_waker(&self, waker: Waker) -> Result<(), BackendError>;
-    /// The concrete queue, for public functions of one kind of device.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
-    fn as_any(&self) -> &dyn Any;
 }
 
 /// A recorded event.
-pub(crate) trait RawEvent: Debug + Send + Sync + 'static {
+pub(crate) trait RawEvent: Any + Debug + Send + Sync {
     fn queue(&self) -> QueueId;
     /// Its position in that queue.
     fn position(&self) -> Position;
@@ -241,5 +198,26 @@ pub(crate) trait RawEvent: Debug + Send + Sync + 'static {
     /// The device time between two completed events that were recorded with timing. Any other pair
     /// is an error.
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError>;
-    fn as_any(&self) -> &dyn Any;
+}
+
+impl dyn Backend {
+    /// The concrete backend, if it is a `T`.
+    pub(crate) fn downcast_ref<T: Backend>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl dyn Queue {
+    /// The concrete queue, if it is a `T`.
+    pub(crate) fn downcast_ref<T: Queue>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+impl dyn RawEvent {
+    /// The concrete event, if it is a `T`.
+    pub(crate) fn downcast_ref<T: RawEvent>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::{BackendError, CudaSource, KernelBody};
+use super::{BackendError, CudaSource};
 use crate::grid::Grid;
 
 /// Which body of a kernel a device runs.
@@ -76,6 +76,24 @@ impl ElementLayout {
     }
 }
 
+/// The host body of a kernel, with its types erased.
+///
+/// # Safety
+///
+/// An implementor reads `words` as its own signature packed them, and accesses no bytes outside
+/// `Arguments::footprint` of its arrays.
+pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
+    fn name(&self) -> &Arc<str>;
+    /// # Safety
+    ///
+    /// * `words` are those of the arguments that the same signature packed. `pointers` has one
+    ///   pointer per array of them, in order, to the element with index 0, 0, ...
+    /// * The footprint of each array is initialised memory that outlives the call. During the call
+    ///   no other thread writes the bytes that the body reads, or accesses the bytes that it
+    ///   writes.
+    unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
+}
+
 /// Why device code could not be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LoadError {
@@ -99,14 +117,21 @@ impl From<BackendError> for LoadError {
 }
 
 /// A kernel that is compiled and loaded on one device.
-pub(crate) trait LoadedKernel: Debug + Send + Sync + 'static {
+pub(crate) trait LoadedKernel: Any + Debug + Send + Sync {
     /// The kernel's name.
     fn name(&self) -> &Arc<str>;
     fn attributes(&self) -> KernelAttributes;
     /// The grid that the device chooses for an automatic one, `None` where it launches the given
     /// one, or which limit of the device the grid exceeds.
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String>;
-    fn as_any(&self) -> &dyn Any;
+}
+
+#[cfg(feature = "cuda")]
+impl dyn LoadedKernel {
+    /// The concrete kernel, if it is a `T`.
+    pub(crate) fn downcast_ref<T: LoadedKernel>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
 }
 
 /// The resources that a loaded kernel needs. A host body needs none: all fields are zero, and its

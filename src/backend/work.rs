@@ -1,5 +1,6 @@
 //! The work that a queue takes: copies, fills and launches, as plain data with lengths in bytes.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ pub(crate) struct CopyWork {
     pub(crate) source: Memory,
     pub(crate) destination: Memory,
     /// The device of `source`, if it is another one that `Backend::can_access_peer` allows.
-    pub(crate) source_device: Option<Arc<dyn super::Backend>>,
+    pub(crate) source_device: Option<Arc<dyn SourceDevice>>,
     pub(crate) parts: SmallVec<[CopyBox; 1]>,
     /// Whether the copy may also read the bytes between the boxes in the source, and discard them,
     /// where that takes fewer calls: they are written, and no other work writes them meanwhile.
@@ -77,6 +78,11 @@ pub(crate) struct CopyWork {
 }
 
 impl CopyWork {
+    /// The number of bytes that it moves, saturating.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.parts.iter().map(CopyBox::len_bytes).fold(0, u64::saturating_add)
+    }
+
     /// How the copy would leave the host memory at one of its ends, in words. Backends check the
     /// bounds of device memory themselves.
     pub(crate) fn host_overrun(&self) -> Option<String> {
@@ -89,6 +95,16 @@ impl CopyWork {
         };
         overrun(&self.source, CopyBox::source_end_bytes)
             .or_else(|| overrun(&self.destination, CopyBox::destination_end_bytes))
+    }
+}
+
+/// The device of a copy's source: any `Backend`.
+pub(crate) trait SourceDevice: Any + Debug + Send + Sync {}
+
+impl dyn SourceDevice {
+    /// The concrete backend, if it is a `T`.
+    pub(crate) fn downcast_ref<T: SourceDevice>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
     }
 }
 
@@ -146,24 +162,6 @@ impl Arguments {
             _ => Footprint::empty(),
         }
     }
-}
-
-/// The host body of a kernel, with its types erased.
-///
-/// # Safety
-///
-/// An implementor reads `words` as its own signature packed them, and accesses no bytes outside
-/// `Arguments::footprint` of its arrays.
-pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
-    fn name(&self) -> &Arc<str>;
-    /// # Safety
-    ///
-    /// * `words` are those of the arguments that the same signature packed. `pointers` has one
-    ///   pointer per array of them, in order, to the element with index 0, 0, ...
-    /// * The footprint of each array is initialised memory that outlives the call. During the call
-    ///   no other thread writes the bytes that the body reads, or accesses the bytes that it
-    ///   writes.
-    unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
 }
 
 /// A kernel launch.

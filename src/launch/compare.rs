@@ -8,7 +8,7 @@ use super::arguments::bound::{BoundArgument, BoundArray};
 use super::comparator::ElementComparator;
 use super::queue::{self, Launch};
 use crate::access::Access;
-use crate::audit::{Cause, registry};
+use crate::audit::Cause;
 use crate::backend::{KernelBody, KernelCode, ParameterLayout};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
@@ -155,7 +155,7 @@ impl ArrayCopy {
 
 impl Drop for ArrayCopy {
     fn drop(&mut self) {
-        registry::leave(self.0.number());
+        self.0.unregister();
         transfer::release(&self.0);
     }
 }

@@ -75,7 +75,6 @@ impl DeviceCode {
 
 #[cfg(test)]
 mod tests {
-    use std::any::Any;
     use std::sync::Arc;
 
     use super::DeviceCode;
@@ -101,10 +100,6 @@ mod tests {
 
         fn resolve_grid(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
             Ok(None)
-        }
-
-        fn as_any(&self) -> &dyn Any {
-            self
         }
     }
 

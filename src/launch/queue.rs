@@ -188,9 +188,9 @@ fn mark(
         avoided += avoided_here;
     }
     stream.device_ref().count_avoided(avoided);
-    audit::avoided(avoided);
+    audit::report_avoided(avoided);
     if needs_event {
-        stream.record_in_time();
+        stream.ensure_event_at_tail();
     }
 }
 

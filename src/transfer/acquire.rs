@@ -230,7 +230,7 @@ fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Ac
 fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     queued.iter().find_map(|(stream, position)| {
         let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
-        stream.core().tell(*position);
+        stream.core().mark_reported(*position);
         Some((stream, record))
     })
 }

@@ -29,14 +29,14 @@ impl Request<'_> {
             return Ok(());
         }
         let device = stream.device_ref();
-        device.run_deferred_frees();
+        device.retry_deferred_frees();
         device.reap_frees();
         let address = self.device_memory(stream)?;
         let mut state = self.storage.lock();
         if state.device_copy(location).address.is_some() {
             // Another thread allocated it meanwhile, for another part of the array.
             drop(state);
-            device.defer_free(stream, address);
+            device.free_after_stream(stream, address);
             return Ok(());
         }
         // Other streams may use the memory only after its allocation.

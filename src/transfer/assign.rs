@@ -262,7 +262,7 @@ impl Assignment<'_> {
             loss: FailureKind::Contents,
             source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
-            source_device: is_peer.then(|| Arc::clone(device.backend())),
+            source_device: is_peer.then(|| Arc::clone(device.backend()) as _),
             parts: pair.parts.clone(),
             depends,
             label: to.storage.label("assignment to", to.site),
@@ -272,7 +272,7 @@ impl Assignment<'_> {
             submitted.map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
         from.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_peer {
-            device.visited_by(stream.core(), position);
+            device.record_remote_use(stream.core(), position);
         }
         drop(state);
         if is_peer {
@@ -285,7 +285,7 @@ impl Assignment<'_> {
         }
         mark(&to, stream, target, Access::Overwrite, UseEnd::at(position));
         if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
-            stream.record_in_time();
+            stream.ensure_event_at_tail();
         }
         Ok(())
     }

@@ -135,7 +135,7 @@ impl Pipeline {
 
     /// Records an event behind the last chunk, so that a later chunk can wait for just this one.
     pub(super) fn expect_more(&self) {
-        self.queued.last().iter().for_each(|(stream, _)| stream.record_in_time());
+        self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
     }
 
     /// Waits for the oldest chunk in flight. No lock and no claim is held.

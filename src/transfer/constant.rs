@@ -48,7 +48,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     request.poison(&mut state, stale);
     storage.publish(&state);
     drop(state);
-    stream.record_in_time();
+    stream.ensure_event_at_tail();
     Ok(())
 }
 

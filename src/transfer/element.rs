@@ -168,7 +168,7 @@ impl Request<'_> {
             state.reconcile(self.storage.memory_order());
             self.plan(&state, Location::HOST)?;
         }
-        stream.core().tell(position);
+        stream.core().mark_reported(position);
         Err(device::late_error(stream.device_ref(), &record))
     }
 }

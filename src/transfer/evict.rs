@@ -1,19 +1,15 @@
 //! Eviction: an array's copy leaves a device on request, or to make room for another array.
 
-use std::any::Any;
-use std::sync::Arc;
-
 use super::acquire::acquire_host;
 use super::release;
 use super::request::{Regions, Request, ends_of};
 use crate::access::Access;
-use crate::audit::registry;
 use crate::call_site::CallSite;
 use crate::coherence::{Content, Location};
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Selection;
-use crate::storage::{ArrayState, Storage};
+use crate::storage::{self, ArrayState, Storage};
 
 /// Frees the array's memory on a device, behind its uses. What is valid only there is first copied
 /// to the host. The caller borrows the array exclusively.
@@ -50,15 +46,11 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
 /// those with open guards.
 pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
     let mut freed_bytes = 0;
-    for array in registry::arrays() {
-        let array: Arc<dyn Any + Send + Sync> = array.as_any();
-        let Some(storage) = array
-            .downcast_ref::<Storage>()
-            .filter(|storage| !std::ptr::eq(*storage, request.storage))
-        else {
+    for array in storage::live_arrays() {
+        if std::ptr::eq(&*array, request.storage) {
             continue;
-        };
-        freed_bytes += evict(storage, device, request.site).unwrap_or(0);
+        }
+        freed_bytes += evict(&array, device, request.site).unwrap_or(0);
         if freed_bytes >= len_bytes {
             break;
         }

@@ -34,13 +34,13 @@ impl Request<'_> {
             loss: FailureKind::Copy,
             source: Memory::Device(address(from)),
             destination: Memory::Device(address(location)),
-            source_device: Some(Arc::clone(source.backend())),
+            source_device: Some(Arc::clone(source.backend()) as _),
             parts: self.same_offsets(regions),
             depends,
             label: self.storage.label("copy between devices of", self.site),
         }));
         let position = self.submit_write(&mut state, stream, location, regions, work)?;
-        source.visited_by(stream.core(), position);
+        source.record_remote_use(stream.core(), position);
         self.record_read(&mut state, stream, from, regions, position);
         let since = stale_since(&state, location, regions);
         let bytes = self.bytes_of(regions);

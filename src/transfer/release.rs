@@ -51,5 +51,5 @@ pub(super) fn free(state: &ArrayState, copy: &DeviceCopy) {
         .iter()
         .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.end)))
         .collect();
-    copy.device.free_behind(address, uses);
+    copy.device.free_after(address, uses);
 }

@@ -1,16 +1,17 @@
 //! Counting and reporting copies.
 
 use super::request::Request;
-use crate::audit::{self, Direction, Record, Stale, Traffic};
+use crate::audit::{self, CopyRecord, Direction, Staleness};
 use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
 use crate::storage::{ArrayState, StaleOrigin};
 use crate::sync;
+use crate::traffic::Traffic;
 
 /// Does what had to wait until no lock is held: passes reports to listeners, and drops streams that
 /// have no other handle.
 pub(super) fn run_deferred() {
-    audit::tell();
+    audit::report_copies();
     sync::run_deferred_drops();
 }
 
@@ -46,7 +47,7 @@ pub(super) fn count(
     if is_peer_copy {
         stream.device_ref().count(&traffic);
     }
-    audit::record(|| Record {
+    audit::record_copy(|| CopyRecord {
         direction,
         bytes,
         array: request.storage.name(),
@@ -55,10 +56,10 @@ pub(super) fn count(
         stream: stream.number(),
         cause: request.cause,
         site: request.site,
-        stale: match stale_since {
-            StaleOrigin::Never => Stale::Never,
-            StaleOrigin::Unreported => Stale::Unreported,
-            StaleOrigin::Call { site, .. } => Stale::StaleOrigin(site),
+        staleness: match stale_since {
+            StaleOrigin::Never => Staleness::NeverThere,
+            StaleOrigin::Unreported => Staleness::Unreported,
+            StaleOrigin::Call { site, .. } => Staleness::Since(site),
         },
     });
 }

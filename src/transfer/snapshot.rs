@@ -196,7 +196,7 @@ impl Snapshot {
                 label: request.storage.label("snapshot of", request.site),
             }));
             let position = request.submit_read(&mut state, &stream, location, &regions, work)?;
-            stream.record_in_time();
+            stream.ensure_event_at_tail();
             self.queued.push((stream.clone(), position));
         }
         let since = stale_since(&state, Location::HOST, &regions);

@@ -115,7 +115,7 @@ impl Request<'_> {
         self.storage.publish(state);
         let is_shared = location != Location::HOST && state.has_several_streams();
         if self.is_ahead_of_use || is_shared {
-            stream.record_in_time();
+            stream.ensure_event_at_tail();
         }
     }
 }

@@ -22,7 +22,6 @@ pub(crate) use self::whole::ReadyCopy;
 use super::HostBuffer;
 #[cfg(feature = "cuda")]
 use crate::access::Access;
-use crate::audit::Traffic;
 use crate::backend::{Address, Bytes, DeviceKind, HostMemory};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, ConstantId, Location, LossId};
@@ -32,6 +31,7 @@ use crate::ordering::Uses;
 #[cfg(feature = "cuda")]
 use crate::ordering::{Mark, UseEnd};
 use crate::sync;
+use crate::traffic::Traffic;
 
 /// The changing part of an array.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use crate::suite::values::{counting, make_newest, numbered};
 use resident::cudarc::driver::sys;
 use resident::ndarray::{Array1, s};
 use resident::{Error, Result, SmartArray};
-use resident_stand_in::{self as driver, Settings};
+use resident_stand_in as driver;
 use support::own_process::has_run;
 use support::own_process::{self, assert_success};
 use support::test_name;
@@ -25,10 +25,6 @@ use support::test_name;
 static ALONE: Mutex<()> = Mutex::new(());
 
 const LEN: usize = 1000;
-
-fn settings() -> Settings {
-    Settings::new().devices(2)
-}
 
 fn run(name: &str, test: Test) {
     if has_run(name) {

@@ -149,7 +149,7 @@ fn at_a_limit_nobody_waits_for_the_device() {
         drop(SmartArray::<u8, _>::full(1 << 22, 1).gpu_on(&lab.stream())?);
         lab.device().synchronize()?;
         driver::take_calls();
-        crate::suite::memory::a_limit_is_kept_and_copies_give_way(lab)?;
+        suite::memory::a_limit_is_kept_and_copies_give_way(lab)?;
         let calls = driver::take_calls();
         let waits = calls
             .iter()

@@ -160,7 +160,8 @@ fn eight_threads(device: &Device) {
 /// A template for two types, and a C++ function by its plain name: each is compiled for itself, the
 /// latter after it was not found by that name.
 fn expressions(device: &Device) {
-    let source = "template <typename T> __global__ void scale(T k, T *x) { }\n__global__ void plain(float k, float *x) { }\n";
+    let source = "template <typename T> __global__ void scale(T k, T *x) { }\n__global__ void \
+        plain(float k, float *x) { }\n";
     register_scale("scale");
     register_scale("plain");
     works(&scale(CudaSource::c(source).entry("scale<float>")), device);

@@ -473,7 +473,10 @@ fn bodies_are_compared_on_copies() {
     assert_eq!((difference.parameter, &*difference.index, difference.count), (2, &[0][..], 3));
     let text = difference.to_string();
     assert!(
-        text.contains("kernel \"axpy\" gives \"y\" (parameter 2) two values at [0]: 1 by its host body, 3 on cuda:0; 3 of 3"),
+        text.contains(
+            "kernel \"axpy\" gives \"y\" (parameter 2) two values at [0]: 1 by its host \
+            body, 3 on cuda:0; 3 of 3"
+        ),
         "{text}"
     );
     assert_eq!(y.host().expect("as it was").to_vec(), [1.0; 3], "the arguments are not touched");

@@ -10,7 +10,8 @@ pub(crate) fn ptx(arrays: usize) -> String {
     let parameters: Vec<String> =
         (0..arrays).map(|index| format!(".param .u64 touch{arrays}_param_{index}")).collect();
     format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry touch{arrays}(\n{}\n)\n{{\nret;\n}}\n",
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry touch{arrays}(\n{}\n)\n\
+         {{\nret;\n}}\n",
         parameters.join(",\n")
     )
 }

@@ -140,8 +140,8 @@ fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
         .expect("a function");
     let (stream, other) =
         (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
-    // SAFETY: the host function touches nothing.
     let launch = |stream| {
+        // SAFETY: the host function touches nothing.
         unsafe {
             CudaStream::launch_builder(stream, &counted).launch(LaunchConfig::for_num_elems(1))
         }

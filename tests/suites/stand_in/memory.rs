@@ -133,6 +133,17 @@ fn pages(memory: &mut Vec<u8>, count: usize) -> *mut u8 {
     start.wrapping_add(start.align_offset(4096))
 }
 
+/// What the driver takes an address for: 1 is memory of the host.
+fn memory_kind(address: *const u8) -> Result<u32, DriverError> {
+    let mut kind = 0_u32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    // SAFETY: the driver writes 32 bits, and does not follow the address.
+    let outcome = unsafe {
+        sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address.addr() as u64)
+    };
+    ok(outcome).map(|()| kind)
+}
+
 #[test]
 fn memory_is_page_locked_by_whole_pages() {
     let context = context(0);
@@ -147,19 +158,7 @@ fn memory_is_page_locked_by_whole_pages() {
         ok(unsafe { sys::cuMemHostRegister_v2(start.wrapping_add(offset).cast(), len_bytes, 1) })
             .map_err(|DriverError(refused)| refused)
     };
-    let kind_at = |offset: usize| {
-        let mut kind = 0_u32;
-        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-        // SAFETY: the driver writes 32 bits, and does not follow the address.
-        ok(unsafe {
-            sys::cuPointerGetAttribute(
-                (&raw mut kind).cast(),
-                attribute,
-                (start.addr() + offset) as u64,
-            )
-        })
-        .map(|()| kind)
-    };
+    let kind_at = |offset: usize| memory_kind(start.wrapping_add(offset));
     let copy = |offset: usize, len_bytes: usize| {
         // SAFETY: both memories are live, and at least so long; the copy is waited for.
         let outcome = ok(unsafe {
@@ -185,21 +184,18 @@ fn memory_is_page_locked_by_whole_pages() {
     assert_eq!(copy(4000, 8192), Err(CUresult::CUDA_ERROR_INVALID_VALUE), "over two registrations");
     copy(0, 8192).expect("in one");
     // SAFETY: registered above, and nothing uses it any more.
-    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8192).cast()) })
-        .expect("it is registered");
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8192).cast()) }).expect("registered");
     assert_eq!(
         copy(4000, 8000),
         Err(CUresult::CUDA_ERROR_INVALID_VALUE),
         "half of it is ordinary memory"
     );
     // SAFETY: as above.
-    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(100).cast()) })
-        .expect("it is registered");
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(100).cast()) }).expect("registered");
     copy(4000, 8000).expect("ordinary memory");
     register(8000, 1000).expect("nobody's");
     // SAFETY: as above.
-    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8000).cast()) })
-        .expect("it is registered");
+    ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8000).cast()) }).expect("registered");
 }
 
 #[test]

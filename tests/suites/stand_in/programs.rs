@@ -117,7 +117,8 @@ fn what_is_no_module_is_refused_by_kind() {
 #[test]
 fn parameters_have_sizes_and_places() {
     let context = context(0);
-    let text = ".version 8.0\n.target sm_80\n.entry f(.param .u32 a, .param .u64 .ptr .global .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
+    let text = ".version 8.0\n.target sm_80\n.entry f(.param .u32 a, .param .u64 .ptr .global \
+        .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
     let _bound = context.bind_to_thread();
     let text = std::ffi::CString::new(text).expect("text");
     // SAFETY: the text lives for the call.

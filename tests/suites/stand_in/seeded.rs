@@ -211,7 +211,8 @@ fn kernels_touch_what_they_were_registered_with() {
     let context = CudaContext::new(0).expect("a device");
     // SAFETY: the test orders its streams itself.
     unsafe { context.disable_event_tracking() };
-    let ptx = ".version 8.0\n.target sm_80\n.entry half(.param .u64 memory, .param .u32 count) {}\n.entry rest(.param .u64 memory, .param .u32 count) {}";
+    let ptx = ".version 8.0\n.target sm_80\n.entry half(.param .u64 memory, .param .u32 count) \
+        {}\n.entry rest(.param .u64 memory, .param .u32 count) {}";
     let module = context.load_module(Ptx::from_src(ptx)).expect("a module");
     let [one, other] = streams(&context);
     let memory = one.clone_htod(&[0_u8; 8]).expect("a copy");

@@ -80,7 +80,7 @@ const NOTHING: Step = Step {
 };
 
 pub(crate) fn steps() -> Vec<Step> {
-    [launches(), parts(), elements(), looks(), writes(), guards(), overwrites()]
+    [launches(), parts(), elements(), snapshots(), host_reads(), writes(), guards(), overwrites()]
         .into_iter()
         .flatten()
         .collect()
@@ -228,7 +228,7 @@ fn elements() -> Vec<Step> {
     ]
 }
 
-fn looks() -> Vec<Step> {
+fn snapshots() -> Vec<Step> {
     vec![
         Step {
             name: "get d[2, 2]",
@@ -260,6 +260,11 @@ fn looks() -> Vec<Step> {
             model: |values| values[B].iter().copied().collect(),
             ..NOTHING
         },
+    ]
+}
+
+fn host_reads() -> Vec<Step> {
+    vec![
         Step {
             name: "prefetch d to the host",
             reads: ALL_D,

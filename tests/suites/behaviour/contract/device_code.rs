@@ -37,7 +37,8 @@ fn the_prototype_is_the_declaration_to_paste() {
     let kernel = Kernel::<(f32, In<f32>, InOut<f64, Ix2>, Out<u32, Ix1>, [f32; 3])>::new("mixed");
     assert_eq!(
         kernel.prototype(),
-        "extern \"C\" __global__ void mixed(float a, const float *x, resident::View2<double> y, resident::View1<unsigned int> z, \
+        "extern \"C\" __global__ void mixed(float a, const float *x, resident::View2<double> y, \
+         resident::View1<unsigned int> z, \
          f32_3 /* [f32; 3], 12 bytes */ b)"
     );
     // SAFETY: it is never launched on a GPU.

@@ -78,7 +78,13 @@ fn out_of_memory_tells_that_a_part_takes_room_for_its_whole_array() {
         .map(drop)
         .expect_err("the whole array does not fit")
         .to_string();
-    assert!(refused.contains("a part takes room for its whole array, so copy it to an array of its own (`part.try_clone()`"), "{refused}");
+    assert!(
+        refused.contains(
+            "a part takes room for its whole array, so copy it to an array of \
+        its own (`part.try_clone()`"
+        ),
+        "{refused}"
+    );
     let own = part.try_clone().expect("room on the host");
     assert_eq!(own.gpu_on(&device.stream()).map(drop), Ok(()), "as the message advises");
 }
@@ -89,7 +95,10 @@ fn a_lost_update_of_a_constant_is_told_in_plain_words() {
     let refused = array.host_changed().expect_err("nothing is in memory");
     let Error::LostUpdate { newest, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!(newest, "a constant that is not in memory there yet");
-    assert!(refused.to_string().contains("its newest contents are a constant that is not in memory there yet, and this would lose them;"));
+    assert!(refused.to_string().contains(
+        "its newest contents are a constant that is not in \
+        memory there yet, and this would lose them;"
+    ));
     let device = lab();
     drop(array.gpu_mut_on(&device.stream()).expect("room"));
     let refused = array.host_changed().expect_err("the device is newer").to_string();

@@ -290,7 +290,8 @@ pub(crate) fn an_array_of_more_than_four_gigabytes(lab: &Lab<'_>) -> Result<()> 
     let has_room = lab.device().capacity()?.free > 2 * LEN as u64;
     if std::env::var_os("RESIDENT_LARGE").is_none() || !has_room {
         println!(
-            "not done: RESIDENT_LARGE=1 asks for it, where the device has room for two arrays of four gigabytes"
+            "not done: RESIDENT_LARGE=1 asks for it, where the device has room for two arrays of \
+             four gigabytes"
         );
         return Ok(());
     }

@@ -87,7 +87,11 @@ pub(crate) fn a_declared_change_that_would_lose_an_update_is_refused(lab: &Lab<'
     make_newest(&mut array, &lab.stream())?;
     let refused = array.host_changed();
     assert!(
-        matches!(&refused, Err(error @ Error::LostUpdate { .. }) if error.to_string().contains(&lab.device().name())),
+        matches!(
+            &refused,
+            Err(error @ Error::LostUpdate { .. })
+                if error.to_string().contains(&lab.device().name())
+        ),
         "{refused:?}"
     );
     array.host_mut()?.fill(1);

@@ -1,13 +1,14 @@
 //! What every backend must do, written once: each function here is a test of the public interface
 //! that `embedded`, `stand_in` and `gpu` run.
 //!
-//! | file | what it asks |
-//! |---|---|
-//! | `lab`, `kernels`, `gates`, `values` | the devices under test, the kernels that they run, what holds a stream up, contents to recognise |
-//! | `accesses`, `parts`, `fills`, `copies`, `assigning` | arrays of all shapes, layouts and sizes go up and come back, whole and in part |
-//! | `launching`, `streams`, `guards`, `early`, `threads` | order: what waits for what, what does not, and what happens to work in flight |
-//! | `devices`, `memory` | several devices; what they hold, and what happens when they are full |
-//! | `cuda`, `stand_in` | the kernels in CUDA C, and as host functions of the stand-in driver |
+//! - `lab`, `kernels`, `gates`, `values`: the devices under test, the kernels that they run, what
+//!   holds a stream up, contents to recognise
+//! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
+//!   go up and come back, whole and in part
+//! - `launching`, `streams`, `guards`, `early`, `threads`: order: what waits for what, what does
+//!   not, and what happens to work in flight
+//! - `devices`, `memory`: several devices; what they hold, and what happens when they are full
+//! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
 

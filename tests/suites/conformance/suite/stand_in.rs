@@ -48,7 +48,8 @@ pub(crate) fn ptx(kernel: &str) -> String {
     };
     let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
     format!(
-        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n",
+        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\n\
+         ret;\n}}\n",
         slots.join(",\n")
     )
 }

@@ -140,7 +140,7 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     assert_eq!(calls.iter().filter(|call| *call == "cuStreamSynchronize").count(), 1, "{calls:?}");
     assert_eq!(report.waited_for(), [("read abroad", 1)]);
     assert!(
-        report.to_string().contains("1 use of read abroad on streams of others, waited for"),
+        report.to_string().contains("1 use of read abroad on foreign streams, waited for"),
         "{report}"
     );
     bench.finish();

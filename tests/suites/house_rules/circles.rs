@@ -1,0 +1,165 @@
+//! No two files of the library need each other, but for the engine core of each backend.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::modules::Crate;
+use crate::sources::{none, root};
+
+/// Folders in which one circle may be, of at most so many files.
+const ENGINE_CORES: [(&str, usize); 2] = [("src/backend/cuda/", 3), ("src/backend/embedded/", 8)];
+
+/// Other circles that are still there. None shall be added.
+const KNOWN: [&[&str]; 8] = [
+    &["src/array/multi_slice.rs", "src/array/smart.rs", "src/array/view.rs"],
+    &[
+        "src/audit/capture.rs",
+        "src/audit/events.rs",
+        "src/audit/mod.rs",
+        "src/audit/report.rs",
+        "src/audit/traffic.rs",
+    ],
+    &[
+        "src/backend/cuda/device.rs",
+        "src/backend/cuda/event.rs",
+        "src/backend/cuda/flight.rs",
+        "src/backend/cuda/lent.rs",
+        "src/backend/cuda/memory.rs",
+        "src/backend/cuda/queue.rs",
+        "src/backend/cuda/stream.rs",
+        "src/backend/cuda/submit.rs",
+        "src/backend/cuda/watch.rs",
+    ],
+    &[
+        "src/backend/embedded/device.rs",
+        "src/backend/embedded/event.rs",
+        "src/backend/embedded/execute.rs",
+        "src/backend/embedded/instruments.rs",
+        "src/backend/embedded/lane.rs",
+        "src/backend/embedded/memory.rs",
+        "src/backend/embedded/operation.rs",
+        "src/backend/embedded/order.rs",
+        "src/backend/embedded/progress.rs",
+        "src/backend/embedded/queue.rs",
+        "src/backend/embedded/seeded.rs",
+        "src/backend/embedded/time.rs",
+        "src/backend/embedded/tracker.rs",
+        "src/backend/embedded/usage.rs",
+        "src/backend/embedded/workers.rs",
+    ],
+    &[
+        "src/backend/failure.rs",
+        "src/backend/mod.rs",
+        "src/backend/program.rs",
+        "src/backend/work.rs",
+    ],
+    &[
+        "src/device/deferred_free.rs",
+        "src/device/event.rs",
+        "src/device/fault.rs",
+        "src/device/gpu.rs",
+        "src/device/mod.rs",
+        "src/device/stream.rs",
+    ],
+    &["src/launch/argument.rs", "src/launch/body.rs", "src/launch/signature.rs"],
+    &[
+        "src/transfer/device_side.rs",
+        "src/transfer/error.rs",
+        "src/transfer/evict.rs",
+        "src/transfer/fetch.rs",
+        "src/transfer/host_side.rs",
+        "src/transfer/mod.rs",
+        "src/transfer/release.rs",
+        "src/transfer/window.rs",
+    ],
+];
+
+/// Files that reach each other, two and more: the strongly connected parts of the graph.
+fn circles(edges: &BTreeMap<&str, BTreeSet<String>>) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        edges.keys().map(|file| (*file, reached_from(file, edges))).collect();
+    let mut found: BTreeSet<Vec<String>> = BTreeSet::new();
+    for (file, theirs) in &reached {
+        let reaches_back =
+            |other: &&&str| reached.get(**other).is_some_and(|all| all.contains(file));
+        let circle: Vec<String> =
+            theirs.iter().filter(reaches_back).map(|other| (*other).to_owned()).collect();
+        if circle.len() > 1 {
+            found.insert(circle);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn reached_from<'a>(start: &str, edges: &'a BTreeMap<&str, BTreeSet<String>>) -> BTreeSet<&'a str> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![start]);
+    while let Some(file) = open.pop() {
+        for next in edges.get(file).into_iter().flatten() {
+            if reached.insert(next.as_str()) {
+                open.push(next);
+            }
+        }
+    }
+    reached
+}
+
+/// Whether the circle lies in a folder that may have one of its size.
+fn is_engine_core(circle: &[String]) -> bool {
+    ENGINE_CORES.iter().any(|(folder, files_max)| {
+        circle.len() <= *files_max && circle.iter().all(|file| file.starts_with(folder))
+    })
+}
+
+fn is_known(circle: &[String]) -> bool {
+    KNOWN.iter().any(|known| circle.iter().all(|file| known.contains(&file.as_str())))
+}
+
+/// The edges inside a circle, one line each.
+fn described(circle: &[String], edges: &BTreeMap<&str, BTreeSet<String>>) -> String {
+    let inner = |file: &String| {
+        let named = edges[file.as_str()].iter().filter(|other| circle.contains(other));
+        format!("  {file} -> {}", named.cloned().collect::<Vec<_>>().join(", "))
+    };
+    let lines: Vec<String> = circle.iter().map(inner).collect();
+    format!("a circle of {} files:\n{}", circle.len(), lines.join("\n"))
+}
+
+fn library() -> Crate {
+    let mut library = Crate::default();
+    library.read(Vec::new(), "src/lib.rs", &|file| fs::read_to_string(root().join(file)).ok());
+    library
+}
+
+#[test]
+fn files_do_not_need_each_other_outside_the_engine_cores() {
+    let library = library();
+    let edges = library.edges();
+    let circles = circles(&edges);
+    let too_much = circles.iter().filter(|circle| !is_engine_core(circle) && !is_known(circle));
+    none(too_much.map(|circle| described(circle, &edges)).collect());
+    for (folder, _) in ENGINE_CORES {
+        let cores = circles.iter().filter(|circle| {
+            !is_known(circle) && circle.iter().all(|file| file.starts_with(folder))
+        });
+        assert!(cores.count() <= 1, "{folder} has more than one core");
+    }
+}
+
+#[test]
+fn circles_are_found_through_re_exports_and_relative_paths() {
+    let text_of = |file: &str| {
+        let text = match file {
+            "src/lib.rs" => "mod a; mod b; #[cfg(test)] mod tests { use crate::b::deep::Z; }",
+            "src/a.rs" => "use crate::b::Y; pub struct X(Y);",
+            "src/b/mod.rs" => "mod deep; mod flat; pub use deep::{Y, Z as W};",
+            "src/b/deep.rs" => "pub struct Y; pub struct Z; fn f() { super::flat::g() }",
+            "src/b/flat.rs" => "use crate::a; pub fn g(_: a::X) {}",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    };
+    let mut example = Crate::default();
+    example.read(Vec::new(), "src/lib.rs", &text_of);
+    let found = circles(&example.edges());
+    assert_eq!(found, [["src/a.rs", "src/b/deep.rs", "src/b/flat.rs"]]);
+}
