@@ -15,7 +15,7 @@ use crate::call_site::CallSite;
 use crate::coherence::{Content, Location, Undefined};
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::error::{Error, Result, Text};
+use crate::error::{AtCall, Error, Result};
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer, Storage};
@@ -267,9 +267,10 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     ) -> Result<R> {
         let Some(offset) = self.layout.element(index) else {
             return Err(Error::Shape {
-                operation: Text::new(format!("{operation} of {}", self.storage.named())),
-                expected: Text::new(format!("an index within {:?}", self.layout.shape())),
-                seen: Text::new(format!("{index:?}")),
+                call: site.into(),
+                operation: format!("{operation} of {}", self.storage.named()),
+                expected: format!("an index within {:?}", self.layout.shape()),
+                seen: format!("{index:?}"),
             });
         };
         let element = Strided { shape: &[], strides: &[], offset };
@@ -286,10 +287,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let (to, from) = (self.layout.shape(), source.layout.shape());
         if to != from {
             let describe = |shape: &[usize], storage: &Storage| {
-                Text::new(format!("{shape:?}, the shape of {}", storage.named()))
+                format!("{shape:?}, the shape of {}", storage.named())
             };
             return Err(Error::Shape {
-                operation: Text::new("assign"),
+                call: site.into(),
+                operation: String::from("assign"),
                 expected: describe(to, self.storage),
                 seen: describe(from, source.storage),
             });
@@ -324,7 +326,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let buffer = HostBuffer::zeroed::<T>(self.layout.len())
-            .ok_or_else(|| transfer::host_full(self.storage))?;
+            .ok_or_else(|| transfer::host_full(self.storage).at(site))?;
         let snapshot = transfer::snapshot(self.stored_view(), stream, buffer, operation, site)?;
         Ok(Pending::new(snapshot, self.storage.named(), self.layout.clone()))
     }
@@ -344,8 +346,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
 impl<D: Dimension> Part<'_, '_, D> {
     /// The stream of the methods that name none: the current device's default stream.
-    pub(super) fn current_stream() -> Result<Stream> {
-        Ok(Device::current()?.stream())
+    pub(super) fn current_stream(site: CallSite) -> Result<Stream> {
+        Ok(Device::current().at(site)?.stream())
     }
 }
 

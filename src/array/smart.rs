@@ -22,7 +22,7 @@ use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{AtCall, Result};
 use crate::layout::Selection;
 use crate::storage::{Origin, Storage};
 use crate::transfer::{self, Request, StoredView};
@@ -336,10 +336,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
-        transfer::page_lock(
-            &self.request(Cause::Explicit, "page_lock", call_site()),
-            &Device::current()?,
-        )
+        let site = call_site();
+        let device = Device::current().at(site)?;
+        transfer::page_lock(&self.request(Cause::Explicit, "page_lock", site), &device)
     }
 
     /// The contents as an owned ndarray array. An adopted array comes back with its allocation,
@@ -376,7 +375,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let copied = host.as_ref().and_then(|buffer| buffer.copy_if_leaked::<T>());
         match copied.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unregistered::<T>())) {
             Some(buffer) => Ok(owned::array_over(buffer, &self.layout)),
-            None => Err(transfer::host_full(&self.storage)),
+            None => Err(transfer::host_full(&self.storage).at(site)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::audit::Cause;
 use crate::backend::{KernelBody, KernelCode, ParameterLayout};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
-use crate::error::{Result, Text};
+use crate::error::Result;
 use crate::grid::Grid;
 use crate::storage::Storage;
 use crate::transfer::{self, Request, StoredView};
@@ -23,17 +23,17 @@ use crate::transfer::{self, Request, StoredView};
 #[non_exhaustive]
 pub struct Difference {
     /// The kernel.
-    pub kernel: Text,
+    pub kernel: String,
     /// The name of the array that was passed.
-    pub array: Text,
+    pub array: String,
     /// The index of the parameter that the array was passed for, from 0.
     pub parameter: usize,
     /// The index of the first element that differs, in row-major order.
     pub index: Vec<usize>,
     /// The value that the host body wrote: a number as Rust prints it, anything else as its bytes.
-    pub host: Text,
+    pub host: String,
     /// The value that the device body wrote, likewise.
-    pub device: Text,
+    pub device: String,
     /// How many elements of the array differ by more than the tolerance.
     pub count: u64,
     /// How many elements the array has, as it was passed.
@@ -114,12 +114,12 @@ fn difference(
     tolerance: f64,
 ) -> Difference {
     Difference {
-        kernel: Text::new(format!("\"{kernel}\"")),
-        array: Text::new(array.storage.named()),
+        kernel: format!("\"{kernel}\""),
+        array: String::from(array.storage.named()),
         parameter,
         index: found.index,
-        host: Text::new(found.host),
-        device: Text::new(found.device),
+        host: String::from(found.host),
+        device: String::from(found.device),
         count: found.count,
         len: array.view.len(),
         on: stream.device(),

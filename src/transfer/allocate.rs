@@ -18,7 +18,7 @@ impl Request<'_> {
     pub(super) fn allocate_host(&self, state: &mut ArrayState) -> Result<()> {
         match self.storage.allocate_host(state) {
             true => Ok(()),
-            false => Err(host_full(self.storage)),
+            false => Err(host_full(self.storage).at(self.site)),
         }
     }
 
@@ -72,6 +72,6 @@ impl Request<'_> {
         let pageable = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
         pageable
             .map(|buffer| Arc::new(buffer) as Arc<dyn HostMemory>)
-            .ok_or_else(|| host_full(self.storage))
+            .ok_or_else(|| host_full(self.storage).at(self.site))
     }
 }

@@ -110,7 +110,8 @@ fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
 fn read_on_device(request: &Request<'_>, location: Location, region: &Region) -> Result<Bytes> {
     let storage = request.storage;
     let element_bytes = storage.memory_order().element_bytes();
-    let room = HostBuffer::zeroed::<u8>(element_bytes).ok_or_else(|| host_full(storage))?;
+    let room = HostBuffer::zeroed::<u8>(element_bytes)
+        .ok_or_else(|| host_full(storage).at(request.site))?;
     let room = Arc::new(room);
     let Some((stream, position)) = queue_read(request, location, region, Arc::clone(&room))? else {
         return read_element(request);
@@ -169,6 +170,6 @@ impl Request<'_> {
             self.plan(&state, Location::HOST)?;
         }
         stream.core().mark_reported(position);
-        Err(device::late_error(stream.device_ref(), &record))
+        Err(device::late_error(stream.device_ref(), &record).at(self.site))
     }
 }

@@ -489,9 +489,9 @@ fn a_kernel_without_a_cuda_body_says_so() {
     let host_only = Kernel::<(InOut<f32>,)>::new("host only").host(|_grid, _| ());
     let error = host_only.prepare(&device).expect_err("no body").to_string();
     assert!(
-        error.contains("\"host only\" has none for cuda:0; give it one with `.cuda(..)`"),
+        error.contains("\"host only\" has none for cuda:0; add one with `.cuda(..)`"),
         "{error}"
     );
     let error = axpy_kernel().prepare(&Device::cpu()).expect_err("no body").to_string();
-    assert!(error.contains("give it one with `.host(..)`"), "{error}");
+    assert!(error.contains("add one with `.host(..)`"), "{error}");
 }
