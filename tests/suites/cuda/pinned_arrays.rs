@@ -237,6 +237,26 @@ fn an_array_is_locked_once_for_each_kind_of_device() {
 }
 
 #[test]
+fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
+    let ([one, mut other], [_, start]) = arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES]);
+    let memory = std::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+    let outcome = unsafe { sys::cuMemHostRegister_v2(memory, 2 * PAGE_BYTES, 1) };
+    assert_eq!(outcome, CUresult::CUDA_SUCCESS);
+    one.page_lock().expect("registered");
+    other.page_lock().expect("another library registered it");
+    assert_goes_there_and_back(&mut other, &devices[0]);
+    drop((one, other));
+    assert!(is_known(start), "only the other library unregisters it");
+    // SAFETY: registered above, and nothing uses it.
+    assert_eq!(unsafe { sys::cuMemHostUnregister(memory) }, CUresult::CUDA_SUCCESS);
+}
+
+#[test]
 fn memory_that_others_registered_in_pieces_is_refused() {
     own_process!();
     let (_turn, devices) = devices();
