@@ -1,14 +1,15 @@
-//! Instruction counts of the operations of `benches/peers`, by valgrind: the same on a busy machine
-//! as on a quiet one, so that a change shows.
+//! Instruction counts of the operations in `benches/peers`, by valgrind. They do not depend on the
+//! load of the machine, so a change in the code is visible.
 //!
 //! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` of the version in
 //! `Cargo.lock` (`cargo install gungraun-runner`). Each function runs its operation 1,000 times, so
-//! a count divided by 1,000 is that of one; `nothing` is what is counted without any.
+//! divide a count by 1,000. `nothing` counts the loop without an operation.
 
 #![allow(
     missing_docs,
     unused_qualifications,
-    reason = "the macros make public modules and constants without documentation, and name things in full"
+    reason = "the macros make public modules and constants without documentation, and name things \
+        in full"
 )]
 
 use std::hint::black_box;
@@ -26,7 +27,7 @@ fn small() -> Small {
     SmartArray::from(Array2::zeros((16, 16)))
 }
 
-/// An array that is valid on both sides, and its stream.
+/// An array that is valid on host and device, and its stream.
 fn resident() -> (Small, Stream) {
     let array = small();
     let stream = Device::cpu().stream();
@@ -79,10 +80,12 @@ fn create_and_drop() {
 
 type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
 
-// Queueing is on this thread; the worker runs on another and is counted too, so these two are for
-// comparing changes with each other.
+// The worker thread is counted too, so compare these counts only with earlier counts.
 #[library_benchmark]
-#[bench::four_arrays((Kernel::new("four").host(|_grid, _arrays| ()), [small(), small(), small(), small()]))]
+#[bench::four_arrays((
+    Kernel::new("four").host(|_grid, _arrays| ()),
+    [small(), small(), small(), small()],
+))]
 fn launch((kernel, [a, b, mut c, mut d]): (Four, [Small; 4])) {
     let stream = Device::cpu().stream();
     for _ in 0..TURNS {
@@ -155,7 +158,8 @@ fn query((array, device): (SmartArray<u32, resident::ndarray::Ix1>, Device)) {
 
 library_benchmark_group!(
     name = bookkeeping;
-    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch, launch_interior, launch_faces, query
+    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch,
+        launch_interior, launch_faces, query
 );
 
 main!(library_benchmark_groups = bookkeeping);

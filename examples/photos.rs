@@ -1,9 +1,9 @@
-//! Many photographs through the edge detector, on three streams: while one goes up, the one before
-//! is computed and the one before that comes down. Each array says what it waits for by being used;
-//! there is no event in this file, and no synchronisation but the wait for a result.
+//! Runs many photographs through the edge detector on three streams: one is uploaded while the one
+//! before it is computed and the one before that is downloaded. Launches wait for the arrays that
+//! they use. So this file has no events, and the only synchronisation is the wait for a result.
 //!
-//! The first few are done one after the other before, for comparison: overlapping may change the
-//! speed and must not change a pixel.
+//! For comparison, the program first processes a few photographs one after the other. Overlapping
+//! must not change a pixel.
 
 use resident_examples::pipeline::{arguments, failure, picture};
 use std::collections::VecDeque;
@@ -25,19 +25,19 @@ Finds the edges of many photographs, with upload, computation and download overl
 
 usage: photos [FOLDER] [--output FOLDER] [--sigma NUMBER] [--low NUMBER] [--high NUMBER]
 
-  FOLDER           its PNG and JPEG files; without one, variations of the portrait that comes with the examples
-  --output FOLDER  where to write the results as PNG, which takes its time; without it they are only computed
+  FOLDER           its PNG and JPEG files; without one, variations of the built-in portrait
+  --output FOLDER  where to write the results as PNG; without it they are only computed
   --sigma NUMBER   width of the blur in pixels, 0 to 64 [1.4]
-  --low NUMBER     gradients below this are no edges; 1 is a step from black to white [0.04]
-  --high NUMBER    gradients above this are edges, and so is what is connected to them and above --low [0.1]
+  --low NUMBER     gradients below this are not edges; 1 is a step from black to white [0.04]
+  --high NUMBER    gradients above this are edges, and so are connected gradients above --low [0.1]
 
-Leaves with 1 when overlapping changed a result or a device fails, 2 when the input cannot be used.";
+Exits with 1 if overlapping changed a result or a device failed, 2 if the input cannot be used.";
 
-/// Photographs under way at once. Three streams are busy with three; the fourth is ready when one
-/// of them is done.
+/// Photographs in flight at once: one for each of the three streams, and one that is ready when a
+/// stream becomes idle.
 const IN_FLIGHT: usize = 4;
 
-/// Done one after the other as well, to compare with.
+/// Photographs that are also processed one after the other, to compare with.
 const COMPARED: usize = 8;
 
 const VARIATIONS: usize = 24;
@@ -50,16 +50,16 @@ enum Album {
     Variations(Array3<u8>),
 }
 
-/// Which way each part of the work takes.
-struct Lanes {
+/// The stream for each stage, and how many photographs are in flight at once.
+struct Streams {
     upload: Stream,
     compute: Stream,
     download: Stream,
-    in_flight: usize,
+    in_flight_max: usize,
 }
 
-/// What all photographs share.
-struct Studio {
+/// The input, the kernels and the settings.
+struct Detector {
     album: Album,
     kernels: Kernels,
     settings: Settings,
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<String> {
-    let studio = Studio {
+    let detector = Detector {
         album: Album::open(arguments.input.as_deref())?,
         kernels: Kernels::new(),
         settings: arguments.settings,
@@ -84,78 +84,79 @@ fn run(arguments: &Arguments) -> Outcome<String> {
             Failure::input(format_args!("cannot make {}: {error}", folder.display()))
         })?;
     }
-    let (all, compared) = (studio.album.len(), studio.album.len().min(COMPARED));
+    let (all, compared) = (detector.album.len(), detector.album.len().min(COMPARED));
     let progress = Progress::start((all + compared) * (LAUNCHES + 1));
-    let (first, alone) = studio.one_by_one(compared, &progress)?;
+    let (first, one_by_one) = detector.one_by_one(compared, &progress)?;
 
-    let (lanes, started) = (Lanes::three()?, Instant::now());
+    let (streams, started) = (Streams::three()?, Instant::now());
     let deliver = |index: usize, edges: Array3<u8>| {
-        studio.deliver(index, &edges, first.get(index), arguments.output.as_deref())
+        detector.deliver(index, &edges, first.get(index), arguments.output.as_deref())
     };
-    let (outcome, report) = audit::capture(|| studio.develop(&lanes, all, &progress, deliver));
+    let (outcome, report) =
+        audit::capture(|| detector.process_all(&streams, all, &progress, deliver));
     outcome?;
     let overlapped = all as f64 / started.elapsed().as_secs_f64();
     drop(progress);
-    let rates = [("one after the other", alone, compared), ("overlapped", overlapped, all)]
+    let rates = [("one after the other", one_by_one, compared), ("overlapped", overlapped, all)]
         .map(|(how, rate, count)| format!("{how:<20}{rate:8.1} images per second, of {count}"));
     Ok(format!("{}\n\n{report}", rates.join("\n")))
 }
 
-impl Studio {
-    /// The first few on a single stream, each waited for: their results, and how many there were in
-    /// a second.
+impl Detector {
+    /// Processes the first few on a single stream and waits for each. Returns the results and the
+    /// number of photographs per second.
     fn one_by_one(&self, count: usize, progress: &Progress) -> Outcome<(Vec<Array3<u8>>, f64)> {
-        let (lanes, started) = (Lanes::one()?, Instant::now());
+        let (streams, started) = (Streams::one()?, Instant::now());
         let mut results = Vec::with_capacity(count);
-        self.develop(&lanes, count, progress, |_, edges| {
+        self.process_all(&streams, count, progress, |_, edges| {
             results.push(edges);
             Ok(())
         })?;
         Ok((results, count as f64 / started.elapsed().as_secs_f64()))
     }
 
-    /// Queues photograph after photograph, and hands out each result, in order, when there are
-    /// enough behind it to keep the device busy.
-    fn develop(
+    /// Queues one photograph after another. Delivers the results in order, each when enough
+    /// photographs are queued behind it to keep the device busy.
+    fn process_all(
         &self,
-        lanes: &Lanes,
+        streams: &Streams,
         count: usize,
         progress: &Progress,
         mut deliver: impl FnMut(usize, Array3<u8>) -> Outcome<()>,
     ) -> Outcome<()> {
-        let mut under_way = VecDeque::new();
+        let mut in_flight = VecDeque::new();
         for index in 0..count {
             progress.begin(&self.album.name(index));
             let photo = self.album.read(index)?;
             progress.done();
-            under_way.push_back((index, self.queue(lanes, photo, progress)?));
-            if under_way.len() >= lanes.in_flight {
-                finish(&mut under_way, &mut deliver)?;
+            in_flight.push_back((index, self.queue(streams, photo, progress)?));
+            if in_flight.len() >= streams.in_flight_max {
+                finish(&mut in_flight, &mut deliver)?;
             }
         }
-        while !under_way.is_empty() {
-            finish(&mut under_way, &mut deliver)?;
+        while !in_flight.is_empty() {
+            finish(&mut in_flight, &mut deliver)?;
         }
         Ok(())
     }
 
-    /// Everything that is to happen to one photograph. All arrays are dropped here, with the work
-    /// still queued: it keeps what it needs.
+    /// Queues all steps for one photograph. The arrays are dropped at the end although the work is
+    /// still queued; queued work keeps the memory that it needs.
     fn queue(
         &self,
-        lanes: &Lanes,
+        streams: &Streams,
         photo: Array3<u8>,
         progress: &Progress,
     ) -> resident::Result<Pending<Array3<u8>>> {
-        let steps = Steps { kernels: &self.kernels, stream: &lanes.compute, progress };
+        let steps = Steps { kernels: &self.kernels, stream: &streams.compute, progress };
         let photo = SmartArray::from(photo).named("photo");
-        photo.prefetch(&lanes.upload)?;
+        photo.prefetch(&streams.upload)?;
         let grey = steps.grey(&photo)?;
         let soft = steps.blur(self.settings.sigma, &grey)?;
         let (strength, direction) = steps.gradient(&soft)?;
         let ridges = steps.thin(&strength, &direction)?;
         let edges = steps.connect(self.settings.low, self.settings.high, &ridges)?;
-        steps.overlay(&photo, &edges)?.snapshot_on(&lanes.download)
+        steps.overlay(&photo, &edges)?.snapshot_on(&streams.download)
     }
 
     fn deliver(
@@ -168,7 +169,7 @@ impl Studio {
         let name = self.album.name(index);
         if one_by_one.is_some_and(|expected| expected != edges) {
             return Err(Failure::result(format_args!(
-                "{name} came out differently when overlapped"
+                "the result of {name} changed when overlapped"
             )));
         }
         folder.map_or(Ok(()), |folder| {
@@ -178,19 +179,24 @@ impl Studio {
 }
 
 fn finish(
-    under_way: &mut VecDeque<(usize, Pending<Array3<u8>>)>,
+    in_flight: &mut VecDeque<(usize, Pending<Array3<u8>>)>,
     deliver: &mut impl FnMut(usize, Array3<u8>) -> Outcome<()>,
 ) -> Outcome<()> {
-    match under_way.pop_front() {
+    match in_flight.pop_front() {
         Some((index, edges)) => deliver(index, edges.wait()?),
         None => Ok(()),
     }
 }
 
-impl Lanes {
+impl Streams {
     fn one() -> resident::Result<Self> {
         let stream = Device::current()?.new_stream()?;
-        Ok(Self { upload: stream.clone(), compute: stream.clone(), download: stream, in_flight: 1 })
+        Ok(Self {
+            upload: stream.clone(),
+            compute: stream.clone(),
+            download: stream,
+            in_flight_max: 1,
+        })
     }
 
     fn three() -> resident::Result<Self> {
@@ -199,7 +205,7 @@ impl Lanes {
             upload: device.new_stream()?,
             compute: device.new_stream()?,
             download: device.new_stream()?,
-            in_flight: IN_FLIGHT,
+            in_flight_max: IN_FLIGHT,
         })
     }
 }
@@ -234,7 +240,7 @@ impl Album {
         }
     }
 
-    /// The file's whole name, so that `a.png` and `a.jpg` have two results.
+    /// The full file name, so that `a.png` and `a.jpg` have separate results.
     fn name(&self, index: usize) -> String {
         match self {
             Self::Files(files) => {
@@ -258,7 +264,7 @@ fn is_photograph(path: &Path) -> bool {
         && ["png", "jpg", "jpeg"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// Mirrored or not, and less and less exposed.
+/// Every second variation is mirrored, and each is darker than the one before.
 fn variation(portrait: &Array3<u8>, index: usize) -> Array3<u8> {
     let direction = if index.is_multiple_of(2) { 1 } else { -1 };
     let exposure = 100 - 2 * (index % VARIATIONS) as u16;

@@ -1,8 +1,8 @@
-//! Why something could not be measured: a sentence.
+//! The reason why something could not be measured.
 
 use std::fmt;
 
-/// A sentence for the report.
+/// A reason, as a sentence for the report.
 #[derive(Clone, Debug)]
 pub struct Fault(String);
 
@@ -28,7 +28,7 @@ impl From<resident::Error> for Fault {
 
 impl From<resident::cudarc::driver::DriverError> for Fault {
     fn from(error: resident::cudarc::driver::DriverError) -> Self {
-        // The debug form of cudarc's names the result and what the driver says of it.
+        // cudarc's debug form names the result and the driver's description.
         Self::new(format_args!("{error:?}"))
     }
 }

@@ -1,8 +1,8 @@
-//! What the library costs on a GPU, beside what somebody would write by hand with cudarc, in the
-//! same run: medians of runs in turn.
+//! The cost of the library on a GPU, compared with programs written by hand with cudarc in the same
+//! run: medians of alternating runs.
 //!
-//! `cargo bench --bench gpu -- --help` says how to call it. Without a GPU it says so; `--stand-in`
-//! tries it on the stand-in driver.
+//! `cargo bench --bench gpu -- --help` prints the options. Without a GPU it ends with an error;
+//! `--stand-in` runs it on the stand-in driver.
 
 #![allow(
     unreachable_pub,
@@ -29,18 +29,19 @@ use rows::Row;
 use session::Session;
 
 const HELP: &str = "\
-Measures this library on a GPU, beside programs written by hand with cudarc, in the same run.
+Measures this library and programs written by hand with cudarc on a GPU, in the same run.
 
 usage: gpu [--only NAME]... [--json FILE] [--limit SECONDS] [--smoke] [--stand-in] [--list]
 
-  --only NAME      this row alone; may be given more than once
-  --json FILE      where to write the figures, beside the tables on the output
-  --limit SECONDS  time of each row, instead of its own
-  --smoke          tiny sizes and few runs: shows that everything works, and measures nothing
-  --stand-in       on the stand-in driver, which is no GPU: together with --smoke
-  --list           the rows
+  --only NAME      run only this row; may be repeated
+  --json FILE      write the figures to this file as well
+  --limit SECONDS  time limit of each row
+  --smoke          tiny sizes and few runs: checks that everything works, measures nothing
+  --stand-in       run on the stand-in driver; requires --smoke
+  --list           list the rows
 
-Leaves with 0 when everything of ours was measured and came out right, whether or not a target was met; with 1 otherwise, 2 without a GPU.";
+Exits with 0 if this library was measured and its results are right, whether or not a target was
+met; with 1 otherwise; with 2 without a GPU.";
 
 #[derive(Default)]
 struct Arguments {
@@ -51,7 +52,7 @@ struct Arguments {
     is_stand_in: bool,
     is_list: bool,
     is_help: bool,
-    /// `cargo test --benches` and `cargo bench` pass such things.
+    /// Set by `cargo test --benches`.
     is_test: bool,
 }
 
@@ -102,11 +103,11 @@ fn parse(mut words: impl Iterator<Item = String>) -> Outcome<Arguments> {
             "--help" => arguments.is_help = true,
             "--bench" => {}
             "--test" => arguments.is_test = true,
-            _ => return Err(Fault::new(format_args!("{word:?} is no option; see --help"))),
+            _ => return Err(Fault::new(format_args!("{word:?} is not an option; see --help"))),
         }
     }
     if arguments.is_stand_in && !arguments.is_smoke {
-        return Err(Fault::new("the stand-in driver is no GPU: --stand-in goes with --smoke"));
+        return Err(Fault::new("the stand-in driver is not a GPU: --stand-in requires --smoke"));
     }
     Ok(arguments)
 }
@@ -116,7 +117,7 @@ fn known(name: String) -> Outcome<String> {
     if names.contains(&name.as_str()) {
         Ok(name)
     } else {
-        Err(Fault::new(format_args!("there is no row {name:?}, but {}", names.join(", "))))
+        Err(Fault::new(format_args!("there is no row {name:?}; the rows are {}", names.join(", "))))
     }
 }
 
@@ -129,9 +130,7 @@ fn open(arguments: &Arguments) -> Outcome<Session> {
 
 fn measure(session: &Session, arguments: &Arguments) -> ExitCode {
     if session.is_smoke {
-        println!(
-            "**Tiny sizes and few runs: these figures say that the rows run, and nothing else.**\n"
-        );
+        println!("**Tiny sizes and few runs: these figures only show that the rows run.**\n");
     }
     let (mut reports, mut has_failed) = (Vec::new(), false);
     for row in rows::ALL.iter().filter(|row| {
@@ -154,14 +153,14 @@ fn measure_row(session: &Session, row: &Row, limit: Option<Duration>) -> Report 
     let mut report = Report { is_smoke: session.is_smoke, ..Report::default() };
     session.begin(limit.unwrap_or(Duration::from_secs(row.limit_s)));
     if let Err(fault) = (row.measure)(session, &mut report) {
-        report.tell("the row ended early", fault.to_string(), Some(false));
+        report.add_fact("the row ended early", fault.to_string(), Some(false));
     }
-    session.look_for_hazards("ours, besides");
+    session.count_hazards("ours, outside the measured runs");
     for (name, count) in session.take_unordered() {
         let is_ours = name.starts_with("ours");
         if is_ours || count > 0 {
-            report.tell(
-                format!("pairs of unordered work, as the stand-in driver sees it: {name}"),
+            report.add_fact(
+                format!("unordered accesses, found by the stand-in driver: {name}"),
                 count.to_string(),
                 is_ours.then_some(count == 0),
             );

@@ -1,52 +1,52 @@
-//! Medians of runs, the contenders in turn.
+//! Medians of runs that alternate between the contenders.
 
 use std::time::{Duration, Instant};
 
 use resident_benches::gpu::fault::{Fault, Outcome};
 
-/// How often each contender is run to get warm.
+/// Warm-up runs of each contender.
 const WARM_UP: usize = 3;
-/// Measured runs of each contender: at least so many, unless the time is over before.
+/// Measured runs of each contender, unless the time limit ends them earlier.
 pub const RUNS: usize = 25;
-/// Fewer say nothing.
+/// Fewer runs give no result.
 const RUNS_MIN: usize = 3;
 const RUNS_OF_SMOKE: usize = 3;
 
-/// Seconds that one run took.
+/// The times of one run in seconds.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Took {
-    /// Until everything was queued.
+    /// Until everything is queued.
     pub queue_s: f64,
-    /// Until everything was over.
+    /// Until everything is complete.
     pub finish_s: f64,
-    /// Of processors, all threads together.
+    /// Processor time of all threads.
     pub cpu_s: f64,
 }
 
-/// One run of a contender, from one state to the same state.
+/// One run of a contender, which ends in the state in which it began.
 pub type Run<'a> = Box<dyn FnMut() -> Outcome<Took> + 'a>;
 
-/// Somebody who does the work.
+/// One of the compared programs.
 pub struct Contender<'a> {
     pub name: &'static str,
-    /// Or why it cannot do it here.
+    /// The run, or the reason why it cannot run here.
     pub run: Outcome<Run<'a>>,
 }
 
 impl<'a> Contender<'a> {
-    /// `make` prepares what is made once, and gives back what is measured.
+    /// `make` does the one-time preparation and returns the run.
     pub fn new(name: &'static str, make: impl FnOnce() -> Outcome<Run<'a>>) -> Self {
         Self { name, run: make() }
     }
 }
 
-/// What was seen of one contender.
+/// The measurements of one contender.
 pub struct Measured {
     pub name: &'static str,
     pub runs: Outcome<Vec<Took>>,
 }
 
-/// A median, and between what half of the runs lie.
+/// A median, and the range of the middle half of the runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     pub median_s: f64,
@@ -64,13 +64,13 @@ impl Measured {
     }
 }
 
-/// Runs the contenders in turn, each round beginning with another, until there are enough runs or
-/// `time` is over. One that fails is out. `look` is called after each run.
+/// Runs the contenders in turn until there are enough runs or `time` is over. Each round starts
+/// with another contender. A contender that fails is dropped. `after_run` is called after each run.
 pub fn in_turn(
     contenders: Vec<Contender<'_>>,
     is_smoke: bool,
     time: Duration,
-    mut look: impl FnMut(&str),
+    mut after_run: impl FnMut(&str),
 ) -> Vec<Measured> {
     let (started, wanted) = (Instant::now(), if is_smoke { RUNS_OF_SMOKE } else { RUNS });
     let mut contenders = contenders;
@@ -80,7 +80,7 @@ pub fn in_turn(
         if warm >= RUNS_MIN && started.elapsed() > time {
             break;
         }
-        // A third of the time is enough for getting warm.
+        // The warm-up takes at most a third of the time.
         if round < WARM_UP && round > 0 && started.elapsed() > time / 3 {
             continue;
         }
@@ -88,7 +88,7 @@ pub fn in_turn(
             let index = (turn + round) % contenders.len();
             let Ok(run) = &mut contenders[index].run else { continue };
             let outcome = run();
-            look(contenders[index].name);
+            after_run(contenders[index].name);
             match outcome {
                 Ok(took) if round >= WARM_UP => runs[index].push(took),
                 Ok(_) => {}
@@ -103,7 +103,7 @@ pub fn in_turn(
     contenders.into_iter().zip(runs).map(measured).collect()
 }
 
-/// Times what queues and what waits for it.
+/// Times `queue`, and `queue` with `finish`.
 pub fn timed(queue: impl FnOnce() -> Outcome, finish: impl FnOnce() -> Outcome) -> Outcome<Took> {
     let cpu_started_s = cpu_seconds()?;
     let started = Instant::now();
@@ -114,7 +114,7 @@ pub fn timed(queue: impl FnOnce() -> Outcome, finish: impl FnOnce() -> Outcome) 
     Ok(Took { queue_s, finish_s, cpu_s: cpu_seconds()? - cpu_started_s })
 }
 
-/// As [`timed`], of work that is repeated: the share of one.
+/// Like [`timed`] for repeated work; returns the mean per repetition.
 pub fn timed_each(
     count: usize,
     mut work: impl FnMut() -> Outcome,
@@ -125,7 +125,7 @@ pub fn timed_each(
     Ok(Took { queue_s: share(all.queue_s), finish_s: share(all.finish_s), cpu_s: share(all.cpu_s) })
 }
 
-/// What the process has used of processors, all its threads together.
+/// The processor time of the process, all threads together.
 #[cfg(target_os = "linux")]
 fn cpu_seconds() -> Outcome<f64> {
     use std::ffi::{c_int, c_long};
@@ -136,21 +136,21 @@ fn cpu_seconds() -> Outcome<f64> {
         nanoseconds: c_long,
     }
     const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
-    // In the C library, which std links.
+    // This is in the C library, which std links.
     unsafe extern "C" {
         fn clock_gettime(clock: c_int, time: *mut Time) -> c_int;
     }
     let mut time = Time { seconds: 0, nanoseconds: 0 };
-    // SAFETY: it writes one `timespec`, which on Linux is two `long`s.
+    // SAFETY: the call writes one `timespec`, which is two `long`s on Linux.
     let code = unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     if code == 0 {
         Ok(time.seconds as f64 + time.nanoseconds as f64 / 1e9)
     } else {
-        Err(Fault::new("the processors' time is not known"))
+        Err(Fault::new("the processor time is unknown"))
     }
 }
 
-/// Not known elsewhere.
+/// Unknown on other systems.
 #[cfg(not(target_os = "linux"))]
 fn cpu_seconds() -> Outcome<f64> {
     Ok(0.0)

@@ -1,14 +1,14 @@
-//! The kernels as this library's users write them.
+//! The kernels, written with this library.
 
 use resident::{CudaSource, Grid, In, InOut, Kernel, Out, Signature};
 
-/// The one text that all are compiled from.
+/// The source of all kernels.
 pub const SOURCE: &str = include_str!("kernels.cu");
 
-/// Threads of every block.
+/// Threads per block.
 pub const THREADS: u32 = 256;
 
-/// Parts that a sum is made of, and blocks that make them.
+/// The number of partial sums, one per block.
 pub const PARTS: usize = 256;
 
 type I = In<f32>;
@@ -20,26 +20,26 @@ pub type Affine = Kernel<(f32, f32, In<f32>, Out<f32>, u64)>;
 /// x, parts, length.
 pub type PartialSum = Kernel<(In<f32>, Out<f32>, u64)>;
 
-/// As many threads as there are elements.
+/// A grid with a thread for each element.
 pub fn cover(len: usize) -> Grid {
     Grid::new(len.div_ceil(THREADS as usize) as u32, THREADS)
 }
 
-/// One block, for the kernels that hardly do anything.
+/// One block, for the kernels with almost no work.
 pub fn one_block() -> Grid {
     Grid::new(1, THREADS)
 }
 
-/// A block for each part.
+/// One block per partial sum.
 pub fn parts() -> Grid {
     Grid::new(PARTS as u32, THREADS)
 }
 
-/// Gives a kernel of this folder its device body.
-pub fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function of the source has the signature of the kernel that is called like it,
-    // and looks at elements below the length that it is given, or at one for each thread: the
-    // requirements of the kernels tie both to the lengths of the arrays.
+/// Adds the CUDA body to a kernel.
+pub fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
+    // SAFETY: each function in the source has the signature of the kernel with the same name. It
+    // accesses elements below the given length, or one element per thread; the kernels'
+    // requirements relate both to the lengths of the arrays.
     unsafe { kernel.cuda(CudaSource::c(SOURCE)) }
 }
 
@@ -50,17 +50,17 @@ fn threads(grid: Grid) -> usize {
 const ONE_EACH: &str = "there is an element for each thread";
 
 pub fn touch1() -> Touch1 {
-    on_gpus(Touch1::new("touch1").require(ONE_EACH, |grid, (a,)| a.len() >= threads(grid)))
+    with_cuda_body(Touch1::new("touch1").require(ONE_EACH, |grid, (a,)| a.len() >= threads(grid)))
 }
 
 pub fn touch4() -> Touch4 {
-    on_gpus(Touch4::new("touch4").require(ONE_EACH, |grid, (a, b, c, d)| {
+    with_cuda_body(Touch4::new("touch4").require(ONE_EACH, |grid, (a, b, c, d)| {
         [a.len(), b.len(), c.len(), d.len()].iter().all(|len| *len >= threads(grid))
     }))
 }
 
 pub fn touch8() -> Touch8 {
-    on_gpus(Touch8::new("touch8").require(ONE_EACH, |grid, (a, b, c, d, e, f, g, h)| {
+    with_cuda_body(Touch8::new("touch8").require(ONE_EACH, |grid, (a, b, c, d, e, f, g, h)| {
         [a.len(), b.len(), c.len(), d.len(), e.len(), f.len(), g.len(), h.len()]
             .iter()
             .all(|len| *len >= threads(grid))
@@ -68,7 +68,7 @@ pub fn touch8() -> Touch8 {
 }
 
 pub fn affine() -> Affine {
-    on_gpus(
+    with_cuda_body(
         Affine::new("affine")
             .require("both have the length that is passed", |_grid, (_, _, x, y, len)| {
                 x.len() as u64 == len && y.len() as u64 == len
@@ -77,8 +77,8 @@ pub fn affine() -> Affine {
 }
 
 pub fn partial_sum() -> PartialSum {
-    on_gpus(PartialSum::new("partial_sum").require(
-        "256 threads a block, and a part for each block",
+    with_cuda_body(PartialSum::new("partial_sum").require(
+        "256 threads per block, and a partial sum for each block",
         |grid, (x, parts, len)| {
             x.len() as u64 == len
                 && parts.len() as u64 == grid.blocks().count()

@@ -1,55 +1,55 @@
-//! What comes out: lines that compare two medians, and facts; as a Markdown table and as JSON.
+//! The report: comparisons of two medians, and other facts, as Markdown tables and as JSON.
 
 use std::fmt::Write as _;
 
 use crate::measure::Figure;
 use resident_benches::gpu::fault::Outcome;
 
-/// A median of fewer runs is told with their number.
-const RUNS_TOLD: usize = 20;
+/// The report shows the number of runs if there are fewer than this.
+const RUNS_SHOWN: usize = 20;
 
-/// What a comparison is to show.
+/// The target of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
-    /// Reported, and no more.
+    /// No target.
     None,
-    /// At most so many times theirs.
+    /// At most this multiple of their time.
     Ratio(f64),
-    /// At most so many times theirs, or so many seconds more.
+    /// At most this multiple of their time, or this many seconds more.
     RatioOrMore(f64, f64),
-    /// At most so many seconds more.
+    /// At most this many seconds more.
     More(f64),
-    /// At least so much of their speed.
+    /// At least this fraction of their speed.
     Speed(f64),
     /// Faster than theirs.
     Faster,
 }
 
-/// Ours beside theirs.
-pub struct Line {
+/// A comparison of our time with theirs.
+pub struct Comparison {
     pub work: String,
     pub against: String,
-    /// What one run moves, where speed is what matters.
+    /// The bytes that one run copies, if the speed is of interest.
     pub len_bytes: Option<u64>,
     pub ours: Outcome<Figure>,
     pub theirs: Outcome<Figure>,
     pub target: Target,
 }
 
-/// Something that is not compared.
+/// A result that is not a comparison.
 pub struct Fact {
     pub work: String,
     pub value: String,
-    /// Whether it is as it must be, of what must be something.
+    /// Whether the result is as required; `None` without a requirement.
     pub holds: Option<bool>,
 }
 
-/// What one row of the plan came to.
+/// The results of one row.
 #[derive(Default)]
 pub struct Report {
-    /// Tiny sizes and few runs: the table says what ran, and no figures.
+    /// Tiny sizes and few runs: the table shows what ran, without figures.
     pub is_smoke: bool,
-    pub lines: Vec<Line>,
+    pub comparisons: Vec<Comparison>,
     pub facts: Vec<Fact>,
 }
 
@@ -79,7 +79,7 @@ impl Target {
     }
 }
 
-impl Line {
+impl Comparison {
     fn ratio(&self) -> Option<f64> {
         let (ours, theirs) = (self.ours.as_ref().ok()?, self.theirs.as_ref().ok()?);
         Some(ours.median_s / theirs.median_s)
@@ -145,7 +145,7 @@ impl Line {
 }
 
 impl Report {
-    /// Two figures side by side.
+    /// Adds a comparison of two figures.
     pub fn compare(
         &mut self,
         work: impl Into<String>,
@@ -154,7 +154,7 @@ impl Report {
         target: Target,
     ) {
         let [ours, theirs] = figures;
-        self.lines.push(Line {
+        self.comparisons.push(Comparison {
             work: work.into(),
             against: against.into(),
             len_bytes: None,
@@ -164,7 +164,7 @@ impl Report {
         });
     }
 
-    /// As [`compare`](Self::compare), of work that moves so many bytes.
+    /// Like [`compare`](Self::compare), for work that copies this many bytes.
     pub fn compare_bytes(
         &mut self,
         (work, len_bytes): (impl Into<String>, u64),
@@ -173,35 +173,41 @@ impl Report {
         target: Target,
     ) {
         self.compare(work, against, figures, target);
-        if let Some(line) = self.lines.last_mut() {
+        if let Some(line) = self.comparisons.last_mut() {
             line.len_bytes = Some(len_bytes);
         }
     }
 
-    pub fn tell(&mut self, work: impl Into<String>, value: impl Into<String>, holds: Option<bool>) {
+    pub fn add_fact(
+        &mut self,
+        work: impl Into<String>,
+        value: impl Into<String>,
+        holds: Option<bool>,
+    ) {
         self.facts.push(Fact { work: work.into(), value: value.into(), holds });
     }
 
-    /// Whether something that is ours could not be measured, or is not as it must be. A target that
-    /// is missed is no failure.
+    /// Whether this library could not be measured, or a result is not as required. A missed target
+    /// is not a failure.
     pub fn has_failed(&self) -> bool {
-        self.lines.iter().any(|line| line.ours.is_err())
+        self.comparisons.iter().any(|line| line.ours.is_err())
             || self.facts.iter().any(|fact| fact.holds == Some(false))
     }
 
     pub fn markdown(&self, name: &str, about: &str) -> String {
         let mut text = format!("### {name}\n\n{about}\n\n");
-        if !self.lines.is_empty() {
-            text += "| work | against | ours | theirs | ours / theirs | target | met |\n|---|---|---|---|---|---|---|\n";
-            self.lines
+        if !self.comparisons.is_empty() {
+            text += "| work | against | ours | theirs | ours / theirs | target | met \
+                |\n|---|---|---|---|---|---|---|\n";
+            self.comparisons
                 .iter()
                 .for_each(|line| text = format!("{text}{}\n", line.markdown(self.is_smoke)));
             text.push('\n');
         }
         if !self.facts.is_empty() {
-            text += "| what else was seen | | as it must be |\n|---|---|---|\n";
+            text += "| other results | | as required |\n|---|---|---|\n";
             for fact in &self.facts {
-                // Writing to a text cannot fail.
+                // Writing to a `String` cannot fail.
                 let _ = writeln!(
                     text,
                     "| {} | {} | {} |",
@@ -225,18 +231,18 @@ impl Report {
         };
         let mut object = Object::default();
         object.text("row", name);
-        object.raw("lines", &list(self.lines.iter().map(Line::json)));
+        object.raw("lines", &list(self.comparisons.iter().map(Comparison::json)));
         object.raw("facts", &list(self.facts.iter().map(fact)));
         object.end()
     }
 }
 
-/// Medians of fewer runs than were planned, since the time was over, say so.
+/// The number of runs, if the time limit ended them early.
 fn few(runs: usize) -> String {
-    if runs < RUNS_TOLD { format!(" ({runs} runs)") } else { String::new() }
+    if runs < RUNS_SHOWN { format!(" ({runs} runs)") } else { String::new() }
 }
 
-/// Seconds as a person reads them.
+/// Formats seconds with a suitable unit.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 1e-6 => format!("{:.0} ns", s * 1e9),
@@ -276,7 +282,7 @@ pub fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
-/// A JSON object, written field by field.
+/// A JSON object that is written field by field.
 #[derive(Default)]
 pub struct Object(String);
 
@@ -296,7 +302,7 @@ impl Object {
 
     pub fn raw(&mut self, name: &str, value: &str) {
         let comma = if self.0.is_empty() { "" } else { "," };
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(self.0, "{comma}\"{name}\":{value}");
     }
 

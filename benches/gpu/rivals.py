@@ -56,7 +56,7 @@ def check(first):
         raise ArithmeticError(f"the chain came to {first} instead of 1")
 
 
-# CuPy: the text of the Rust benchmarks, page-locked memory from its pool.
+# CuPy: the source of the Rust benchmarks, pinned memory from its pool.
 
 
 def cupy_kernels():
@@ -204,8 +204,8 @@ def cases(is_smoke):
     times = 3 if is_smoke else 200
     for what, length, repeat in [("256 MiB", large, 1), ("1 MiB, 200 times", small, times)]:
         work = f"{KERNELS} kernels over {what}"
-        yield "pipeline", work, 4 * length, "CuPy, RawKernel, page-locked pool", lambda length=length: cupy_pipeline(length), repeat
-        yield "pipeline", work, 4 * length, "Numba, device arrays, page-locked", lambda length=length: numba_device_arrays(length), repeat
+        yield "pipeline", work, 4 * length, "CuPy, RawKernel, pinned pool", lambda length=length: cupy_pipeline(length), repeat
+        yield "pipeline", work, 4 * length, "Numba, device arrays, pinned", lambda length=length: numba_device_arrays(length), repeat
     yield "conjugate_gradient", f"{side} x {side} unknowns", None, "CuPy, RawKernel", lambda: cupy_conjugate_gradient(side), 1
     # Last, since a turn over 256 MiB takes seconds: every launch copies in and out.
     for what, length in [("1 MiB, 200 times", small), ("256 MiB", large)]:
@@ -223,7 +223,7 @@ def ours_beside(folder, row, len_bytes):
         return None
     (report,) = json.loads(path.read_text(encoding="utf-8"))["rows"]
     for line in report["lines"]:
-        is_it = len_bytes is None or f"over {size_text(len_bytes)}: ours, page-locked" in line["work"]
+        is_it = len_bytes is None or f"over {size_text(len_bytes)}: ours, pinned" in line["work"]
         if is_it and "median_s" in line["ours"]:
             return line["ours"]["median_s"]
     return None

@@ -1,5 +1,4 @@
-//! What all rows have in common: the GPU, how much may be measured, and what is left of a row's
-//! time.
+//! The state that all rows share: the GPU, the sizes, and the remaining time of a row.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,12 +12,12 @@ use resident_benches::gpu::stand_in;
 
 pub struct Session {
     pub gpu: Device,
-    /// Tiny sizes and few runs: shows that everything works, and measures nothing.
+    /// Tiny sizes and few runs, which only check that everything works.
     pub is_smoke: bool,
     pub is_stand_in: bool,
     deadline: Cell<Instant>,
     cases_left: Cell<u32>,
-    /// By contender: how much was unordered, as the stand-in driver sees it.
+    /// The number of unordered accesses per contender, found by the stand-in driver.
     unordered: RefCell<BTreeMap<String, usize>>,
 }
 
@@ -28,41 +27,40 @@ impl Session {
         Self { gpu, is_smoke, is_stand_in, deadline, cases_left, unordered: RefCell::default() }
     }
 
-    /// A row begins, which may take so long.
+    /// Begins a row with this time limit.
     pub fn begin(&self, time: Duration) {
         self.deadline.set(Instant::now() + time);
         self.cases_left.set(1);
     }
 
-    /// So many calls of [`measure`](Self::measure) are to come, and share the time that is left.
+    /// Announces the number of coming calls to [`measure`](Self::measure), which share the
+    /// remaining time.
     pub fn expect(&self, cases: usize) {
         self.cases_left.set(u32::try_from(cases).unwrap_or(u32::MAX).max(1));
     }
 
-    /// Measures one case in its share of the time.
+    /// Measures one case within its share of the time.
     pub fn measure(&self, contenders: Vec<Contender<'_>>) -> Vec<Measured> {
         let cases = self.cases_left.get().max(1);
         self.cases_left.set(cases - 1);
         let left = self.deadline.get().saturating_duration_since(Instant::now());
-        measure::in_turn(contenders, self.is_smoke, left / cases, |name| {
-            self.look_for_hazards(name)
-        })
+        measure::in_turn(contenders, self.is_smoke, left / cases, |name| self.count_hazards(name))
     }
 
-    /// What was unordered since the last look is told of this contender.
-    pub fn look_for_hazards(&self, name: &str) {
+    /// Adds the hazards found since the last call to this contender's count.
+    pub fn count_hazards(&self, name: &str) {
         if self.is_stand_in {
             *self.unordered.borrow_mut().entry(name.to_owned()).or_default() +=
                 stand_in::take_hazards();
         }
     }
 
-    /// What was unordered in the row, by contender. Nothing is known of a GPU.
+    /// Takes the counts of unordered accesses in the row, by contender. They are empty on a GPU.
     pub fn take_unordered(&self) -> BTreeMap<String, usize> {
         self.unordered.take()
     }
 
-    /// One of two sizes.
+    /// The size for a real or a smoke run.
     pub fn size(&self, real: usize, smoke: usize) -> usize {
         if self.is_smoke { smoke } else { real }
     }
@@ -71,8 +69,8 @@ impl Session {
         (0..count).map(|_| Ok(self.gpu.new_stream()?)).collect()
     }
 
-    /// How many bytes a case may take on the device and page-locked on the host, so that it
-    /// disturbs nobody: an eighth of what is free there, and here.
+    /// The bytes that a case may use on the device and pinned on the host: an eighth of the free
+    /// memory of each, so that other processes are not disturbed.
     pub fn room_bytes(&self) -> Outcome<u64> {
         let free = self.gpu.capacity()?.free / 8;
         Ok(free.min(host_free_bytes().unwrap_or(8 << 30) / 8))

@@ -1,7 +1,7 @@
-//! The stand-in driver, on which the benchmarks can be tried without a GPU: the kernels as host
-//! functions, which it knows by name.
+//! Registers the kernels of the benchmarks as host functions with the stand-in driver, so that the
+//! benchmarks run without a GPU.
 //!
-//! It shows that a row runs and that its results are right. It measures nothing.
+//! This checks that a row runs and that its results are right. It measures nothing.
 
 use resident::ndarray::{Array, ArrayD, ArrayView2, ArrayViewMut2, Dimension, Ix2, Ix3, IxDyn};
 use resident_stand_in::{
@@ -20,11 +20,11 @@ const fn pointer(access: Access) -> Parameter {
     Parameter::Pointer { access, length: Length::ToEnd }
 }
 
-/// Loads the driver and the compiler that stands beside it.
+/// Loads the stand-in driver and compiler, and registers the kernels.
 ///
 /// # Errors
 ///
-/// If their shared objects are not where cargo, or the bundle, puts them.
+/// If their shared objects are not where cargo or the bundle puts them.
 pub fn load(settings: Settings) -> Result<(), String> {
     driver::load(settings)?;
     resident_stand_in_nvrtc::load()?;
@@ -35,22 +35,23 @@ pub fn load(settings: Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// How much was unordered since the last look. The record of calls would only grow.
+/// The number of hazards since the last call. It also clears the record of calls, which would only
+/// grow.
 pub fn take_hazards() -> usize {
     driver::take_calls();
     driver::take_hazards().len()
 }
 
 fn read<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a [T] {
-    // SAFETY: elements are numbers; the registration says that the kernel reads the memory, and the
-    // driver's check of order that nobody writes it.
+    // SAFETY: elements are numbers. The kernel is registered as reading the memory, and the driver
+    // checks that no unordered work writes it.
     unsafe { launch.slice(index) }
 }
 
 #[expect(clippy::mut_from_ref, reason = "each function takes each of its parameters once")]
 fn written<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a mut [T] {
-    // SAFETY: as for `read`; each function takes each of its parameters once, and they are
-    // different memory.
+    // SAFETY: as for `read`; each function takes each parameter once, and the parameters do not
+    // overlap.
     unsafe { launch.slice_mut(index) }
 }
 
@@ -86,7 +87,7 @@ fn register_vectors() {
     });
 }
 
-/// All in the first part: the sums are the same, though not by the same order.
+/// Puts the whole sum into the first part. The order of the additions differs from the GPU's.
 fn fill_parts<T: Copy + Default + std::iter::Sum<T>>(values: &[T], parts: &mut [T]) {
     parts.fill(T::default());
     parts[0] = values.iter().copied().sum();
@@ -156,7 +157,7 @@ fn laplace(p: &[f64], ap: &mut [f64], side: usize) {
     }
 }
 
-/// A view as an array of its own.
+/// Copies a view into an array.
 fn array<T: Copy, D: Dimension>(view: &View) -> Array<T, D> {
     let shape: Vec<usize> = view.shape.iter().map(|extent| *extent as usize).collect();
     let all = ArrayD::from_shape_vec(
@@ -176,9 +177,9 @@ const fn picture(dimensions: u32, element_bytes: u32, access: Access) -> Paramet
     Parameter::View { dimensions, element_bytes, access }
 }
 
-/// The kernels of the examples, by their own host bodies.
+/// Registers the kernels of the edge detector with their host bodies.
 fn register_pictures() {
-    use Access::{Read, ReadWrite, Write};
+    use Access::{Read, Write};
     register("grey", &[picture(3, 1, Read), picture(2, 4, Write)], |launch| {
         let mut grey = array::<f32, Ix2>(&launch.view(1));
         bodies::grey(array::<u8, Ix3>(&launch.view(0)).view(), grey.view_mut());
@@ -212,6 +213,11 @@ fn register_pictures() {
             Ok(())
         },
     );
+    register_hysteresis();
+}
+
+fn register_hysteresis() {
+    use Access::{Read, ReadWrite, Write};
     register(
         "thin",
         &[picture(2, 4, Read), picture(2, 1, Read), picture(2, 4, Write)],
@@ -242,10 +248,10 @@ fn register_pictures() {
         put(&launch.view(0), &labels);
         Ok(())
     });
-    register_ends_of_pictures();
+    register_edges();
 }
 
-fn register_ends_of_pictures() {
+fn register_edges() {
     use Access::{Read, ReadWrite, Write};
     register(
         "anchor",

@@ -1,5 +1,5 @@
-//! What the programs written by hand share: cudarc's own objects, its tracking off unless that is
-//! what is measured, and the driver's bare copies.
+//! Shared parts of the programs written by hand: cudarc's objects, with its tracking off unless the
+//! tracking is measured, and the driver's copy calls.
 
 use std::alloc::{self, Layout};
 use std::ffi::CString;
@@ -15,13 +15,13 @@ use resident::cudarc::nvrtc::{Ptx, result as nvrtc, sys as nvrtc_sys};
 use crate::gpu::fault::{Fault, Outcome};
 use crate::gpu::ours::{PARTS, SOURCE, THREADS};
 
-/// A context object of its own, with the kernels loaded.
+/// A separate context object with the kernels loaded.
 pub struct Twin {
     pub context: Arc<CudaContext>,
     module: Arc<CudaModule>,
 }
 
-/// As many threads as there are elements.
+/// A grid with a thread for each element.
 pub fn cover(len: usize) -> LaunchConfig {
     blocks(len.div_ceil(THREADS as usize))
 }
@@ -39,21 +39,21 @@ fn blocks(count: usize) -> LaunchConfig {
 }
 
 impl Twin {
-    /// Without cudarc's tracking: who writes by hand places the order by hand.
+    /// With cudarc's tracking off: the program orders its work explicitly.
     pub fn untracked() -> Outcome<Self> {
         Self::of_source(SOURCE, &[])
     }
 
-    /// As cudarc is by default.
+    /// With cudarc's default tracking.
     pub fn tracked() -> Outcome<Self> {
         Self::with_code(CudaContext::new(0)?, SOURCE, &[])
     }
 
-    /// Without cudarc's tracking, with the kernels of another source.
+    /// With cudarc's tracking off and the kernels of another source.
     pub fn of_source(source: &str, options: &[&str]) -> Outcome<Self> {
         let context = CudaContext::new(0)?;
-        // SAFETY: the programs order their streams by events of their own, and wait before memory
-        // goes.
+        // SAFETY: the programs order their streams with their own events and wait before they free
+        // memory.
         unsafe { context.disable_event_tracking() };
         Self::with_code(context, source, options)
     }
@@ -77,32 +77,33 @@ impl Twin {
     }
 }
 
-/// The kernels compiled as this library compiles them: by NVRTC, to machine code for the
-/// architecture of the GPU.
+/// Compiles the kernels as this library does: with NVRTC, to machine code for the GPU's
+/// architecture.
 fn machine_code(source: &str, options: &[&str], architecture: &str) -> Outcome<Vec<u8>> {
     let text = CString::new(source).map_err(Fault::new)?;
     let program = nvrtc::create_program(&text, None)?;
     let target = format!("--gpu-architecture={architecture}");
     let options: Vec<&str> = options.iter().copied().chain([target.as_str()]).collect();
-    // SAFETY: the program was just made, and is not yet gone.
+    // SAFETY: the program was just created and is not yet destroyed.
     let compiled = unsafe { nvrtc::compile_program(program, &options) };
     let code = compiled.map_err(Fault::from).and_then(|()| machine_code_of(program));
-    // SAFETY: nobody uses the program any more.
+    // SAFETY: the program is not used after this.
     unsafe { nvrtc::destroy_program(program) }?;
     code
 }
 
 fn machine_code_of(program: nvrtc_sys::nvrtcProgram) -> Outcome<Vec<u8>> {
     let mut len_bytes = 0;
-    // SAFETY: the program was compiled and is not gone (`machine_code`); one size is written.
+    // SAFETY: the program was compiled and is not yet destroyed (`machine_code`); the call writes
+    // one size.
     unsafe { nvrtc_sys::nvrtcGetCUBINSize(program, &raw mut len_bytes) }.result()?;
     let mut code = vec![0_u8; len_bytes];
-    // SAFETY: as above, and there is room for as many bytes as it has just said.
+    // SAFETY: as above, and the buffer has the size that the last call returned.
     unsafe { nvrtc_sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) }.result()?;
     Ok(code)
 }
 
-/// Device memory with zeros in it.
+/// Zeroed device memory.
 pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(
     stream: &Arc<CudaStream>,
     len: usize,
@@ -110,7 +111,7 @@ pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(
     Ok(stream.alloc_zeros(len)?)
 }
 
-/// Launches a kernel of inputs and one output.
+/// Launches a kernel with inputs and one output.
 pub fn touch(
     stream: &Arc<CudaStream>,
     function: &CudaFunction,
@@ -122,13 +123,13 @@ pub fn touch(
         launch.arg(*input);
     });
     launch.arg(output);
-    // SAFETY: the function takes so many pointers to floats, and touches one element of each for
-    // each of 256 threads, which there are.
+    // SAFETY: the function takes this many pointers to floats and accesses one element of each per
+    // thread; each array has an element for all 256 threads.
     unsafe { launch.launch(one_block()) }?;
     Ok(())
 }
 
-/// `y = factor * x + offset`, by addresses: of slices, and of managed memory.
+/// `y = factor * x + offset` on addresses of slices or managed memory.
 pub fn affine(
     stream: &Arc<CudaStream>,
     function: &CudaFunction,
@@ -139,13 +140,13 @@ pub fn affine(
     let len_passed = len as u64;
     let mut launch = stream.launch_builder(function);
     launch.arg(&numbers.0).arg(&numbers.1).arg(&x).arg(&y).arg(&len_passed);
-    // SAFETY: these are the parameters of the function, and both addresses have room for `len`
-    // floats.
+    // SAFETY: these are the parameters of the function, and there are `len` floats at both
+    // addresses.
     unsafe { launch.launch(cover(len)) }?;
     Ok(())
 }
 
-/// Sums of `len` floats at an address, a part for each block.
+/// Sums `len` floats at an address, into one partial sum per block.
 pub fn partial_sum(
     stream: &Arc<CudaStream>,
     function: &CudaFunction,
@@ -156,56 +157,56 @@ pub fn partial_sum(
     let len_passed = len as u64;
     let mut launch = stream.launch_builder(function);
     launch.arg(&x).arg(sums).arg(&len_passed);
-    // SAFETY: these are the parameters of the function, there are `len` floats, and a sum for each
-    // block.
+    // SAFETY: these are the parameters of the function; there are `len` floats, and a partial sum
+    // for each block.
     unsafe { launch.launch(parts()) }?;
     Ok(())
 }
 
-/// Where a slice lies, for calls of the driver on that stream.
+/// The address of a slice, for driver calls on that stream.
 pub fn address<T>(slice: &CudaSlice<T>, stream: &CudaStream) -> u64 {
     slice.device_ptr(stream).0
 }
 
-/// The bare calls, from and to any memory of the host.
+/// The driver's copy calls, from and to any host memory.
 pub mod bare {
     use super::{CudaStream, Outcome, Pod, result};
 
-    /// `cuMemcpyHtoDAsync`. Whoever calls it waits for the stream before `from` goes or is written,
-    /// and has room for it at `to`.
-    pub fn up<T: Pod>(stream: &CudaStream, to: u64, from: &[T]) -> Outcome {
-        // SAFETY: the callers in these benchmarks wait for the stream within the same run, and copy
-        // between buffers of one length.
+    /// `cuMemcpyHtoDAsync`. The caller waits for the stream before it frees or writes `from`, and
+    /// there is room for it at `to`.
+    pub fn upload<T: Pod>(stream: &CudaStream, to: u64, from: &[T]) -> Outcome {
+        // SAFETY: the callers in these benchmarks wait for the stream within the same run and copy
+        // between buffers of the same length.
         Ok(unsafe { result::memcpy_htod_async(to, from, stream.cu_stream()) }?)
     }
 
     /// `cuMemcpyDtoHAsync`, as above.
-    pub fn down<T: Pod>(stream: &CudaStream, to: &mut [T], from: u64) -> Outcome {
+    pub fn download<T: Pod>(stream: &CudaStream, to: &mut [T], from: u64) -> Outcome {
         // SAFETY: as above.
         Ok(unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }?)
     }
 
     /// `cuMemcpyHtoD`.
-    pub fn up_now<T: Pod>(to: u64, from: &[T]) -> Outcome {
-        // SAFETY: the callers copy between buffers of one length.
+    pub fn upload_sync<T: Pod>(to: u64, from: &[T]) -> Outcome {
+        // SAFETY: the callers copy between buffers of the same length.
         Ok(unsafe { result::memcpy_htod_sync(to, from) }?)
     }
 
     /// `cuMemcpyDtoH`.
-    pub fn down_now<T: Pod>(to: &mut [T], from: u64) -> Outcome {
-        // SAFETY: the callers copy between buffers of one length.
+    pub fn download_sync<T: Pod>(to: &mut [T], from: u64) -> Outcome {
+        // SAFETY: the callers copy between buffers of the same length.
         Ok(unsafe { result::memcpy_dtoh_sync(to, from) }?)
     }
 }
 
-/// How the memory was made.
+/// How the memory was allocated.
 enum Kind {
-    PageLocked,
+    Pinned,
     Registered(Layout),
     Managed,
 }
 
-/// Memory that the host reaches and that CUDA knows. It belongs to the primary context.
+/// Memory that the host can access and CUDA knows. It belongs to the primary context.
 pub struct HostMemory<T> {
     start: *mut T,
     len: usize,
@@ -214,37 +215,41 @@ pub struct HostMemory<T> {
 }
 
 impl<T: Pod + Zeroable> HostMemory<T> {
-    /// `cuMemHostAlloc`, cached, with zeros in it.
-    pub fn page_locked(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
+    /// `cuMemHostAlloc`, cached and zeroed.
+    pub fn pinned(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
         context.bind_to_thread()?;
         // SAFETY: a context is current.
         let start = unsafe { result::malloc_host(len * size_of::<T>(), 0) }?;
-        Ok(Self::zeroed(start.cast(), len, Kind::PageLocked, context))
+        Ok(Self::zeroed(start.cast(), len, Kind::Pinned, context))
     }
 
-    /// Ordinary memory, whole pages of it, after `cuMemHostRegister`, with zeros in it.
+    /// Zeroed whole pages of host memory, registered by `cuMemHostRegister`.
     pub fn registered(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
         context.bind_to_thread()?;
         let layout = pages::<T>(len)?;
         // SAFETY: the layout has at least one page.
         let memory = unsafe { alloc::alloc_zeroed(layout) };
         if memory.is_null() {
-            return Err(Fault::new(format_args!("the host has no {} bytes", layout.size())));
+            return Err(Fault::new(format_args!(
+                "the host cannot allocate {} bytes",
+                layout.size()
+            )));
         }
         let registered = Self::zeroed(memory.cast(), len, Kind::Registered(layout), context);
-        // SAFETY: the memory lives until `drop`, which undoes this.
+        // SAFETY: the memory is live until `drop`, which unregisters it.
         unsafe { sys::cuMemHostRegister_v2(memory.cast(), layout.size(), 0) }.result()?;
         Ok(registered)
     }
 
-    /// `cuMemAllocManaged`, with zeros in it. Never more than is free on the GPU: there is a
-    /// machine on which that hangs.
+    /// `cuMemAllocManaged`, zeroed. It never exceeds the GPU's free memory, because that hangs on
+    /// one machine.
     pub fn managed(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
         context.bind_to_thread()?;
         let (len_bytes, free_bytes) = (len * size_of::<T>(), context.mem_get_info()?.0);
         if len_bytes > free_bytes / 2 {
             return Err(Fault::new(format_args!(
-                "{len_bytes} bytes of managed memory, and {free_bytes} are free on the GPU"
+                "cannot allocate {len_bytes} bytes of managed memory: {free_bytes} are free on \
+                 the GPU"
             )));
         }
         // SAFETY: a context is current.
@@ -260,8 +265,8 @@ impl<T: Pod + Zeroable> HostMemory<T> {
     }
 
     fn zeroed(start: *mut T, len: usize, kind: Kind, context: &Arc<CudaContext>) -> Self {
-        // SAFETY: there is room for `len` elements, as the driver has just said, and nobody else
-        // knows of it yet.
+        // SAFETY: the driver has just allocated `len` elements here, and nothing else uses them
+        // yet.
         unsafe { start.write_bytes(0, len) };
         Self { start, len, kind, context: Arc::clone(context) }
     }
@@ -271,10 +276,10 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         self.start.expose_provenance() as u64
     }
 
-    /// As the host sees it. The device may not be at work on it: the callers wait before they look.
+    /// The memory as the host sees it. The callers wait for the device before they access it.
     pub fn host(&mut self) -> &mut [T] {
-        // SAFETY: all elements are initialised (`zeroed`), any bits are an element (`Pod`), and the
-        // callers wait for the device before they look.
+        // SAFETY: all elements are initialised (`zeroed`), every bit pattern is valid (`Pod`), and
+        // the callers wait for the device before they access the memory.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
@@ -282,14 +287,14 @@ impl<T: Pod + Zeroable> HostMemory<T> {
     pub fn prefetch(&self, stream: &CudaStream, to_gpu: bool) -> Outcome {
         type Prefetch = unsafe extern "C" fn(u64, usize, i32, sys::CUstream) -> sys::CUresult;
         const HOST: i32 = -1;
-        // SAFETY: the driver is there, since it made the memory.
+        // SAFETY: the driver is loaded, because it allocated the memory.
         let driver = unsafe { sys::culib() };
-        // The first version of the function: its later form takes a structure that differs from one
-        // version of CUDA to another. SAFETY: this is its type.
+        // This is the first version of the function. Later versions take a structure that differs
+        // between CUDA versions. SAFETY: this is its type.
         let prefetch =
             unsafe { driver.get::<Prefetch>(b"cuMemPrefetchAsync\0") }.map_err(Fault::new)?;
         let target = if to_gpu { self.context.cu_device() } else { HOST };
-        // SAFETY: the memory is managed and has so many bytes.
+        // SAFETY: the memory is managed and has this many bytes.
         Ok(unsafe {
             prefetch(self.address(), self.len * size_of::<T>(), target, stream.cu_stream())
         }
@@ -297,7 +302,7 @@ impl<T: Pod + Zeroable> HostMemory<T> {
     }
 }
 
-/// Memory of its own pages: two registrations may not share one.
+/// A layout of whole pages, because two registrations may not share a page.
 fn pages<T>(len: usize) -> Outcome<Layout> {
     const PAGE_BYTES: usize = 4096;
     Layout::from_size_align((len * size_of::<T>()).max(1).next_multiple_of(PAGE_BYTES), PAGE_BYTES)
@@ -306,21 +311,22 @@ fn pages<T>(len: usize) -> Outcome<Layout> {
 
 impl<T> Drop for HostMemory<T> {
     fn drop(&mut self) {
-        // A context that is lost has freed it.
+        // A lost context has already freed the memory.
         if self.context.bind_to_thread().is_err() {
             return;
         }
         let _freed = match self.kind {
-            // SAFETY: it was made by `cuMemHostAlloc`, and nobody has it any more.
-            Kind::PageLocked => unsafe { result::free_host(self.start.cast()) },
+            // SAFETY: the memory was allocated by `cuMemHostAlloc` and is not used after this.
+            Kind::Pinned => unsafe { result::free_host(self.start.cast()) },
             Kind::Registered(layout) => {
-                // SAFETY: it was registered, if `registered` got so far; else the driver refuses.
+                // SAFETY: the memory is registered, or `registered` failed and the driver returns
+                // an error.
                 let undone = unsafe { sys::cuMemHostUnregister(self.start.cast()) };
-                // SAFETY: it was allocated with this layout, and nobody has it any more.
+                // SAFETY: the memory was allocated with this layout and is not used after this.
                 unsafe { alloc::dealloc(self.start.cast(), layout) };
                 undone.result()
             }
-            // SAFETY: it was made by `cuMemAllocManaged`, and nobody has it any more.
+            // SAFETY: the memory was allocated by `cuMemAllocManaged` and is not used after this.
             Kind::Managed => unsafe { result::free_sync(self.start.expose_provenance() as u64) },
         };
     }

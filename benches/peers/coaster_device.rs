@@ -1,5 +1,5 @@
-//! A second device for coaster, which has only the host's own without a GPU: memory of its own,
-//! copies by `memcpy`.
+//! A second device for coaster with its own memory and copies by `memcpy`. Without a GPU coaster
+//! has only the host device.
 
 use std::any::Any;
 

@@ -1,4 +1,4 @@
-//! Bytes of bookkeeping, counted by the allocator.
+//! Bytes of bookkeeping per array, counted by the allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
@@ -8,8 +8,9 @@ use resident::{Device, Grid, InOut, Kernel, SmartArray};
 
 use crate::gate::Gate;
 
-/// The system's allocator, which counts what is held in blocks below 64 KiB while it is asked to:
-/// data is larger. Of all threads, since a stream's worker frees what was taken here.
+/// The system allocator, which counts live bytes in blocks below 64 KiB while counting is on; array
+/// data is larger. It counts all threads, because a stream's worker frees what this thread
+/// allocates.
 pub struct Counting;
 
 const DATA_BYTES: usize = 64 << 10;
@@ -23,43 +24,44 @@ fn count(bytes: isize) {
     }
 }
 
-// SAFETY: everything is the system allocator's; counting touches no memory of it.
+// SAFETY: all calls go to the system allocator; counting does not access its memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's guarantee is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// Bytes that are held more after `work` than before, and its result.
+/// The increase of live bytes during `work`, and its result.
 fn held_by<T>(work: impl FnOnce() -> T) -> (isize, T) {
     let before = HELD_BYTES.load(Ordering::Relaxed);
     let value = work();
     (HELD_BYTES.load(Ordering::Relaxed) - before, value)
 }
 
-/// Arrays of which the mean is taken: what the registry and the stream's line take at times for all
-/// is spread over them.
+/// The number of arrays over which the mean is taken. It spreads occasional allocations of the
+/// registry and of the stream's queue.
 const ARRAYS: isize = 64;
 
 pub fn print() {
     IS_COUNTING.store(true, Ordering::Relaxed);
     let stream = Device::cpu().stream();
     let touch = Kernel::<(InOut<f32, Ix2>,)>::new("touch").host(|_grid, (_array,)| ());
-    // What is made once for all arrays is made before: the stream's line, the registry's shards.
+    // Allocations that happen once for all arrays happen here: the stream's queue, the registry's
+    // shards.
     let mut warm: Vec<_> =
         (0..16 * ARRAYS).map(|_| SmartArray::<f32, Ix2>::uninit((256, 256))).collect();
     warm.truncate(1);
     warm[0].fill(0.0).expect("a constant");
-    // Nothing runs behind the gate, so that the line gets as long as it ever will; it has two
-    // halves, which take turns.
+    // No work runs behind the gate, so that the queue reaches its largest size. It has two halves,
+    // which alternate.
     let gate = Gate::new();
     for _ in 0..4 {
         gate.time_queueing(&stream, 4 * ARRAYS as usize, || {
@@ -83,19 +85,19 @@ pub fn print() {
             .for_each(|(array, data)| *array = SmartArray::from(data))
     });
     let host = (bare + adopted) / ARRAYS - inline;
-    print_line("on the host", inline, host);
+    print_line("with host memory", inline, host);
     let (read, ()) = held_by(|| {
         arrays.iter().for_each(|array| array.prefetch(&stream).expect("room"));
         stream.synchronize().expect("nothing failed");
     });
-    print_line("on the host and one device", inline, host + read / ARRAYS);
+    print_line("with host memory and one device", inline, host + read / ARRAYS);
     let (launched, ()) = held_by(|| {
         arrays.iter_mut().for_each(|array| {
             touch.launch_on(&stream, Grid::cover(1), (array,)).expect("launched")
         });
         stream.synchronize().expect("nothing failed");
     });
-    print_line("and launched with", inline, host + (read + launched) / ARRAYS);
+    print_line("after a launch", inline, host + (read + launched) / ARRAYS);
     let (interior, ()) = held_by(|| {
         arrays.iter_mut().for_each(|array| {
             touch
@@ -104,7 +106,7 @@ pub fn print() {
         });
         stream.synchronize().expect("nothing failed");
     });
-    println!("more for a launch on its interior: {} bytes on the heap", interior / ARRAYS);
+    println!("additional for a launch on the interior: {} bytes on the heap", interior / ARRAYS);
 }
 
 fn print_line(what: &str, inline: isize, heap: isize) {

@@ -1,11 +1,11 @@
-//! Holding a stream's work back, so that queueing is timed and running is not.
+//! Blocks a stream, so that only queueing is timed.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 use resident::{Grid, Kernel, Stream};
 
-/// A launch that waits until it is let go.
+/// A launch that waits until it is released.
 #[derive(Clone)]
 pub struct Gate {
     state: Arc<(Mutex<State>, Condvar)>,
@@ -27,7 +27,7 @@ impl Gate {
         Self { state, kernel }
     }
 
-    /// Nanoseconds that each of `turns` calls of `queue` takes while nothing behind it runs.
+    /// The mean time in nanoseconds of `turns` calls of `queue`, while no queued work runs.
     pub fn time_queueing(&self, stream: &Stream, turns: usize, mut queue: impl FnMut()) -> f64 {
         self.close(stream);
         let start = Instant::now();

@@ -1,8 +1,9 @@
-//! What coherence costs when nothing has to move, beside coaster's `SharedTensor` in the same run.
+//! The cost of coherence when no copy is needed, compared with coaster's `SharedTensor` in the same
+//! run.
 //!
 //! `cargo bench --bench peers` prints one line per operation: its name, the medians of both in
-//! nanoseconds, and their ratio. Medians are over 101 batches, the two libraries' batches in turn.
-//! Quote ratios: machines differ and are shared.
+//! nanoseconds, and their ratio. Medians are over 101 batches, which alternate between the
+//! libraries. Quote ratios, because machines differ and are shared.
 
 #![allow(
     unreachable_pub,
@@ -22,8 +23,7 @@ use measure::Row;
 static ALLOCATOR: footprint::Counting = footprint::Counting;
 
 fn main() {
-    // `cargo test --benches` runs this with `--test`: a look that everything still works, without
-    // measuring.
+    // `cargo test --benches` passes `--test`: then every operation runs, but nothing is measured.
     let is_test = std::env::args().any(|argument| argument == "--test");
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     measure::set_quick(is_test);

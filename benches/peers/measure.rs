@@ -20,7 +20,7 @@ fn batches() -> usize {
     if QUICK.load(Ordering::Relaxed) { 1 } else { 101 }
 }
 
-/// How often an operation of about `expected_ns` is run in one batch: about 20 µs of work.
+/// How often one batch runs an operation of about `expected_ns`: about 20 µs of work.
 pub fn turns(expected_ns: usize) -> usize {
     if QUICK.load(Ordering::Relaxed) { 2 } else { (20_000 / expected_ns).max(16) }
 }
@@ -38,15 +38,15 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-/// One operation alone.
-pub fn alone(expected_ns: usize, mut own: impl FnMut()) -> Row {
+/// Measures one operation.
+pub fn single(expected_ns: usize, mut own: impl FnMut()) -> Row {
     let turns = turns(expected_ns);
     time(turns, &mut own);
     Row { own: median((0..batches()).map(|_| time(turns, &mut own)).collect()), peer: None }
 }
 
-/// Two operations, a batch of each in turn.
-pub fn beside(expected_ns: usize, mut own: impl FnMut(), mut peer: impl FnMut()) -> Row {
+/// Measures two operations, with alternating batches.
+pub fn compared(expected_ns: usize, mut own: impl FnMut(), mut peer: impl FnMut()) -> Row {
     let turns = turns(expected_ns);
     time(turns, &mut own);
     time(turns, &mut peer);
@@ -58,13 +58,13 @@ pub fn beside(expected_ns: usize, mut own: impl FnMut(), mut peer: impl FnMut())
     }
 }
 
-/// An operation that is timed by itself: `batch` returns nanoseconds for one.
+/// Measures an operation that times itself: `batch` returns nanoseconds per operation.
 pub fn batched(mut batch: impl FnMut() -> f64) -> Row {
     batch();
     Row { own: median((0..batches()).map(|_| batch()).collect()), peer: None }
 }
 
-/// The difference between two such operations, pair by pair.
+/// The median of the differences between two such operations, pair by pair.
 pub fn difference(mut longer: impl FnMut() -> f64, mut shorter: impl FnMut() -> f64) -> Row {
     longer();
     shorter();

@@ -1,4 +1,4 @@
-//! The operations.
+//! The measured operations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use crate::coaster_device::Second;
 use crate::gate::Gate;
-use crate::measure::{Row, alone, batched, beside, difference, turns};
+use crate::measure::{Row, batched, compared, difference, single, turns};
 use resident_benches::cube::{Cube, cube};
 
 type Operation = fn() -> Row;
@@ -25,17 +25,17 @@ pub const ALL: &[(&str, Operation)] = &[
     ("host(), valid, two threads on one array, each", host_valid_two_threads),
     ("gpu_on(), stream known as a reader", gpu_known),
     ("gpu_on(), first read on a stream", gpu_first),
-    ("flip of sides without a copy", flip),
+    ("switch of sides without a copy", flip),
     ("create and drop an uninit array", create),
     ("query among 16,384 stale boxes", query_stale),
     ("residency of an element among 16,384 stale boxes", residency_stale),
-    ("launch bookkeeping, four arrays, above queueing bare", launch_four),
-    ("queueing bare", launch_bare),
-    ("launch bookkeeping, interior of 1,024^3", launch_interior),
-    ("launch bookkeeping, six faces of 1,024^3, all six", launch_faces),
-    ("host() inside a capture, valid", host_captured),
-    ("asking whether a transfer is traced, no subscriber", trace_unheard),
-    ("a transfer's tracing, a layer that counts", trace_counted),
+    ("launch with four arrays, above an empty launch", launch_four),
+    ("launch without arrays, queueing only", launch_bare),
+    ("launch on the interior of 1,024^3, above an empty one", launch_interior),
+    ("launches on six faces of 1,024^3, above six empty ones", launch_faces),
+    ("host() inside a capture, valid", host_in_capture),
+    ("check whether a transfer is traced, no subscriber", trace_without_subscriber),
+    ("report a transfer to a layer that counts", trace_counted),
     ("queueing a transfer", transfer),
 ];
 
@@ -49,7 +49,7 @@ fn host_valid() -> Row {
     let cpu = native.new_device(native.hardwares()).expect("the host");
     let mut tensor = SharedTensor::<f32>::new(&vec![16, 16]);
     tensor.write_only(&cpu).expect("room");
-    beside(
+    compared(
         3,
         || {
             black_box(&*black_box(&array).host().expect("valid"));
@@ -84,7 +84,7 @@ fn gpu_known() -> Row {
     drop(array.gpu_on(&stream).expect("room"));
     let mut tensor = SharedTensor::<f32>::new(&vec![16, 16]);
     tensor.write_only(&Second).expect("room");
-    beside(
+    compared(
         6,
         || {
             black_box(black_box(&array).gpu_on(&stream).expect("valid").address());
@@ -95,8 +95,8 @@ fn gpu_known() -> Row {
     )
 }
 
-/// Each turn makes the device's copy the newest, which forgets readers, and reads it; the write
-/// alone is subtracted.
+/// Each turn makes the device copy the newest, which clears the known readers, and reads it. The
+/// time of the write is subtracted.
 fn gpu_first() -> Row {
     let stream = Device::cpu().stream();
     let turns = turns(40);
@@ -123,7 +123,7 @@ fn flip() -> Row {
     let mut tensor = SharedTensor::<f32>::new(&vec![16, 16]);
     let mut turn = false;
     let mut peer_turn = false;
-    beside(
+    compared(
         15,
         || {
             turn = !turn;
@@ -147,7 +147,7 @@ fn flip() -> Row {
 fn create() -> Row {
     let native = Native::new();
     let cpu = native.new_device(native.hardwares()).expect("the host");
-    beside(
+    compared(
         110,
         || {
             black_box(SmartArray::<f32, _>::uninit((16, 16)));
@@ -159,8 +159,8 @@ fn create() -> Row {
     )
 }
 
-/// Every second element of the device's copy is stale; valid elements are asked for, which is all
-/// that a prefetch of them does.
+/// Every second element of the device copy is stale. The prefetch requests valid elements, so it
+/// only queries.
 fn query_stale() -> Row {
     let stream = Device::cpu().stream();
     let array = checkered(&stream);
@@ -169,13 +169,13 @@ fn query_stale() -> Row {
         .map(|index| array.slice(s![2 * index + 1..2 * index + 2]))
         .collect();
     let mut turn = 0_usize;
-    alone(100, || {
+    single(100, || {
         turn = (turn + 1) % views.len();
         black_box(&views[turn]).prefetch(&stream).expect("valid");
     })
 }
 
-/// The same through a residency, which looks at every place.
+/// The same query through `residency`, which checks every location.
 fn residency_stale() -> Row {
     let stream = Device::cpu().stream();
     let device = stream.device();
@@ -185,13 +185,13 @@ fn residency_stale() -> Row {
         .map(|index| array.slice(s![2 * index + 1..2 * index + 2]))
         .collect();
     let mut turn = 0_usize;
-    alone(100, || {
+    single(100, || {
         turn = (turn + 1) % views.len();
         black_box(black_box(&views[turn]).residency().on(&device));
     })
 }
 
-/// An array on host and device of which every second element is stale on the device.
+/// An array with every second element stale on the device.
 fn checkered(stream: &Stream) -> SmartArray<u32, Ix1> {
     let mut array = SmartArray::from(vec![0_u32; 2 * 16_384]);
     drop(array.gpu_on(stream).expect("room"));
@@ -277,24 +277,24 @@ fn launch_faces() -> Row {
     )
 }
 
-fn host_captured() -> Row {
+fn host_in_capture() -> Row {
     let array = small();
     let (row, _report) = audit::capture(|| {
-        alone(3, || {
+        single(3, || {
             black_box(&*black_box(&array).host().expect("valid"));
         })
     });
     row
 }
 
-/// What each transfer asks before it makes an event, in the words of the library.
-fn trace_unheard() -> Row {
-    alone(2, || {
+/// The check that each transfer makes before it creates an event.
+fn trace_without_subscriber() -> Row {
+    single(2, || {
         black_box(tracing::event_enabled!(target: "resident::transfer", tracing::Level::DEBUG));
     })
 }
 
-/// Counts events, and looks at no field.
+/// Counts events and reads no field.
 struct Counter(AtomicU64);
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Counter {
@@ -309,16 +309,16 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Counter {
 
 fn trace_counted() -> Row {
     let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(1000));
-    let (mut heard, mut unheard) = (small().named("heard"), small().named("unheard"));
+    let (mut traced, mut untraced) = (small().named("traced"), small().named("untraced"));
     let counting = tracing_subscriber::registry().with(Counter(AtomicU64::new(0)));
     let dispatch = tracing::Dispatch::new(counting);
     difference(
         || {
             tracing::dispatcher::with_default(&dispatch, || {
-                gate.time_queueing(&stream, turns, || upload(&mut heard, &stream))
+                gate.time_queueing(&stream, turns, || upload(&mut traced, &stream))
             })
         },
-        || gate.time_queueing(&stream, turns, || upload(&mut unheard, &stream)),
+        || gate.time_queueing(&stream, turns, || upload(&mut untraced, &stream)),
     )
 }
 

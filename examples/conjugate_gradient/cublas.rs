@@ -1,5 +1,5 @@
-//! Dot products and vector sums by cuBLAS, on the stream of the kernels: arrays are handed to it by
-//! guards of that stream, which costs no event and no wait.
+//! Dot products and vector sums by cuBLAS on the stream of the kernels. Guards of that stream give
+//! cuBLAS the arrays without an event or a wait.
 
 use resident::cudarc::cublas::CudaBlas;
 use resident::cudarc::cublas::sys::{self, cublasPointerMode_t};
@@ -15,9 +15,9 @@ pub(crate) struct Cublas {
 }
 
 impl Cublas {
-    /// None where there is no GPU or no cuBLAS.
+    /// Returns `None` if there is no GPU or no cuBLAS.
     pub(crate) fn new(stream: &Stream) -> Outcome<Option<Self>> {
-        // SAFETY: looks for NVIDIA's library and opens it, as the first call would.
+        // SAFETY: opens NVIDIA's library if it is installed, as the first call would.
         if stream.device().kind() != DeviceKind::Cuda || !unsafe { sys::is_culib_present() } {
             return Ok(None);
         }
@@ -38,8 +38,8 @@ impl Cublas {
         let ((x, _x), (y, _y)) =
             (x.as_cuda_slice()?.device_ptr(&cudarc), y.as_cuda_slice()?.device_ptr(&cudarc));
         let (product, _product) = product.as_cuda_slice_mut()?.device_ptr_mut(&cudarc);
-        // SAFETY: the vectors have `len` elements each and the product one, on the handle's device;
-        // the guards keep order on the handle's stream.
+        // SAFETY: each vector has `len` elements and the product has one, on the handle's device.
+        // The guards order the accesses on the handle's stream.
         unsafe {
             sys::cublasDdot_v2(
                 *self.handle.handle(),

@@ -1,10 +1,9 @@
-//! The five-point Laplacian of a square with its walls at zero, row by row.
+//! The five-point Laplacian of a square with zeros on the walls, row by row.
 
 use resident::ndarray::{Array1, Ix1};
 use resident::{Error, Result, SmartArray, Stream};
 
-/// A sparse matrix: row `i` has `values[starts[i]..starts[i + 1]]`, in the columns of the same
-/// places.
+/// A sparse matrix. Row `i` has the entries `starts[i]..starts[i + 1]` of `values` and `columns`.
 pub(crate) struct Laplacian {
     pub(crate) values: SmartArray<f64, Ix1>,
     pub(crate) columns: SmartArray<u32, Ix1>,
@@ -36,11 +35,11 @@ impl Laplacian {
         }
     }
 
-    /// On the host.
+    /// The matrix times a vector, computed on the host.
     pub(crate) fn times(&self, vector: &Array1<f64>) -> Result<Array1<f64>> {
         let (values, columns, starts) =
             (self.values.host()?, self.columns.host()?, self.starts.host()?);
-        let entry = |place: u32| values[place as usize] * vector[columns[place as usize] as usize];
+        let entry = |index: u32| values[index as usize] * vector[columns[index as usize] as usize];
         Ok(starts.windows(2).into_iter().map(|ends| (ends[0]..ends[1]).map(entry).sum()).collect())
     }
 

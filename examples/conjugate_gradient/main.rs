@@ -1,11 +1,11 @@
-//! Conjugate gradients on a sparse matrix, the Laplacian of a square: our kernels and cuBLAS on one
-//! stream, over the same arrays.
+//! Solves a sparse linear system, the Laplacian of a square, by conjugate gradients. Kernels and
+//! cuBLAS use the same arrays on one stream.
 //!
-//! The matrix goes up once. In the loop nothing moves but the residual, eight bytes each
-//! [`STEPS_PER_LOOK`] steps: step lengths are made and used on the device. With the feature
-//! `cublas` and a GPU, dot products and vector sums are cuBLAS's (through `sys`, since cudarc's
-//! safe layer has none); else they are kernels of ours, and without a GPU all of it runs on the
-//! embedded device.
+//! The matrix is uploaded once. In the loop only the residual is downloaded, eight bytes every
+//! [`STEPS_PER_READ`] steps; step lengths are computed and used on the device. With feature
+//! `cublas` and a GPU, cuBLAS computes dot products and vector sums (through `sys`, because
+//! cudarc's safe layer lacks them). Otherwise kernels compute them, without a GPU on the embedded
+//! device.
 
 #[cfg(feature = "cublas")]
 mod cublas;
@@ -24,24 +24,24 @@ use resident_examples::conjugate_gradient::kernels::{BLOCK, Kernels, Number, Vec
 const SIDE: usize = 96;
 
 const STEPS_MAX: usize = 1000;
-const STEPS_PER_LOOK: usize = 25;
+const STEPS_PER_READ: usize = 25;
 
-/// The residual to be reached, against that of the start.
+/// The iteration ends when the residual is this fraction of the initial one.
 const REDUCTION: f64 = 1e-10;
 
-/// So far may the solution be from the one that the right-hand side was made of.
+/// The largest accepted difference between the solution and the exact one.
 const TOLERANCE: f64 = 1e-7;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Who adds and multiplies vectors.
+/// The implementation of dot products and vector sums.
 enum Algebra {
-    Ours,
+    Kernels,
     #[cfg(feature = "cublas")]
     Cublas(cublas::Cublas),
 }
 
-/// What the iteration works on.
+/// The state of the iteration.
 struct Solver {
     stream: Stream,
     kernels: Kernels,
@@ -52,11 +52,11 @@ struct Solver {
     direction: Vector,
     /// The matrix times the direction.
     image: Vector,
-    /// The residual's square, now and before.
+    /// The square of the residual, now and one step before.
     squares: [Number; 2],
-    /// The direction times its image.
+    /// The dot product of direction and image.
     curvature: Number,
-    /// How far to go along the direction, and the same backwards.
+    /// The step length along the direction, and its negative.
     step: Number,
 }
 
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the solution is right, and no more has moved than had to.
+/// Returns whether the solution is right and no unnecessary bytes were copied.
 pub(crate) fn run() -> Outcome<bool> {
     let stream = Device::current()?.new_stream()?;
     let algebra = Algebra::new(&stream)?;
@@ -86,21 +86,19 @@ pub(crate) fn run() -> Outcome<bool> {
         .iter()
         .zip(&expected)
         .fold(0.0, |largest: f64, (value, expected)| largest.max((value - expected).abs()));
-    println!(
-        "{steps} steps; the solution is within {error:.1e} of the exact one, {TOLERANCE:.0e} is allowed"
-    );
-    Ok(steps < STEPS_MAX && error < TOLERANCE && moved_little(&report, steps))
+    println!("{steps} steps; the error of the solution is {error:.1e}, {TOLERANCE:.0e} is allowed");
+    Ok(steps < STEPS_MAX && error < TOLERANCE && copied_no_more_than_needed(&report, steps))
 }
 
-/// Eight bytes each time that the residual was looked at, and nothing else.
-fn moved_little(report: &Report, steps: usize) -> bool {
-    let (moved, looks) = (report.traffic(), 1 + steps.div_ceil(STEPS_PER_LOOK));
+/// Checks that only eight bytes were copied each time the residual was read.
+fn copied_no_more_than_needed(report: &Report, steps: usize) -> bool {
+    let (moved, reads) = (report.traffic(), 1 + steps.div_ceil(STEPS_PER_READ));
     println!(
-        "in the loop {} bytes came down in {looks} looks at the residual, and {} went up",
+        "in the loop {} bytes were downloaded in {reads} reads of the residual, {} were uploaded",
         moved.to_host.bytes, moved.to_device.bytes
     );
     moved.to_device.bytes == 0
-        && moved.to_host.bytes <= (looks * size_of::<f64>()) as u64
+        && moved.to_host.bytes <= (reads * size_of::<f64>()) as u64
         && report.waited_for().is_empty()
 }
 
@@ -124,7 +122,7 @@ impl Solver {
         })
     }
 
-    /// Everything goes up before the loop.
+    /// Uploads all arrays before the loop.
     fn start(&mut self) -> Outcome<()> {
         self.matrix.prefetch(&self.stream)?;
         self.solution.prefetch(&self.stream)?;
@@ -136,7 +134,7 @@ impl Solver {
         let start = self.squares[0].get(0)?;
         for step in 1..=STEPS_MAX {
             self.advance()?;
-            if step % STEPS_PER_LOOK == 0 {
+            if step % STEPS_PER_READ == 0 {
                 let reduction = (self.squares[0].get(0)? / start).sqrt();
                 println!("step {step}: the residual is {reduction:.1e} of the first");
                 if reduction < REDUCTION {
@@ -188,7 +186,7 @@ impl Solver {
     }
 }
 
-/// One thread for each unknown.
+/// One thread per unknown.
 fn grid() -> Grid {
     Grid::cover(SIDE * SIDE)
 }
@@ -196,17 +194,17 @@ fn grid() -> Grid {
 impl Algebra {
     #[cfg(feature = "cublas")]
     fn new(stream: &Stream) -> Outcome<Self> {
-        Ok(cublas::Cublas::new(stream)?.map_or(Self::Ours, Self::Cublas))
+        Ok(cublas::Cublas::new(stream)?.map_or(Self::Kernels, Self::Cublas))
     }
 
     #[cfg(not(feature = "cublas"))]
     fn new(_stream: &Stream) -> Outcome<Self> {
-        Ok(Self::Ours)
+        Ok(Self::Kernels)
     }
 
     fn name(&self) -> &'static str {
         match self {
-            Self::Ours => "kernels of ours",
+            Self::Kernels => "kernels",
             #[cfg(feature = "cublas")]
             Self::Cublas(_) => "cuBLAS",
         }
@@ -221,7 +219,7 @@ impl Algebra {
         product: &mut Number,
     ) -> Outcome<()> {
         match self {
-            Self::Ours => {
+            Self::Kernels => {
                 Ok(kernels.dot.launch_on(stream, Grid::new(1, BLOCK), (x, y, product))?)
             }
             #[cfg(feature = "cublas")]
@@ -239,7 +237,7 @@ impl Algebra {
         y: &mut Vector,
     ) -> Outcome<()> {
         match self {
-            Self::Ours => Ok(kernels.add.launch_on(stream, grid(), (factor, x, y))?),
+            Self::Kernels => Ok(kernels.add.launch_on(stream, grid(), (factor, x, y))?),
             #[cfg(feature = "cublas")]
             Self::Cublas(cublas) => cublas.add(factor, x, y),
         }

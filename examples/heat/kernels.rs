@@ -1,15 +1,15 @@
-//! The kernels: each with its requirements, a body for the host and one for GPUs.
+//! The kernels, each with its requirements, a host body and a CUDA body.
 
 use resident::ndarray::{ArrayView3, ArrayViewMut3, Ix3, Zip};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
 use super::waves::{POINTS, WAVES, heat};
 
-/// The first plane's number in the whole cube; the planes to fill.
+/// The number of the first plane in the whole cube; the planes to fill.
 type Start = Kernel<(u64, Out<f64, Ix3>)>;
-/// A half as it was; the inner part of the half as it will be.
+/// A half before the step; the inner part of the half after it.
 type Jacobi = Kernel<(In<f64, Ix3>, Out<f64, Ix3>)>;
-/// The inner parts of both, and the largest change so far.
+/// The inner parts before and after the step; the largest change so far.
 type Residual = Kernel<(In<f64, Ix3>, In<f64, Ix3>, InOut<f64>)>;
 
 pub struct Kernels {
@@ -21,7 +21,7 @@ pub struct Kernels {
 impl Kernels {
     pub fn new() -> Self {
         Self {
-            start: on_gpus(
+            start: with_cuda_body(
                 Start::new("start")
                     .require("the cube has these planes", |_grid, (first_plane, planes)| {
                         first_plane.saturating_add(planes.shape()[0] as u64) <= POINTS as u64
@@ -31,14 +31,14 @@ impl Kernels {
                     })
                     .host(|_grid, (first_plane, planes)| start(first_plane, planes)),
             ),
-            jacobi: on_gpus(
+            jacobi: with_cuda_body(
                 Jacobi::new("jacobi")
                     .require("a wall or a neighbour's plane on each side", |_grid, (now, inner)| {
                         now.shape().iter().zip(inner.shape()).all(|(all, inner)| *all == *inner + 2)
                     })
                     .host(|_grid, (now, inner)| jacobi(now, inner)),
             ),
-            residual: on_gpus(
+            residual: with_cuda_body(
                 Residual::new("residual")
                     .require("before and after have one shape", |_grid, (before, after, _)| {
                         before.shape() == after.shape()
@@ -52,11 +52,12 @@ impl Kernels {
     }
 }
 
-/// Gives one of the kernels above its device body.
-fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function there has the signature of the kernel that is called like it. It looks
-    // at elements of its views alone, by the shape of one of them, to which the requirements tie
-    // the other's; the residual is one number by its requirement.
+/// Adds the CUDA body to one of the kernels above.
+fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
+    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name. It
+    // accesses only elements of its views, checked against the shape of one of them; the
+    // requirements relate the other shapes to that one. The residual has one element by its
+    // requirement.
     unsafe { kernel.cuda(CudaSource::c(include_str!("kernels.cu"))) }
 }
 
@@ -66,7 +67,7 @@ fn start(first_plane: u64, mut planes: ArrayViewMut3<'_, f64>) {
     }
 }
 
-/// The mean of the six neighbours. The windows of `now` are as many as `inner` has points.
+/// Writes the mean of the six neighbours. `now` has as many windows as `inner` has points.
 fn jacobi(now: ArrayView3<'_, f64>, inner: ArrayViewMut3<'_, f64>) {
     Zip::from(inner).and(now.windows((3, 3, 3))).for_each(|value, around| {
         let (planes, rows) =
@@ -75,7 +76,7 @@ fn jacobi(now: ArrayView3<'_, f64>, inner: ArrayViewMut3<'_, f64>) {
     });
 }
 
-/// The largest between two of one shape.
+/// The largest absolute difference of two arrays with the same shape.
 fn change(before: ArrayView3<'_, f64>, after: ArrayView3<'_, f64>) -> f64 {
     Zip::from(before)
         .and(after)

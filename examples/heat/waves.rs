@@ -1,14 +1,14 @@
-//! Standing waves in the cube: what it starts with, and what is known of it ever after.
+//! Standing waves in the cube: the initial heat, and the exact heat after any number of steps.
 
 use std::f64::consts::PI;
 
 /// Grid points along each axis, walls included.
 pub const POINTS: usize = 66;
 
-/// Half waves along each axis, and the height, of the waves that the cube starts with.
+/// The initial waves: the number of half waves along each axis, and the height.
 pub const WAVES: [([usize; 3], f64); 3] = [([1, 1, 1], 1.0), ([2, 1, 3], 0.5), ([3, 5, 2], -0.25)];
 
-/// The sum of some waves at a point; all of them are exactly zero on the walls.
+/// The sum of the waves at a point. It is exactly zero on the walls.
 pub fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
     if point.iter().any(|&index| index == 0 || index == POINTS - 1) {
         return 0.0;
@@ -21,7 +21,8 @@ pub fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
         .sum()
 }
 
-/// What one step makes of a wave: the mean of six neighbours is the wave itself, this much smaller.
-pub fn shrinking(counts: [usize; 3]) -> f64 {
+/// The factor by which one step shrinks a wave: the mean of the six neighbours of a point is the
+/// wave's value there times this factor.
+pub fn decay(counts: [usize; 3]) -> f64 {
     counts.iter().map(|&count| (PI * count as f64 / (POINTS - 1) as f64).cos()).sum::<f64>() / 3.0
 }

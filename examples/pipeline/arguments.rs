@@ -1,4 +1,4 @@
-//! The command line of the programs that look for edges: one input, and options with a value each.
+//! The command line of `pipeline` and `photos`: one input, and options with one value each.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -6,20 +6,20 @@ use std::path::PathBuf;
 use super::failure::Failure;
 use super::kernels::SIGMA_MAX;
 
-/// What to do.
+/// The requested action.
 pub enum Command {
     Help,
     Run(Arguments),
 }
 
-/// What the command line said, or the defaults.
+/// The values from the command line, or the defaults.
 pub struct Arguments {
     pub input: Option<PathBuf>,
     pub output: Option<PathBuf>,
     pub settings: Settings,
 }
 
-/// How wide to blur, and which gradients are edges.
+/// The width of the blur, and the thresholds for edges.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub sigma: f32,
@@ -33,7 +33,7 @@ impl Default for Settings {
     }
 }
 
-/// Reads the words after the program's name.
+/// Parses the words after the program's name.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failure> {
     let mut arguments = Arguments { input: None, output: None, settings: Settings::default() };
     let mut words = words.into_iter();
@@ -50,7 +50,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failu
             None if arguments.input.is_none() => arguments.input = Some(PathBuf::from(word)),
             None => {
                 return Err(refused(format_args!(
-                    "one input is enough, {} is a second",
+                    "only one input is accepted, {} is a second one",
                     word.display()
                 )));
             }
@@ -77,14 +77,14 @@ impl Settings {
     fn check(&self) -> Result<(), Failure> {
         if !(0.0..=SIGMA_MAX).contains(&self.sigma) {
             return Err(refused(format_args!(
-                "--sigma is {}, and must lie between 0 and {SIGMA_MAX}",
+                "--sigma is {}, but must be between 0 and {SIGMA_MAX}",
                 self.sigma
             )));
         }
-        // Written so that a NaN is refused as well.
+        // The negated form also rejects NaN.
         if !(0.0 <= self.low && self.low <= self.high && self.high.is_finite()) {
             return Err(refused(format_args!(
-                "--low is {} and --high {}; they must be 0 <= low <= high",
+                "--low is {} and --high is {}, but 0 <= low <= high must hold",
                 self.low, self.high
             )));
         }
@@ -102,7 +102,7 @@ fn with_value<'a>(
     }
     match words.next() {
         Some(value) => Ok((option, value)),
-        None => Err(refused(format_args!("{option} is no option, or needs a value"))),
+        None => Err(refused(format_args!("{option} is not an option, or needs a value"))),
     }
 }
 
@@ -112,5 +112,5 @@ fn number(name: &str, value: &OsStr) -> Result<f32, Failure> {
 }
 
 fn refused(message: std::fmt::Arguments<'_>) -> Failure {
-    Failure::input(format_args!("{message}; --help explains"))
+    Failure::input(format_args!("{message}; see --help"))
 }

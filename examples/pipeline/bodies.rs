@@ -1,32 +1,32 @@
-//! What the kernels compute, written on ndarray views: the host bodies of `kernels`.
+//! The host bodies of `kernels`, written with ndarray views.
 //!
-//! Each function is one launch. None keeps state, and each pixel's result depends on its neighbours
-//! alone, `unite` aside, which joins trees of labels and gives the same trees' roots in whatever
-//! order the pixels come; so each has a device body of the same shape.
+//! Each function is one launch without state. Except in `unite`, the result of a pixel depends only
+//! on its neighbours. `unite` joins trees of labels, and the roots do not depend on the order of
+//! the pixels. So each function has a CUDA body with the same structure.
 
 use resident::ndarray::{
     ArrayBase, ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Data, Ix2,
     Zip,
 };
 
-/// The label of a pixel that is no candidate for an edge.
+/// The label of a pixel that is not a candidate for an edge.
 pub const NO_LABEL: u32 = u32::MAX;
 
-/// How much red, green and blue count in the brightness of a pixel (ITU-R BT.601).
+/// The weights of red, green and blue in the brightness of a pixel (ITU-R BT.601).
 const BRIGHTNESS: [f32; 3] = [0.299, 0.587, 0.114];
 
-/// The tangent of 22.5 degrees: a gradient flatter than that runs along an axis, a steeper one
-/// along a diagonal.
+/// The tangent of 22.5 degrees: the boundary between gradients along an axis and gradients along a
+/// diagonal.
 const HALF_DIAGONAL: f32 = 0.414_213_56;
 
-/// Where the neighbour ahead lies, in rows and columns, for each of the four directions that
-/// `sobel` tells apart.
+/// The offset of the neighbour ahead, in rows and columns, for each of the four directions of
+/// `sobel`.
 const AHEAD: [(isize, isize); 4] = [(0, 1), (1, 1), (1, 0), (1, -1)];
 
-/// Half of a pixel's eight neighbours. The other half finds this pixel among its own.
+/// Half of a pixel's eight neighbours. The other half handle this pixel as their own neighbour.
 const LATER_NEIGHBOURS: [(isize, isize); 4] = [(0, 1), (1, -1), (1, 0), (1, 1)];
 
-/// The colour of an edge in the overlay, and how far the photograph below it is darkened.
+/// The colour of an edge in the overlay, and the brightness of the photograph below it.
 const EDGE_COLOUR: [u8; 3] = [255, 236, 92];
 const DIMMED_TO_PERCENT: u16 = 45;
 
@@ -38,7 +38,8 @@ pub fn grey(photo: ArrayView3<'_, u8>, grey: ArrayViewMut2<'_, f32>) {
     });
 }
 
-/// One half of a Gaussian blur, along the rows. Beyond the border the outermost pixel goes on.
+/// First half of a Gaussian blur, along the rows. Beyond the border the outermost pixel is
+/// repeated.
 pub fn blur_rows(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayViewMut2<'_, f32>) {
     let weights = gaussian(sigma);
     let mut padded = Vec::with_capacity(source.ncols() + weights.len());
@@ -51,7 +52,7 @@ pub fn blur_rows(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayViewM
     }
 }
 
-/// The other half, along the columns: whole rows are added up, which is kind to the cache.
+/// Second half, along the columns. It adds whole rows, which suits the cache.
 pub fn blur_columns(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayViewMut2<'_, f32>) {
     let weights = gaussian(sigma);
     let radius = weights.len() / 2;
@@ -64,8 +65,8 @@ pub fn blur_columns(sigma: f32, source: ArrayView2<'_, f32>, mut target: ArrayVi
     }
 }
 
-/// The gradient by Sobel's masks: its strength, 1 for a step from black to white, and the nearest
-/// of four directions.
+/// The gradient by Sobel's masks: its strength, which is 1 for a step from black to white, and the
+/// nearest of four directions.
 pub fn sobel(
     soft: ArrayView2<'_, f32>,
     strength: ArrayViewMut2<'_, f32>,
@@ -84,26 +85,28 @@ pub fn sobel(
     });
 }
 
-/// Non-maximum suppression: a pixel stays if it is the strongest along its gradient. Of two equal
-/// ones the first in that direction stays.
+/// Non-maximum suppression: a pixel is kept if it is the strongest along its gradient. Of two equal
+/// pixels the first in that direction is kept.
 pub fn thin(
     strength: ArrayView2<'_, f32>,
     direction: ArrayView2<'_, u8>,
     ridges: ArrayViewMut2<'_, f32>,
 ) {
     Zip::indexed(ridges).and(strength).and(direction).for_each(
-        |place, ridge, &here, &direction| {
+        |pixel_index, ridge, &here, &direction| {
             let (rows, columns) = AHEAD[usize::from(direction & 3)];
-            let beside =
-                |step| neighbour(strength.dim(), place, step).map_or(0.0, |place| strength[place]);
+            let beside = |step| {
+                neighbour(strength.dim(), pixel_index, step)
+                    .map_or(0.0, |pixel_index| strength[pixel_index])
+            };
             let is_ridge = here > beside((-rows, -columns)) && here >= beside((rows, columns));
             *ridge = if is_ridge { here } else { 0.0 };
         },
     );
 }
 
-/// First step of hysteresis: each pixel above the low threshold is a tree of its own, whose label
-/// is its own index.
+/// First step of hysteresis: each pixel above the low threshold becomes a tree whose label is the
+/// pixel's index.
 pub fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayViewMut2<'_, u32>) {
     let columns = ridges.ncols();
     Zip::indexed(labels).and(ridges).for_each(|(row, column), label, &ridge| {
@@ -111,8 +114,8 @@ pub fn candidates(low: f32, ridges: ArrayView2<'_, f32>, labels: ArrayViewMut2<'
     });
 }
 
-/// Second step: trees that touch become one, the smaller root winning. One launch does it, on a
-/// device by an atomic minimum at the roots.
+/// Second step: adjacent trees are joined under the smaller root. One launch suffices; the CUDA
+/// body uses an atomic minimum at the roots.
 pub fn unite(mut labels: ArrayViewMut2<'_, u32>) {
     let (rows, columns) = labels.dim();
     for row in 0..rows {
@@ -124,23 +127,23 @@ pub fn unite(mut labels: ArrayViewMut2<'_, u32>) {
     }
 }
 
-/// Third step: a pixel above the high threshold holds its whole tree.
+/// Third step: a pixel above the high threshold anchors its whole tree.
 pub fn anchor(
     high: f32,
     ridges: ArrayView2<'_, f32>,
     labels: ArrayView2<'_, u32>,
     mut anchored: ArrayViewMut2<'_, u8>,
 ) {
-    for (place, &ridge) in ridges.indexed_iter() {
+    for (pixel_index, &ridge) in ridges.indexed_iter() {
         if ridge > high
-            && let Some(root) = root(&labels, labels[place])
+            && let Some(root) = root(&labels, labels[pixel_index])
         {
             anchored[position(root, labels.ncols())] = 1;
         }
     }
 }
 
-/// Last step: what stands on an anchored tree is an edge.
+/// Last step: a pixel of an anchored tree is an edge.
 pub fn keep(
     labels: ArrayView2<'_, u32>,
     anchored: ArrayView2<'_, u8>,
@@ -169,9 +172,9 @@ pub fn overlay(
     );
 }
 
-/// The weights of a Gaussian out to three sigma, which add up to 1; a sigma of 0 leaves things as
-/// they are. The exponential is rounded once, from more digits than are kept: so every device comes
-/// to the same, whatever its library's last digit is.
+/// The weights of a Gaussian out to three sigma. They add up to 1; with a sigma of 0 the blur
+/// changes nothing. The exponential is computed in `f64` and rounded once, so that every device
+/// gets the same weights even if the last digits of its math library differ.
 fn gaussian(sigma: f32) -> Vec<f32> {
     let radius = (3.0 * sigma).ceil() as i32;
     let exponent = |distance: i32| -((distance * distance) as f32) / (2.0 * sigma * sigma);
@@ -191,7 +194,8 @@ fn extend_beyond_border(padded: &mut Vec<f32>, row: ArrayView1<'_, f32>, radius:
     padded.extend(std::iter::repeat_n(last, radius));
 }
 
-/// An index into `AHEAD`. Comparing with a tangent costs no arc tangent and is exact at the axes.
+/// An index into `AHEAD`. The comparison with a tangent avoids an arc tangent and is exact at the
+/// axes.
 fn nearest_direction(across: f32, down: f32) -> u8 {
     if down.abs() <= HALF_DIAGONAL * across.abs() {
         0
@@ -213,15 +217,15 @@ fn neighbour(
     (row < rows && column < columns).then_some((row, column))
 }
 
-fn unite_with_neighbours(labels: &mut ArrayViewMut2<'_, u32>, place: (usize, usize)) {
+fn unite_with_neighbours(labels: &mut ArrayViewMut2<'_, u32>, pixel_index: (usize, usize)) {
     for step in LATER_NEIGHBOURS {
         let Some(beside) =
-            neighbour(labels.dim(), place, step).filter(|&beside| labels[beside] != NO_LABEL)
+            neighbour(labels.dim(), pixel_index, step).filter(|&beside| labels[beside] != NO_LABEL)
         else {
             continue;
         };
         let (Some(one), Some(other)) =
-            (shortened_root(labels, place), shortened_root(labels, beside))
+            (shortened_root(labels, pixel_index), shortened_root(labels, beside))
         else {
             continue;
         };
@@ -230,25 +234,25 @@ fn unite_with_neighbours(labels: &mut ArrayViewMut2<'_, u32>, place: (usize, usi
     }
 }
 
-/// The root above a pixel, as `root` finds it; on the way every second link is made to skip one, so
-/// that chains stay short.
-fn shortened_root(labels: &mut ArrayViewMut2<'_, u32>, place: (usize, usize)) -> Option<u32> {
+/// The root above a pixel, like `root`. On the way, every second link is shortened by one step,
+/// which keeps chains short.
+fn shortened_root(labels: &mut ArrayViewMut2<'_, u32>, pixel_index: (usize, usize)) -> Option<u32> {
     let columns = labels.ncols();
-    let mut place = [place.0, place.1];
+    let mut pixel_index = [pixel_index.0, pixel_index.1];
     loop {
-        let label = labels[place];
+        let label = labels[pixel_index];
         let above = *labels.get(position(label, columns))?;
         if above >= label {
             return Some(label);
         }
-        labels[place] = above;
-        place = position(above, columns);
+        labels[pixel_index] = above;
+        pixel_index = position(above, columns);
     }
 }
 
-/// The root above a label, if that is one of a pixel: the pixel that carries its own index. Links
-/// lead to smaller labels; any that does not ends the way, so that it ends whatever the array
-/// holds.
+/// The root above a label: the pixel whose label is its own index. Links lead to smaller labels.
+/// The search ends at a link that does not, so it terminates for any contents of the array. Returns
+/// `None` if a label is not an index.
 fn root(labels: &ArrayBase<impl Data<Elem = u32>, Ix2>, mut label: u32) -> Option<u32> {
     loop {
         let above = *labels.get(position(label, labels.ncols()))?;

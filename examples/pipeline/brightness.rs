@@ -1,12 +1,12 @@
-//! On the side: how bright the photograph is, as a histogram that a second stream counts while the
-//! first goes on.
+//! The histogram of the photograph's brightness, computed on a second stream while the first
+//! continues.
 
 use resident::ndarray::{ArrayView2, Ix1, Ix2};
 use resident::{Grid, In, InOut, Kernel, Result, SmartArray, Stream};
 
 use super::steps::Plane;
 
-/// From black to white.
+/// Bins from black to white.
 pub const BINS: usize = 256;
 
 /// Bars of increasing height.
@@ -15,7 +15,7 @@ const BINS_PER_BAR: usize = 8;
 
 pub type HistogramKernel = Kernel<(In<f32, Ix2>, InOut<u32>)>;
 
-/// Queues the count. The bins start as zeros, which no transfer brings to the device.
+/// Queues the histogram. The bins start as zeros, which needs no transfer.
 pub fn histogram(stream: &Stream, grey: &Plane<f32>) -> Result<SmartArray<u32, Ix1>> {
     let mut bins = SmartArray::zeros(BINS).named("histogram");
     kernel().launch_on(stream, Grid::cover(grey.len()), (grey, &mut bins))?;
@@ -26,8 +26,8 @@ pub fn kernel() -> HistogramKernel {
     let kernel = HistogramKernel::new("histogram")
         .require("there are 256 bins", |_grid, (_, bins)| bins.len() == BINS)
         .host(|_grid, (grey, bins)| body(grey, bins));
-    // SAFETY: it reads `grey` by its shape, and counts into the 256 bins that the requirement asks
-    // for.
+    // SAFETY: the kernel reads `grey` within its shape and writes only the 256 bins, which the
+    // requirement checks.
     unsafe { kernel.cuda(include_str!("brightness.cu")) }
 }
 
@@ -37,7 +37,7 @@ pub fn body(grey: ArrayView2<'_, f32>, bins: &mut [u32]) {
     }
 }
 
-/// One line: the histogram as bars, and the brightness that half of the pixels stay below.
+/// One line of text: the histogram as bars, and the median brightness.
 pub fn line(bins: &[u32]) -> String {
     let heights: Vec<u64> = bins
         .chunks(BINS_PER_BAR)
@@ -61,7 +61,7 @@ fn median(bins: &[u32]) -> usize {
     bins.iter().position(reaches_half).unwrap_or(0)
 }
 
-/// Rounding may lift white above 1, so the last bin takes what is beyond it.
+/// Rounding can lift white above 1, so the last bin also counts values above 1.
 fn bin(brightness: f32) -> usize {
     ((brightness * BINS as f32) as usize).min(BINS - 1)
 }

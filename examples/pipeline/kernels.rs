@@ -1,13 +1,13 @@
-//! The kernels: their signatures say what is read and what is written, their requirements which
-//! shapes belong together.
+//! The kernels. Their signatures declare what they read and write; their requirements relate the
+//! shapes of the arguments.
 
 use resident::ndarray::{Ix2, Ix3};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
 use super::bodies;
 
-/// The widest blur that a launch accepts, in pixels. Three times as much is read on each side of a
-/// pixel.
+/// The widest blur that a launch accepts, in pixels. The blur reads three times as many pixels on
+/// each side.
 pub const SIGMA_MAX: f32 = 64.0;
 
 type Grey = Kernel<(In<u8, Ix3>, Out<f32, Ix2>)>;
@@ -20,7 +20,7 @@ type Anchor = Kernel<(f32, In<f32, Ix2>, In<u32, Ix2>, InOut<u8, Ix2>)>;
 type Keep = Kernel<(In<u32, Ix2>, In<u8, Ix2>, Out<u8, Ix2>)>;
 type Overlay = Kernel<(In<u8, Ix3>, In<u8, Ix2>, Out<u8, Ix3>)>;
 
-/// All kernels of the edge detector. Made once, launched as often as there are photographs.
+/// All kernels of the edge detector, created once and launched for each photograph.
 pub struct Kernels {
     pub grey: Grey,
     pub blur_rows: Blur,
@@ -41,28 +41,30 @@ impl Kernels {
         let blur_columns = blur("blur_columns")
             .host(|_grid, (sigma, source, target)| bodies::blur_columns(sigma, source, target));
         Self {
-            grey: on_gpus(grey()),
-            blur_rows: on_gpus(blur_rows),
-            blur_columns: on_gpus(blur_columns),
-            sobel: on_gpus(sobel()),
-            thin: on_gpus(thin()),
-            candidates: on_gpus(candidates()),
-            unite: on_gpus(Unite::new("unite").host(|_grid, (labels,)| bodies::unite(labels))),
-            anchor: on_gpus(anchor()),
-            keep: on_gpus(keep()),
-            overlay: on_gpus(overlay()),
+            grey: with_cuda_body(grey()),
+            blur_rows: with_cuda_body(blur_rows),
+            blur_columns: with_cuda_body(blur_columns),
+            sobel: with_cuda_body(sobel()),
+            thin: with_cuda_body(thin()),
+            candidates: with_cuda_body(candidates()),
+            unite: with_cuda_body(
+                Unite::new("unite").host(|_grid, (labels,)| bodies::unite(labels)),
+            ),
+            anchor: with_cuda_body(anchor()),
+            keep: with_cuda_body(keep()),
+            overlay: with_cuda_body(overlay()),
         }
     }
 }
 
-/// Gives one of the kernels above its device body.
-fn on_gpus<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // Products and sums are rounded one by one, as on the host.
+/// Adds the CUDA body to one of the kernels above.
+fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
+    // Each product and each sum is rounded, as on the host.
     let source = CudaSource::c(include_str!("kernels.cu")).option("--fmad=false");
-    // SAFETY: each function there has the signature of the kernel that is called like it. It looks
-    // at elements of its views alone, by the shape of the one over which its threads go and by the
-    // requirements, which tie the other shapes to that one; labels are followed downwards only,
-    // within the view.
+    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name. It
+    // accesses only elements of its views, checked against the shape of one of them; the
+    // requirements relate the other shapes to that one. Labels are followed only downwards, within
+    // the view.
     unsafe { kernel.cuda(source) }
 }
 
@@ -75,10 +77,10 @@ fn grey() -> Grey {
         .host(|_grid, (photo, grey)| bodies::grey(photo, grey))
 }
 
-/// Both halves of the blur ask for the same, and differ in their bodies alone.
+/// Both halves of the blur have the same requirements and differ only in their bodies.
 fn blur(name: &str) -> Blur {
     Blur::new(name)
-        .require("sigma lies between 0 and 64", |_grid, (sigma, _, _)| {
+        .require("sigma is between 0 and 64", |_grid, (sigma, _, _)| {
             (0.0..=SIGMA_MAX).contains(&sigma)
         })
         .require("source and target have one shape", |_grid, (_, source, target)| {

@@ -1,9 +1,10 @@
-//! Finds the edges of a photograph by a chain of kernels, and shows what moved between host and
-//! device on the way.
+//! Finds the edges of a photograph with a chain of kernels, and reports the transfers between host
+//! and device.
 //!
-//! The photograph goes up once, by the first launch that reads it. Everything in between stays on
-//! the device; nobody says so anywhere. One picture comes down, the first, the middle and the last
-//! stage side by side. The same steps done with ndarray alone must give the same.
+//! The first launch that reads the photograph uploads it, once. All intermediate arrays stay on the
+//! device without any call that says so. One picture is downloaded: the first, the middle and the
+//! last stage side by side. The program computes the same steps with plain ndarray and requires the
+//! same result.
 
 mod reference;
 
@@ -21,26 +22,26 @@ use resident_examples::pipeline::progress::Progress;
 use resident_examples::pipeline::steps::{LAUNCHES, Picture, Steps};
 
 const HELP: &str = "\
-Finds the edges of a photograph, and shows what moved between host and device.
+Finds the edges of a photograph, and reports the transfers between host and device.
 
 usage: pipeline [PHOTOGRAPH] [--output PATH] [--sigma NUMBER] [--low NUMBER] [--high NUMBER]
 
-  PHOTOGRAPH       a PNG or JPEG; without one, the portrait that comes with the examples
-  --output PATH    the PNG to write: photograph, gradient and edges side by side [pipeline.png in the working directory]
+  PHOTOGRAPH       a PNG or JPEG file; without one, the built-in portrait
+  --output PATH    the PNG to write: photograph, gradient and edges side by side [pipeline.png]
   --sigma NUMBER   width of the blur in pixels, 0 to 64 [1.4]
-  --low NUMBER     gradients below this are no edges; 1 is a step from black to white [0.04]
-  --high NUMBER    gradients above this are edges, and so is what is connected to them and above --low [0.1]
+  --low NUMBER     gradients below this are not edges; 1 is a step from black to white [0.04]
+  --high NUMBER    gradients above this are edges, and so are connected gradients above --low [0.1]
 
-Leaves with 0 when the result is the same as with plain ndarray, 1 when it is not or a device fails, 2 when the input cannot be used.";
+Exits with 0 if the result is the same as with plain ndarray, 1 if it differs or a device failed,
+2 if the input cannot be used.";
 
-const OUTPUT: &str = "pipeline.png";
+const DEFAULT_PATH: &str = "pipeline.png";
 
-/// Reading, the histogram, composing the sheet, writing, checking: each moves the bar by one, as
-/// each of the detector's launches does.
+/// Steps of the progress bar besides the detector's launches: read, histogram, sheet, write, check.
 const OTHER_STEPS: usize = 5;
 
-/// What came down: the sheet, and the bins of the histogram.
-struct Developed {
+/// The downloaded results: the sheet and the bins of the histogram.
+struct Output {
     sheet: Array3<u8>,
     bins: Vec<u32>,
 }
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     failure::finish("pipeline", outcome)
 }
 
-/// The whole program; what it has to say comes back as text.
+/// Runs the whole program and returns the text to print.
 fn run(arguments: &Arguments) -> std::result::Result<String, Failure> {
     let progress = Progress::start(LAUNCHES + OTHER_STEPS);
     progress.begin("read");
@@ -62,23 +63,24 @@ fn run(arguments: &Arguments) -> std::result::Result<String, Failure> {
             .named("photo");
     progress.done();
 
-    let (developed, report) = audit::capture(|| develop(&photo, arguments.settings, &progress));
-    let developed = developed?;
+    let (output, report) = audit::capture(|| detect(&photo, arguments.settings, &progress));
+    let output = output?;
 
     progress.begin("write");
-    let output = arguments.output.as_deref().unwrap_or(Path::new(OUTPUT));
-    picture::write(output, developed.sheet.view())?;
+    let path = arguments.output.as_deref().unwrap_or(Path::new(DEFAULT_PATH));
+    picture::write(path, output.sheet.view())?;
     progress.done();
 
-    // After writing: if something is wrong with the picture, somebody will want to look at it.
+    // Checked after writing, so that a wrong picture can be inspected.
     progress.begin("check against ndarray");
-    compare(&developed, &reference::expected(photo.host()?.view(), arguments.settings))?;
+    compare(&output, &reference::expected(photo.host()?.view(), arguments.settings))?;
     drop(progress);
-    Ok(summary(&photo, &developed, output, &report.to_string()))
+    Ok(summary(&photo, &output, path, &report.to_string()))
 }
 
-/// The chain on one stream, the histogram on another: it waits for `grey` and holds nothing up.
-fn develop(photo: &Picture, settings: Settings, progress: &Progress) -> Result<Developed> {
+/// Runs the chain on one stream and the histogram on another. The histogram waits for `grey` and
+/// delays nothing.
+fn detect(photo: &Picture, settings: Settings, progress: &Progress) -> Result<Output> {
     let device = Device::current()?;
     let (stream, side) = (device.stream(), device.new_stream()?);
     let steps = Steps { kernels: &Kernels::new(), stream: &stream, progress };
@@ -94,43 +96,36 @@ fn develop(photo: &Picture, settings: Settings, progress: &Progress) -> Result<D
     let sheet = sheet::compose(&stream, photo, &strength, &overlay)?;
     progress.follow("sheet", &stream)?;
 
-    Ok(Developed { bins: bins.host()?.to_vec(), sheet: sheet.into_array()? })
+    Ok(Output { bins: bins.host()?.to_vec(), sheet: sheet.into_array()? })
 }
 
-fn compare(
-    developed: &Developed,
-    expected: &reference::Expected,
-) -> std::result::Result<(), Failure> {
-    if developed.sheet.shape() != expected.sheet.shape() {
-        let (found, wanted) = (developed.sheet.shape(), expected.sheet.shape());
+fn compare(output: &Output, expected: &reference::Expected) -> std::result::Result<(), Failure> {
+    if output.sheet.shape() != expected.sheet.shape() {
+        let (found, wanted) = (output.sheet.shape(), expected.sheet.shape());
         return Err(Failure::result(format_args!(
-            "the sheet has shape {found:?}, with plain ndarray {wanted:?}"
+            "the sheet has shape {found:?}, but {wanted:?} with plain ndarray"
         )));
     }
-    let differing = developed
-        .sheet
-        .iter()
-        .zip(&expected.sheet)
-        .filter(|(found, wanted)| found != wanted)
-        .count();
+    let differing =
+        output.sheet.iter().zip(&expected.sheet).filter(|(found, wanted)| found != wanted).count();
     if differing > 0 {
         return Err(Failure::result(format_args!(
             "{differing} of {} values differ from plain ndarray's",
-            developed.sheet.len()
+            output.sheet.len()
         )));
     }
-    if developed.bins != expected.bins {
+    if output.bins != expected.bins {
         return Err(Failure::result("the histogram differs from plain ndarray's"));
     }
     Ok(())
 }
 
-fn summary(photo: &Picture, developed: &Developed, output: &Path, report: &str) -> String {
+fn summary(photo: &Picture, output: &Output, path: &Path, report: &str) -> String {
     let lines = [
         format!("photograph   {} x {}", photo.shape()[1], photo.shape()[0]),
-        format!("brightness   {}", brightness::line(&developed.bins)),
-        format!("checked      all {} values as with plain ndarray", developed.sheet.len()),
-        format!("written      {}", output.display()),
+        format!("brightness   {}", brightness::line(&output.bins)),
+        format!("checked      all {} values as with plain ndarray", output.sheet.len()),
+        format!("written      {}", path.display()),
     ];
     format!("{}\n\n{report}", lines.join("\n"))
 }

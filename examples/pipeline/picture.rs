@@ -1,4 +1,4 @@
-//! Photographs as arrays of rows, columns and three channels: from PNG or JPEG, and to PNG.
+//! Reads PNG and JPEG files into arrays of rows, columns and three channels, and writes PNG files.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Seek};
@@ -10,11 +10,11 @@ use resident::ndarray::{Array3, ArrayView3};
 
 use super::failure::Failure;
 
-/// The photograph that comes with the examples; `examples/data/README.md` says where it is from.
+/// The built-in photograph; `examples/data/README.md` gives its source.
 const ASTRONAUT: &[u8] = include_bytes!("../data/astronaut.png");
 
-/// Reads a PNG or JPEG, turned as its metadata says; what the file holds counts, not how it is
-/// called.
+/// Reads a PNG or JPEG file and applies the orientation in its metadata. The format is detected
+/// from the content, not from the file name.
 pub fn read(path: &Path) -> Result<Array3<u8>, Failure> {
     let name = path.display();
     let file = File::open(path)
@@ -22,7 +22,7 @@ pub fn read(path: &Path) -> Result<Array3<u8>, Failure> {
     decode(BufReader::new(file), &name.to_string())
 }
 
-/// The photograph that comes with the examples.
+/// The built-in photograph.
 pub fn built_in() -> Result<Array3<u8>, Failure> {
     decode(Cursor::new(ASTRONAUT), "the built-in photograph")
 }
@@ -66,7 +66,7 @@ fn into_array(picture: DynamicImage, name: &str) -> Result<Array3<u8>, Failure> 
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     if width == 0 || height == 0 {
         return Err(Failure::input(format_args!(
-            "{name} is {width} x {height} pixels; there is nothing to work on"
+            "{name} has {width} x {height} pixels; a picture needs at least one"
         )));
     }
     Array3::from_shape_vec((height, width, 3), picture.into_rgb8().into_raw())

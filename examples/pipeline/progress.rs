@@ -1,7 +1,7 @@
-//! A progress bar on stderr for work that takes long; nothing at all where stderr is no terminal.
+//! A progress bar on stderr for long work. It draws nothing if stderr is not a terminal.
 //!
 //! Launches return when they are queued, so the bar follows events: a step counts when the device
-//! has got there.
+//! has completed it.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,99 +11,106 @@ use std::time::{Duration, Instant};
 use resident::{Event, Result, Stream};
 
 /// Work shorter than this shows no bar.
-const PATIENCE: Duration = Duration::from_millis(600);
+const SHOW_AFTER: Duration = Duration::from_millis(600);
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const BAR_COLUMNS: usize = 30;
 
-/// A bar that draws itself from a thread of its own until it is dropped.
+/// A bar that its own thread draws until it is dropped.
 pub struct Progress {
-    painter: Option<(Arc<Board>, JoinHandle<()>)>,
+    thread: Option<(Arc<Shared>, JoinHandle<()>)>,
 }
 
-/// What the working thread tells the painting one.
-struct Board {
-    state: Mutex<State>,
+/// The state that the working thread and the drawing thread share.
+struct Shared {
+    state: Mutex<BarState>,
     finished: Condvar,
 }
 
-struct State {
+struct BarState {
     steps: usize,
     done: usize,
-    /// What this thread itself is at.
+    /// The current step of the working thread.
     label: String,
-    /// Queued on a device, in order, and not seen complete yet.
+    /// Steps queued on a device, in order, that are not known to be complete.
     queued: Vec<(&'static str, Event)>,
     is_finished: bool,
 }
 
 impl Progress {
-    /// A bar of so many steps.
+    /// Starts a bar with the given number of steps.
     pub fn start(steps: usize) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self::hidden();
         }
-        let state =
-            State { steps, done: 0, label: String::new(), queued: Vec::new(), is_finished: false };
-        let board = Arc::new(Board { state: Mutex::new(state), finished: Condvar::new() });
-        let painted = Arc::clone(&board);
-        // A machine that has no thread left for a bar does its work without one.
-        let painter =
-            std::thread::Builder::new().name("progress".into()).spawn(move || paint(&painted)).ok();
-        Self { painter: painter.map(|thread| (board, thread)) }
+        let state = BarState {
+            steps,
+            done: 0,
+            label: String::new(),
+            queued: Vec::new(),
+            is_finished: false,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), finished: Condvar::new() });
+        let drawn = Arc::clone(&shared);
+        // If the thread cannot be started, the program runs without a bar.
+        let thread = std::thread::Builder::new()
+            .name("progress".into())
+            .spawn(move || draw_until_finished(&drawn))
+            .ok();
+        Self { thread: thread.map(|thread| (shared, thread)) }
     }
 
-    /// No bar at all.
+    /// No bar.
     pub fn hidden() -> Self {
-        Self { painter: None }
+        Self { thread: None }
     }
 
-    /// Says what comes next. A step that ends is told by `done`.
+    /// Sets the label of the next step. `done` ends the step.
     pub fn begin(&self, label: &str) {
         self.update(|state| label.clone_into(&mut state.label));
     }
 
-    /// One step of this thread is done.
+    /// Counts one step of this thread.
     pub fn done(&self) {
         self.update(|state| state.done += 1);
     }
 
-    /// Counts a step when everything queued on the stream up to now has run.
+    /// Counts a step when all work queued on the stream so far has run.
     pub fn follow(&self, label: &'static str, stream: &Stream) -> Result<()> {
-        if self.painter.is_some() {
+        if self.thread.is_some() {
             let event = stream.record()?;
             self.update(|state| state.queued.push((label, event)));
         }
         Ok(())
     }
 
-    fn update(&self, change: impl FnOnce(&mut State)) {
-        if let Some((board, _)) = &self.painter {
-            change(&mut board.lock());
+    fn update(&self, change: impl FnOnce(&mut BarState)) {
+        if let Some((shared, _)) = &self.thread {
+            change(&mut shared.lock());
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some((board, painter)) = self.painter.take() {
-            board.lock().is_finished = true;
-            board.finished.notify_one();
-            // The painter cannot fail, and a missing bar would be no reason to fail here.
-            let _ = painter.join();
+        if let Some((shared, thread)) = self.thread.take() {
+            shared.lock().is_finished = true;
+            shared.finished.notify_one();
+            // The thread does not panic, and a missing bar would not be a reason to fail.
+            let _ = thread.join();
         }
     }
 }
 
-impl Board {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, BarState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// Counts what the devices have done meanwhile. An event that fails is over, too; the working
-    /// thread will hear of it.
-    fn look(&mut self) {
+impl BarState {
+    /// Counts the steps that the devices have completed. A failed event counts as complete; the
+    /// working thread gets the error.
+    fn count_completed(&mut self) {
         let before = self.queued.len();
         self.queued.retain(|(_, event)| !event.is_complete().unwrap_or(true));
         self.done += before - self.queued.len();
@@ -122,18 +129,18 @@ impl State {
     }
 }
 
-fn paint(board: &Board) {
+fn draw_until_finished(shared: &Shared) {
     let started = Instant::now();
     let mut has_drawn = false;
-    let mut state = board.lock();
+    let mut state = shared.lock();
     while !state.is_finished {
-        state = board
+        state = shared
             .finished
             .wait_timeout(state, REDRAW_EVERY)
             .unwrap_or_else(PoisonError::into_inner)
             .0;
-        state.look();
-        if !state.is_finished && started.elapsed() > PATIENCE {
+        state.count_completed();
+        if !state.is_finished && started.elapsed() > SHOW_AFTER {
             draw(&state.line());
             has_drawn = true;
         }
@@ -143,7 +150,7 @@ fn paint(board: &Board) {
     }
 }
 
-/// A terminal that went away takes its bar along.
+/// Errors are ignored: the terminal may have been closed.
 fn draw(line: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());

@@ -1,6 +1,6 @@
-//! The same steps once more, with ndarray alone: whole arrays shifted against each other where the
-//! kernels look at pixels, a flood where they unite trees. It shares the formulas with the kernels
-//! and no code, and on a device that computes as the host does it agrees to the last bit.
+//! The same steps with plain ndarray: whole arrays shifted against each other where the kernels
+//! look at single pixels, and a flood fill where they join trees. It shares formulas with the
+//! kernels but no code. On a device that rounds as the host does, the results agree bit for bit.
 
 use resident::ndarray::{
     Array1, Array2, Array3, ArrayView2, ArrayView3, Axis, NewAxis, Zip, concatenate, s,
@@ -9,15 +9,15 @@ use resident::ndarray::{
 use resident_examples::pipeline::arguments::Settings;
 use resident_examples::pipeline::sheet::{GAP, GAP_COLOUR, STRENGTH_GAIN};
 
-/// What the pipeline must come to.
+/// The expected results of the pipeline.
 pub(crate) struct Expected {
     pub(crate) sheet: Array3<u8>,
     pub(crate) bins: Vec<u32>,
 }
 
-/// Where the gradient points.
+/// The direction of a gradient.
 #[derive(Clone, Copy, PartialEq)]
-enum Toward {
+enum Direction {
     Right,
     LowerRight,
     Down,
@@ -28,9 +28,9 @@ pub(crate) fn expected(photo: ArrayView3<'_, u8>, settings: Settings) -> Expecte
     let grey = grey(photo);
     let along_rows = blurred(grey.view(), settings.sigma);
     let soft = blurred(along_rows.t(), settings.sigma).reversed_axes();
-    let (strength, toward) = gradient(soft.view());
-    let ridges = ridges(strength.view(), toward.view());
-    let edges = flooded(ridges.view(), settings.low, settings.high);
+    let (strength, direction) = gradient(soft.view());
+    let ridges = ridges(strength.view(), direction.view());
+    let edges = connected(ridges.view(), settings.low, settings.high);
     let overlay = overlay(photo, edges.view());
     Expected { sheet: sheet(photo, strength.view(), overlay.view()), bins: counted(grey.view()) }
 }
@@ -47,7 +47,7 @@ fn counted(grey: ArrayView2<'_, f32>) -> Vec<u32> {
     })
 }
 
-/// Along the last axis, beyond whose ends the outermost values go on.
+/// Blurs along the last axis. Beyond the ends the outermost values are repeated.
 fn blurred(source: ArrayView2<'_, f32>, sigma: f32) -> Array2<f32> {
     let radius = (3.0 * sigma).ceil() as usize;
     let distances = Array1::range(-(radius as f32), radius as f32 + 0.5, 1.0);
@@ -71,15 +71,16 @@ fn padded_columns(source: ArrayView2<'_, f32>, width: usize) -> Array2<f32> {
     })
 }
 
-/// Sobel's masks as the product of a smoothing and a difference.
-fn gradient(soft: ArrayView2<'_, f32>) -> (Array2<f32>, Array2<Toward>) {
+/// Sobel's masks as the product of smoothing and difference.
+fn gradient(soft: ArrayView2<'_, f32>) -> (Array2<f32>, Array2<Direction>) {
     let across = smoothed_difference(soft);
     let down = smoothed_difference(soft.t()).reversed_axes();
     let strength = Zip::from(&across)
         .and(&down)
         .map_collect(|&across, &down| f32::sqrt(across * across + down * down) / 4.0);
-    let toward = Zip::from(&across).and(&down).map_collect(|&across, &down| toward(across, down));
-    (strength, toward)
+    let direction =
+        Zip::from(&across).and(&down).map_collect(|&across, &down| direction(across, down));
+    (strength, direction)
 }
 
 fn smoothed_difference(soft: ArrayView2<'_, f32>) -> Array2<f32> {
@@ -92,34 +93,34 @@ fn smoothed_difference(soft: ArrayView2<'_, f32>) -> Array2<f32> {
     &smooth.slice(s![.., 2..]) - &smooth.slice(s![.., ..soft.ncols()])
 }
 
-fn toward(across: f32, down: f32) -> Toward {
+fn direction(across: f32, down: f32) -> Direction {
     const TANGENT: f32 = 0.414_213_56;
     match (across.abs(), down.abs()) {
-        (width, height) if height <= width * TANGENT => Toward::Right,
-        (width, height) if width <= height * TANGENT => Toward::Down,
-        _ if across.is_sign_positive() == down.is_sign_positive() => Toward::LowerRight,
-        _ => Toward::LowerLeft,
+        (width, height) if height <= width * TANGENT => Direction::Right,
+        (width, height) if width <= height * TANGENT => Direction::Down,
+        _ if across.is_sign_positive() == down.is_sign_positive() => Direction::LowerRight,
+        _ => Direction::LowerLeft,
     }
 }
 
-/// All pixels compared with their neighbours in one direction at a time; outside of the picture is
-/// flat.
-fn ridges(strength: ArrayView2<'_, f32>, toward: ArrayView2<'_, Toward>) -> Array2<f32> {
+/// Compares all pixels with their neighbours in one direction at a time. The gradient outside the
+/// picture is zero.
+fn ridges(strength: ArrayView2<'_, f32>, direction: ArrayView2<'_, Direction>) -> Array2<f32> {
     let (rows, columns) = strength.dim();
     let mut framed = Array2::zeros((rows + 2, columns + 2));
     framed.slice_mut(s![1..=rows, 1..=columns]).assign(&strength);
     let mut ridges = Array2::zeros((rows, columns));
     for (which, row, column) in [
-        (Toward::Right, 1, 2),
-        (Toward::LowerRight, 2, 2),
-        (Toward::Down, 2, 1),
-        (Toward::LowerLeft, 2, 0),
+        (Direction::Right, 1, 2),
+        (Direction::LowerRight, 2, 2),
+        (Direction::Down, 2, 1),
+        (Direction::LowerLeft, 2, 0),
     ] {
         let ahead = framed.slice(s![row..row + rows, column..column + columns]);
         let behind = framed.slice(s![2 - row..2 - row + rows, 2 - column..2 - column + columns]);
-        Zip::from(&mut ridges).and(strength).and(toward).and(ahead).and(behind).for_each(
-            |ridge, &here, &toward, &ahead, &behind| {
-                if toward == which && here > behind && here >= ahead {
+        Zip::from(&mut ridges).and(strength).and(direction).and(ahead).and(behind).for_each(
+            |ridge, &here, &direction, &ahead, &behind| {
+                if direction == which && here > behind && here >= ahead {
                     *ridge = here;
                 }
             },
@@ -128,21 +129,21 @@ fn ridges(strength: ArrayView2<'_, f32>, toward: ArrayView2<'_, Toward>) -> Arra
     ridges
 }
 
-/// Floods from the strong pixels over all weak ones that they reach.
-fn flooded(ridges: ArrayView2<'_, f32>, low: f32, high: f32) -> Array2<bool> {
+/// Floods from the strong pixels over all connected weak ones.
+fn connected(ridges: ArrayView2<'_, f32>, low: f32, high: f32) -> Array2<bool> {
     let mut edges = ridges.mapv(|ridge| ridge > low && ridge > high);
-    let mut front: Vec<(usize, usize)> =
-        edges.indexed_iter().filter_map(|(place, &edge)| edge.then_some(place)).collect();
-    while let Some((row, column)) = front.pop() {
+    let mut pending: Vec<(usize, usize)> =
+        edges.indexed_iter().filter_map(|(index, &edge)| edge.then_some(index)).collect();
+    while let Some((row, column)) = pending.pop() {
         let around = s![
             row.saturating_sub(1)..(row + 2).min(ridges.nrows()),
             column.saturating_sub(1)..(column + 2).min(ridges.ncols())
         ];
         for ((down, right), edge) in edges.slice_mut(around).indexed_iter_mut() {
-            let place = (row.saturating_sub(1) + down, column.saturating_sub(1) + right);
-            if !*edge && ridges[place] > low {
+            let index = (row.saturating_sub(1) + down, column.saturating_sub(1) + right);
+            if !*edge && ridges[index] > low {
                 *edge = true;
-                front.push(place);
+                pending.push(index);
             }
         }
     }

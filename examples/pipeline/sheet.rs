@@ -1,5 +1,5 @@
-//! First, middle and last stage side by side. The sheet is put together on the device, so that one
-//! picture comes down and not three.
+//! The first, middle and last stage side by side. The device composes the sheet, so that one
+//! picture is downloaded instead of three.
 
 use resident::ndarray::{ArrayView2, ArrayView3, ArrayViewMut3, Axis, Ix2, Ix3, Zip, s};
 use resident::{In, Kernel, Out, Result, SmartArray, Stream};
@@ -10,12 +10,12 @@ use super::steps::{Picture, Plane, cover};
 pub const GAP: usize = 8;
 pub const GAP_COLOUR: u8 = 255;
 
-/// Gradients of photographs are mostly weak; so much brighter they can be seen.
+/// Brightness factor that makes the weak gradients of photographs visible.
 pub const STRENGTH_GAIN: f32 = 3.0;
 
 pub type SheetKernel = Kernel<(In<u8, Ix3>, In<f32, Ix2>, In<u8, Ix3>, Out<u8, Ix3>)>;
 
-/// Queues the sheet behind the three pictures that it shows.
+/// Queues the kernel that composes the sheet from three pictures.
 pub fn compose(
     stream: &Stream,
     photo: &Picture,
@@ -29,7 +29,7 @@ pub fn compose(
     Ok(sheet)
 }
 
-/// Columns of a sheet of three pictures.
+/// Columns of a sheet with three pictures.
 pub fn sheet_columns(columns: usize) -> usize {
     3 * columns + 2 * GAP
 }
@@ -47,8 +47,8 @@ pub fn kernel() -> SheetKernel {
             sheet.shape()[..] == [photo.shape()[0], sheet_columns(photo.shape()[1]), 3]
         })
         .host(|_grid, (photo, strength, overlay, sheet)| body(photo, strength, overlay, sheet));
-    // SAFETY: it writes the sheet by its shape, which the requirements tie to those of the three
-    // pictures that it reads.
+    // SAFETY: the kernel writes the sheet within its shape, and the requirements relate that shape
+    // to those of the three pictures that it reads.
     unsafe { kernel.cuda(include_str!("sheet.cu")) }
 }
 

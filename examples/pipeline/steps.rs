@@ -1,5 +1,5 @@
-//! The steps of the edge detector as a user of the library writes them: make an array, launch, hand
-//! it on. Nothing here moves data by hand.
+//! The steps of the edge detector. Each makes an array, launches kernels that write it, and returns
+//! it. There is no explicit copy.
 
 use resident::ndarray::{Dimension, Ix2, Ix3};
 use resident::{Element, Grid, Result, SmartArray, Stream};
@@ -7,7 +7,7 @@ use resident::{Element, Grid, Result, SmartArray, Stream};
 use super::kernels::Kernels;
 use super::progress::Progress;
 
-/// Launches of one photograph's way from `grey` to `overlay`.
+/// Launches per photograph from `grey` to `overlay`.
 pub const LAUNCHES: usize = 10;
 
 /// Rows and columns of a block of threads.
@@ -16,10 +16,10 @@ pub const BLOCK: (u32, u32) = (8, 32);
 /// A colour picture: rows, columns, three channels.
 pub type Picture = SmartArray<u8, Ix3>;
 
-/// One value for each pixel.
+/// One value per pixel.
 pub type Plane<T> = SmartArray<T, Ix2>;
 
-/// The kernels, and the stream that they are queued on.
+/// The kernels, and the stream on which they are queued.
 pub struct Steps<'a> {
     pub kernels: &'a Kernels,
     pub stream: &'a Stream,
@@ -27,7 +27,7 @@ pub struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Brightness from 0 to 1. The photograph goes up here if it was not sent ahead.
+    /// Brightness from 0 to 1. This uploads the photograph unless it was prefetched.
     pub fn grey(&self, photo: &Picture) -> Result<Plane<f32>> {
         let mut grey = SmartArray::uninit((photo.shape()[0], photo.shape()[1])).named("grey");
         self.kernels.grey.launch_on(self.stream, cover(photo), (photo, &mut grey))?;
@@ -71,9 +71,9 @@ impl Steps<'_> {
         Ok(ridges)
     }
 
-    /// Hysteresis: what is above `low` and connected to something above `high`. Four launches
-    /// whatever the picture holds, since connected pixels are joined by union of trees; spreading
-    /// from pixel to pixel would take a launch, and a look from the host, for each round.
+    /// Hysteresis: pixels above `low` that are connected to a pixel above `high`. Four launches
+    /// suffice for any picture, because connected pixels are joined as trees. Spreading from pixel
+    /// to pixel would take one launch and one download per round.
     pub fn connect(&self, low: f32, high: f32, ridges: &Plane<f32>) -> Result<Plane<u8>> {
         let mut labels = SmartArray::<u32, _>::uninit(ridges.raw_dim()).named("labels");
         self.kernels.candidates.launch_on(
@@ -109,13 +109,13 @@ impl Steps<'_> {
         Ok(overlay)
     }
 
-    /// The bar moves when the device gets there, not when the launch is queued.
+    /// Moves the bar when the device has run the launch, not when it is queued.
     fn launched(&self, name: &'static str) -> Result<()> {
         self.progress.follow(name, self.stream)
     }
 }
 
-/// One thread for each pixel.
+/// One thread per pixel.
 pub fn cover<T: Element, D: Dimension>(picture: &SmartArray<T, D>) -> Grid {
     Grid::cover_2d((picture.shape()[0], picture.shape()[1]), BLOCK)
 }

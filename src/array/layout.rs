@@ -309,8 +309,8 @@ mod tests {
                 assert_eq!(part.shape(), expected.shape());
                 if expected.len() > 0 {
                     let first = *expected.iter().next().expect("not empty") as usize;
-                    let numbered = $array.as_slice_memory_order().expect("contiguous")[part.offset()] as usize;
-                    assert_eq!(numbered, first, "{}", stringify!($slice));
+                    let memory = $array.as_slice_memory_order().expect("contiguous");
+                    assert_eq!(memory[part.offset()] as usize, first, "{}", stringify!($slice));
                 }
             })+
         };

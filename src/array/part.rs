@@ -18,7 +18,7 @@ use crate::element::Element;
 use crate::error::{Error, Result, Text};
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
-use crate::storage::{HostBuffer, State, Storage};
+use crate::storage::{ArrayState, HostBuffer, Storage};
 use crate::transfer::{self, End, Request, Target};
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
@@ -159,7 +159,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         'a: 'g,
     {
         let id = stream.id().0;
-        let base = match self.storage.known_to(id) {
+        let base = match self.storage.reader_address(id) {
             Some(base) => base,
             None => self.bring_to_device(stream, site)?,
         };
@@ -361,7 +361,7 @@ pub(super) fn bytes_of<T: Element>(value: &T) -> Bytes {
 }
 
 /// Where contents are newest, for a message.
-fn describe_newest(state: &State, content: Content) -> Vec<String> {
+fn describe_newest(state: &ArrayState, content: Content) -> Vec<String> {
     let locations = match content {
         Content::Undefined(Undefined::Never) => "nowhere, since it was never written",
         Content::Undefined(Undefined::Lost(_)) => "nowhere, since a failure lost them",
@@ -369,7 +369,7 @@ fn describe_newest(state: &State, content: Content) -> Vec<String> {
         Content::Stored(holders) => {
             let describe = |location| match location {
                 Location::HOST => "on the host".to_owned(),
-                device => format!("on {}", state.slot(device).device),
+                device => format!("on {}", state.device_copy(device).device),
             };
             return holders.locations().iter().map(describe).collect();
         }

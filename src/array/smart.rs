@@ -331,8 +331,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// - [`NoDevice`](crate::Error::NoDevice) if there is no current device.
     /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
-    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if a
-    ///   part of the memory, or of its first or last page, is registered with CUDA already.
+    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if
+    ///   a part of the memory, or of its first or last page, is registered with CUDA already.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {

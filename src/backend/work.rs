@@ -78,6 +78,11 @@ pub(crate) struct CopyWork {
 }
 
 impl CopyWork {
+    /// The number of bytes that it moves, saturating.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.parts.iter().map(CopyBox::len_bytes).fold(0, u64::saturating_add)
+    }
+
     /// How the copy would leave the host memory at one of its ends, in words. Backends check the
     /// bounds of device memory themselves.
     pub(crate) fn host_overrun(&self) -> Option<String> {

@@ -1,9 +1,9 @@
-//! cudarc's traits on the guards of a device's side, so that its copies, cuBLAS, NCCL and
-//! hand-written launches take an array directly.
+//! cudarc's traits on the guards of device copies, so that cudarc's copies and launches, cuBLAS and
+//! NCCL take an array directly.
 //!
-//! A guard keeps order on its own stream alone, and its array may be used elsewhere as soon as it
-//! is gone. So a use on another stream is over when it returns: cudarc's `SyncOnDrop::Sync` waits
-//! for that stream, once what uses the pointer is queued.
+//! A guard keeps order on its own stream only, and its array may be used elsewhere as soon as the
+//! guard drops. So a use on another stream must be complete when the call returns: cudarc's
+//! `SyncOnDrop::Sync` waits for that stream after the use is queued.
 
 use std::sync::Arc;
 
@@ -21,13 +21,12 @@ use crate::device::Device;
 use crate::error::{Error, Result, Text};
 
 impl<D: Dimension> DevicePart<'_, D> {
-    /// Whether cudarc can take it for a slice: unbroken memory of a GPU.
+    /// Whether cudarc can use it as a slice: contiguous memory of a GPU.
     fn is_slice(&self) -> bool {
         self.layout().strided().is_contiguous() && self.stream_ref().cuda_queue().is_some()
     }
 
-    /// What cudarc takes for its length. Nothing may be done with what is no slice: the gaps belong
-    /// to others.
+    /// The length that cudarc sees: 0 if this is no slice, since cudarc must not access the gaps.
     fn slice_len(&self) -> usize {
         if self.is_slice() { self.layout().len() } else { 0 }
     }
@@ -58,15 +57,15 @@ impl<D: Dimension> DevicePart<'_, D> {
         }
     }
 
-    /// The pointer for a use on `stream`, ordered behind what made the bytes, and what is to be
-    /// done once the use is queued.
+    /// The pointer for a use on `stream`, which is ordered after the work that wrote the bytes, and
+    /// the synchronisation to do once the use is queued.
     fn pointer<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         let Some(own) = self.stream_ref().cuda_queue().filter(|_| self.is_slice()) else {
             return refused(stream, CUresult::CUDA_ERROR_INVALID_VALUE);
         };
         if own.is(stream) {
-            // The guard is open: whoever uses the bytes later is ordered behind everything that is
-            // queued here by then.
+            // The guard is open: later uses of the bytes are ordered after all work queued here by
+            // then.
             return (self.lowest_address(), SyncOnDrop::Sync(None));
         }
         let device = self.stream_ref().device_ref();
@@ -78,35 +77,34 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 }
 
-/// No pointer: the driver refuses copies from and to there. cudarc's next call on the context
-/// returns the reason too, since a use of no bytes is no failure to the driver.
+/// The null pointer, from and to which the driver refuses copies. The driver accepts a use of no
+/// bytes, so cudarc's next call on the context returns the reason as well.
 fn refused(stream: &CudaStream, reason: CUresult) -> (CUdeviceptr, SyncOnDrop<'_>) {
     stream.context().record_err::<()>(Err(DriverError(reason)));
     (0, SyncOnDrop::Sync(None))
 }
 
-/// The stream of a guard that is not of a GPU: there is none, and any will do, since such a guard
-/// gives no pointer and no bytes.
+/// Any GPU's stream, for a guard that is not of a GPU. It is never used, since such a guard has no
+/// pointer and no bytes.
 fn some_stream() -> &'static Arc<CudaStream> {
     static STREAM: std::sync::OnceLock<Arc<CudaStream>> = std::sync::OnceLock::new();
     let first = || Device::all().into_iter().find_map(|device| device.stream().try_cudarc().ok());
     STREAM.get_or_init(|| {
-        first().unwrap_or_else(|| {
-            panic!("resident: no GPU is there whose stream cudarc could be given")
-        })
+        first().unwrap_or_else(|| panic!("resident: there is no GPU whose stream cudarc could get"))
     })
 }
 
 macro_rules! slice_of_cudarc {
     ($guard:ident, $read:literal) => {
-        /// Elements in memory order, from the lowest address on. A part with gaps and a guard of
-        /// another kind of device have no elements to cudarc: its
-        #[doc = concat!("copies are refused or do nothing, and its next call returns `CUDA_ERROR_INVALID_VALUE`; `", $read, "` says so at once.")]
+        /// Elements in memory order, from the lowest address on. For cudarc, a part with gaps and a
+        /// guard of another kind of device have no elements: copies are refused or do nothing, and
+        /// cudarc's next call returns `CUDA_ERROR_INVALID_VALUE`.
+        #[doc = concat!("`", $read, "` returns an error at once.")]
         ///
         /// # Panics
         ///
-        /// `stream` of a guard that is not of a GPU, in a process without any. cudarc itself panics
-        /// there.
+        /// `stream` panics for a guard that is not of a GPU, in a process without GPUs, where
+        /// cudarc itself panics.
         impl<T, D: Dimension> DeviceSlice<T> for $guard<'_, T, D> {
             fn len(&self) -> usize {
                 self.part.slice_len()
@@ -117,10 +115,9 @@ macro_rules! slice_of_cudarc {
             }
         }
 
-        /// On the guard's own stream, by whatever object of cudarc's, this asks nothing of the
-        /// driver: the open guard keeps order. On any other the use is waited for: that stream for
-        /// what the guard's stream has queued, and the host, by `SyncOnDrop::Sync`, for that
-        /// stream.
+        /// On the guard's own stream, under any cudarc object, this makes no driver call: the open
+        /// guard keeps order. Any other stream waits for the work queued on the guard's stream, and
+        /// the host waits for that stream after the use, by `SyncOnDrop::Sync`.
         ///
         /// cudarc's `memcpy_dtod` to another GPU does not say on which stream it copies: wait for
         /// that stream before the array is used again.
@@ -135,7 +132,7 @@ macro_rules! slice_of_cudarc {
 slice_of_cudarc!(DeviceRef, "as_cuda_slice");
 slice_of_cudarc!(DeviceMut, "as_cuda_slice_mut");
 
-/// As for reading.
+/// See the impl for [`DeviceRef`].
 impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
     fn device_ptr_mut<'a>(&'a mut self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         self.part.pointer(stream)
@@ -143,8 +140,8 @@ impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceRef<'_, T, D> {
-    /// This guard, if cudarc can take it for a slice: elements in memory order, of unbroken memory
-    /// of a GPU. Nothing is asked of the driver.
+    /// This guard, if cudarc can use it as a slice: contiguous memory of a GPU, elements in memory
+    /// order. Makes no driver call.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray, ndarray::s};
@@ -152,9 +149,10 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     /// let stream = Device::cuda(0)?.stream();
     /// let table = SmartArray::<f32, _>::ones((100, 100));
     /// let (row, column) = (table.slice(s![7, ..]), table.slice(s![.., 7]));
-    /// let copied = stream.cudarc().clone_dtoh(row.gpu_on(&stream)?.as_cuda_slice()?).expect("cudarc");
+    /// let guard = row.gpu_on(&stream)?;
+    /// let copied = stream.cudarc().clone_dtoh(guard.as_cuda_slice()?).expect("cudarc");
     /// assert_eq!(copied.len(), 100);
-    /// assert!(column.gpu_on(&stream)?.as_cuda_slice().is_err());            // gaps
+    /// assert!(column.gpu_on(&stream)?.as_cuda_slice().is_err());        // gaps
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
@@ -168,7 +166,7 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceMut<'_, T, D> {
-    /// This guard, if cudarc can take it for a slice to be read: as of [`DeviceRef`].
+    /// This guard, if cudarc can use it as a slice to read: see [`DeviceRef::as_cuda_slice`].
     ///
     /// # Errors
     ///
@@ -178,7 +176,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
         self.part.check_slice().map(|()| self)
     }
 
-    /// This guard, if cudarc can take it for a slice to be written.
+    /// This guard, if cudarc can use it as a slice to write.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -187,7 +185,8 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     /// let mut array = SmartArray::<f32, _>::uninit(3);
     /// {
     ///     let mut guard = array.gpu_overwrite_on(&stream)?;
-    ///     stream.cudarc().memcpy_htod(&[1.0, 2.0, 3.0], guard.as_cuda_slice_mut()?).expect("cudarc");
+    ///     let slice = guard.as_cuda_slice_mut()?;
+    ///     stream.cudarc().memcpy_htod(&[1.0, 2.0, 3.0], slice).expect("cudarc");
     /// }
     /// assert_eq!(array.host()?.sum(), 6.0);
     /// # Ok::<(), resident::Error>(())
@@ -202,12 +201,12 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     }
 }
 
-// SAFETY: the driver reads one pointer-sized argument; it stands in the guard, which is borrowed
-// for as long as the arguments live.
-/// The address of the element with index 0, 0, ..., for a launch on the guard's own stream, of
-/// parts with gaps too. The builder does not say on which stream it launches, so that order on any
-/// other is for the caller of `launch`, which is unsafe: get the pointer by `device_ptr` there,
-/// keep what comes with it until after the launch, and push the pointer.
+// SAFETY: the driver reads one pointer-sized argument, which is a field of the guard, and the guard
+// is borrowed as long as the arguments live.
+/// The address of the element with index 0, 0, ..., for a launch on the guard's own stream; the
+/// part may have gaps. The launch builder does not tell its stream, so on any other stream the
+/// caller of `launch`, which is unsafe, must keep order: get the pointer by `device_ptr`, keep its
+/// `SyncOnDrop` until after the launch, and push the pointer.
 unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b DeviceRef<'_, T, D>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, guard: &'b DeviceRef<'_, T, D>) -> &mut Self {
@@ -216,7 +215,7 @@ unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b DeviceRef<'_, T, D>> 
 }
 
 // SAFETY: as above.
-/// As for reading.
+/// See the impl for [`DeviceRef`].
 unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b mut DeviceMut<'_, T, D>>
     for LaunchArgs<'a>
 {
@@ -227,7 +226,7 @@ unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b mut DeviceMut<'_, T, 
 }
 
 // SAFETY: as above.
-/// As for reading.
+/// See the impl for [`DeviceRef`].
 unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b DeviceMut<'_, T, D>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, guard: &'b DeviceMut<'_, T, D>) -> &mut Self {

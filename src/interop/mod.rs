@@ -1,9 +1,9 @@
-//! Living with cudarc: its contexts and streams over the same GPU, its traits on our guards, its
-//! slices as device copies.
+//! Interoperation with cudarc: its contexts and streams on the same GPU, its traits on the guards
+//! of device copies, and its slices as device copies.
 //!
-//! The one module beside `backend/cuda` that names cudarc. It keeps no order of its own: on a
-//! guard's stream the open guard does (`order`), on any other the use is waited for, before by an
-//! event and after by the host. It moves nothing.
+//! Only this module and `backend/cuda` name cudarc. It moves nothing and orders nothing itself: on
+//! a guard's stream the open guard keeps the order (`ordering`). On any other stream, an event
+//! orders the use after earlier work, and the host waits until the use is complete.
 
 mod guard;
 mod slice;
@@ -18,14 +18,14 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 
 impl Device {
-    /// cudarc's context object of this GPU, for slices, modules and streams of cudarc's own beside
-    /// arrays of this library. Nothing is asked of the driver.
+    /// cudarc's context object of this GPU, to use cudarc's slices, modules and streams together
+    /// with arrays of this library. Makes no driver call.
     ///
-    /// It is of the GPU's primary context, which the CUDA runtime and cuBLAS use too, and tracks
-    /// uses of its slices as cudarc does by default. This library's streams are among its streams,
-    /// so that it is in what cudarc calls multi-stream mode from the start. All calls return the
-    /// same object: two objects of one context do not know of each other's streams, and cudarc then
-    /// orders less than it must.
+    /// The object belongs to the GPU's primary context, which the CUDA runtime and cuBLAS use too,
+    /// and tracks uses of its slices as cudarc does by default. This library's streams are among
+    /// its streams, so it is in cudarc's multi-stream mode from the start. All calls return the
+    /// same object. Do not create a second one: two objects of one context do not know each other's
+    /// streams, and cudarc then orders too little.
     ///
     /// ```no_run
     /// use resident::Device;
@@ -36,7 +36,7 @@ impl Device {
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
-    /// Any other device has none:
+    /// Other devices have none:
     ///
     /// ```
     /// use resident::{Device, Error};
@@ -46,7 +46,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if this is no NVIDIA GPU.
+    /// [`Error::NoDevice`] if this is not an NVIDIA GPU.
     pub fn cuda_context(&self) -> Result<Arc<CudaContext>> {
         let cuda = self.cuda_backend().ok_or_else(|| no_gpu("a CUDA context", self))?;
         Ok(Arc::clone(cuda.shared_context()))
@@ -57,10 +57,10 @@ impl Device {
     }
 }
 
-/// Something of CUDA was asked of another kind of device.
+/// The error for a request for a CUDA object of another kind of device.
 fn no_gpu(wanted: &str, device: &Device) -> Error {
     Error::no_device(
         format!("{wanted} of {device}"),
-        format!("{device} is no NVIDIA GPU; use one of `Device::cuda`"),
+        format!("{device} is not an NVIDIA GPU; use one of `Device::cuda`"),
     )
 }

@@ -1,4 +1,4 @@
-//! cudarc's slices as arrays, and back, without a copy.
+//! cudarc's slices as arrays and arrays as cudarc's slices, without a copy.
 
 use cudarc::driver::{CudaSlice, DevicePtr};
 use ndarray::{Dimension, Ix1};
@@ -12,14 +12,14 @@ use crate::element::Element;
 use crate::error::{Error, Result, Text};
 
 impl<T: Element> SmartArray<T, Ix1> {
-    /// An array whose newest contents are a slice of cudarc's, where they lie. Nothing is copied,
-    /// and nobody waits: uses of the array come after what was queued with the slice, as far as
-    /// cudarc knows of it. The slice is kept until the array is dropped or released there, and then
-    /// frees its memory as it would have done; or until [`into_cuda_slice`](Self::into_cuda_slice)
-    /// gives it back. A slice without a byte is an array of so many elements, all zero bytes.
+    /// An array whose newest contents are a cudarc slice, in place. Copies nothing and waits for
+    /// nothing: uses of the array are ordered after the work with the slice that cudarc knows of.
+    /// The slice is kept until the array is dropped or released there, and then frees its memory as
+    /// usual; or until [`into_cuda_slice`](Self::into_cuda_slice) returns it. A slice without bytes
+    /// becomes an array of zero bytes with its length.
     ///
-    /// cudarc keeps one event for all that read a slice: if several streams read it at once, wait
-    /// for them before it is taken over.
+    /// cudarc keeps one event for all readers of a slice: if several streams read it at once, wait
+    /// for them before this call.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -33,10 +33,14 @@ impl<T: Element> SmartArray<T, Ix1> {
     ///
     /// # Errors
     ///
-    /// [`Error::Foreign`] if the slice is not of its GPU's primary context, starts at address 0 or
-    /// where no `T` can start; [`Error::NoDevice`] if the GPU cannot be used; [`Error::Backend`] if
-    /// the driver refuses to order streams, or another array lives in this memory;
-    /// [`Error::DeviceLost`] if the GPU died. The slice is dropped then.
+    /// The slice is dropped then.
+    ///
+    /// - [`Error::Foreign`] if the slice does not belong to its GPU's primary context, or starts at
+    ///   address 0 or at one that is not aligned for `T`.
+    /// - [`Error::NoDevice`] if the GPU cannot be used.
+    /// - [`Error::Backend`] if the driver refuses to order streams, or another array uses this
+    ///   memory.
+    /// - [`Error::DeviceLost`] if the GPU died.
     #[track_caller]
     pub fn from_cuda_slice(slice: CudaSlice<T>) -> Result<Self> {
         let site = call_site();
@@ -69,12 +73,12 @@ fn check_start<T>(address: u64) -> Result<()> {
 }
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    /// The array as a slice of cudarc's, its elements in memory order, without a copy where the
-    /// newest contents are on a GPU: the slice that it was made from, or a new one over the array's
-    /// own memory there. What is stale there goes up first. Nobody waits for the device: what is
-    /// queued with the slice comes after all uses of the array.
+    /// The array as a cudarc slice, its elements in memory order: the slice that it was made from,
+    /// or a new one over the array's memory on a GPU. Uploads the bytes that are stale there; if
+    /// there are none, copies nothing. Does not wait for the device: work queued with the slice is
+    /// ordered after all uses of the array.
     ///
-    /// The GPU is the first that has a copy of the array; if none has, the current device.
+    /// The GPU is the first one that has a copy of the array, else the current device.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -88,9 +92,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if no copy is on an NVIDIA GPU and the
-    /// current device is none; [`Error::Shape`] if the array has no byte, for which CUDA has no
-    /// memory. The array is dropped then.
+    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if no NVIDIA GPU has a copy and the current
+    /// device is not one; [`Error::Shape`] if the array has no bytes, since CUDA has no empty
+    /// allocations. The array is dropped then.
     #[track_caller]
     pub fn into_cuda_slice(self) -> Result<CudaSlice<T>> {
         let site = call_site();
@@ -101,8 +105,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self.into_slice_on(&stream, site)
     }
 
-    /// As [`into_cuda_slice`](Self::into_cuda_slice), on the device of `stream`. A new slice is one
-    /// of this stream: it is freed there.
+    /// As [`into_cuda_slice`](Self::into_cuda_slice), on the device of `stream`. A new slice
+    /// belongs to this stream, which frees it.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -116,7 +120,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// # Errors
     ///
     /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if `stream` is not of an NVIDIA GPU;
-    /// [`Error::Shape`] if the array has no byte. The array is dropped then.
+    /// [`Error::Shape`] if the array has no bytes. The array is dropped then.
     #[track_caller]
     pub fn into_cuda_slice_on(self, stream: &Stream) -> Result<CudaSlice<T>> {
         self.into_slice_on(stream, call_site())

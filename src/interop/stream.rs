@@ -1,4 +1,4 @@
-//! Streams both ways: ours as cudarc's, cudarc's as ours.
+//! This library's streams as cudarc's, and cudarc's as this library's.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::device::{Device, Stream};
 use crate::error::{Error, Result, Text};
 
 impl Stream {
-    /// This stream as cudarc's, for its copies, its launches and the libraries that it wraps. For
-    /// an adopted stream it is the object that was adopted; for others it is of
-    /// [`Device::cuda_context`], and the stream lives as long as either side has it.
+    /// This stream as a cudarc stream, for cudarc's copies, launches and wrapped libraries. For an
+    /// adopted stream it is the adopted object. For others it belongs to [`Device::cuda_context`],
+    /// and the stream lives as long as either side holds it.
     ///
-    /// Work that is queued there is ordered against this library's by the stream alone: hand arrays
-    /// to it by guards of this very stream ([`gpu_on`](crate::SmartArray::gpu_on)), which then cost
-    /// nothing.
+    /// Only the stream orders work queued there with this library's work. So pass arrays to such
+    /// work by guards of this stream ([`gpu_on`](crate::SmartArray::gpu_on)), which need no
+    /// synchronisation there.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -32,16 +32,14 @@ impl Stream {
     ///
     /// # Panics
     ///
-    /// If the stream is not of an NVIDIA GPU: there is nothing to give then. Where that may be, use
-    /// [`try_cudarc`](Self::try_cudarc).
+    /// If the stream is not of an NVIDIA GPU: see [`try_cudarc`](Self::try_cudarc).
     #[must_use]
     #[track_caller]
     pub fn cudarc(&self) -> Arc<CudaStream> {
         self.try_cudarc().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// As [`cudarc`](Self::cudarc), for streams of any device: for code that has another way
-    /// without a GPU.
+    /// As [`cudarc`](Self::cudarc), but returns an error for streams of other devices.
     ///
     /// ```
     /// use resident::{Device, Error};
@@ -64,13 +62,13 @@ impl Stream {
             .ok_or_else(|| no_gpu("a CUDA stream", self.device_ref()))
     }
 
-    /// A stream of cudarc's as one of this library. Adopting it twice gives equal streams while one
-    /// of them is alive, and adopting what [`cudarc`](Self::cudarc) gave is the stream that it was
-    /// given by.
+    /// A cudarc stream as a stream of this library. Adopting it twice returns equal streams while
+    /// one of them is alive. Adopting a stream that [`cudarc`](Self::cudarc) returned gives the
+    /// original stream.
     ///
-    /// Others may go on to queue there. What they queue is ordered against this library's work by
-    /// the stream alone; waiting for the stream waits for it too. The stream is kept until this
-    /// library's work there is known to be over, also if every handle is gone before.
+    /// External code may continue to queue work there. Only the stream orders that work with this
+    /// library's work; waiting for the stream waits for both. The library keeps the stream until
+    /// its own work there is complete, even if all handles are dropped before.
     ///
     /// ```no_run
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, Stream};
@@ -79,24 +77,26 @@ impl Stream {
     /// # let mut array = SmartArray::<f32, _>::zeros(100);
     /// let theirs = Device::cuda(0)?.cuda_context()?.new_stream().expect("cudarc");
     /// let ours = Stream::adopt(theirs.clone())?;
-    /// kernel.launch_on(&ours, Grid::cover(100), (&mut array,))?;            // behind what was queued on `theirs`
+    /// kernel.launch_on(&ours, Grid::cover(100), (&mut array,))?;    // after the work on `theirs`
     /// assert_eq!(ours, Stream::adopt(theirs)?);
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Foreign`] if its context is not the primary one of its GPU, or if it is the
-    /// per-thread default stream, which is another on each thread; [`Error::NoDevice`] if the GPU
-    /// cannot be used.
+    /// - [`Error::Foreign`] if its context is not its GPU's primary context, or if it is the
+    ///   per-thread default stream, which is a different stream on each thread.
+    /// - [`Error::NoDevice`] if the GPU cannot be used.
     pub fn adopt(stream: Arc<CudaStream>) -> Result<Self> {
         if stream.cu_stream() as usize == PER_THREAD {
             return Err(Error::Foreign {
                 seen: Text::new(
-                    "the stream to be adopted is the per-thread default stream, which is another stream on each thread",
+                    "the stream to be adopted is the per-thread default stream, which is another \
+                     stream on each thread",
                 ),
                 expected: Text::new(
-                    "adopt one of `CudaContext::new_stream`, or take the legacy default stream by `Stream::legacy`",
+                    "adopt one of `CudaContext::new_stream`, or take the legacy default stream by \
+                     `Stream::legacy`",
                 ),
             });
         }
@@ -104,16 +104,16 @@ impl Stream {
         let Some(cuda) = device.cuda_backend() else {
             return Err(no_gpu("a CUDA stream", &device));
         };
-        let is_it = |queue: &dyn Queue| {
+        let is_same = |queue: &dyn Queue| {
             queue.downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream))
         };
-        Ok(device.stream_where(is_it, || cuda.adopt(Arc::clone(&stream))))
+        Ok(device.stream_where(is_same, || cuda.adopt(Arc::clone(&stream))))
     }
 
-    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use that
-    /// were given none. Work there starts after, and is waited for by, the work of all *blocking*
-    /// streams of the context; this library's own streams and cudarc's are non-blocking and not
-    /// held up.
+    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use unless
+    /// they are given another. It synchronises with all *blocking* streams of the context. This
+    /// library's own streams and cudarc's are non-blocking, so they neither wait for it nor it for
+    /// them.
     ///
     /// ```no_run
     /// use resident::{Device, Stream};
@@ -125,7 +125,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if the device is no NVIDIA GPU.
+    /// [`Error::NoDevice`] if the device is not an NVIDIA GPU.
     pub fn legacy(device: &Device) -> Result<Self> {
         Self::adopt(device.cuda_context()?.default_stream())
     }
@@ -135,10 +135,10 @@ impl Stream {
     }
 }
 
-/// The driver's name for the default stream of whichever thread asks.
+/// The driver's handle of the calling thread's default stream (`CU_STREAM_PER_THREAD`).
 const PER_THREAD: usize = 2;
 
-/// The device whose primary context that is.
+/// The device whose primary context `context` is.
 pub(super) fn primary_device(context: &CudaContext, object: &str) -> Result<Device> {
     let device = Device::cuda(context.ordinal())?;
     let primary = device.cuda_context()?;
@@ -152,7 +152,8 @@ pub(super) fn primary_device(context: &CudaContext, object: &str) -> Result<Devi
             context.ordinal()
         )),
         expected: Text::new(format!(
-            "this library works in the GPU's primary context {:p}: make it by `Device::cuda_context` or `CudaContext::new`",
+            "this library works in the GPU's primary context {:p}: make it by \
+             `Device::cuda_context` or `CudaContext::new`",
             primary.cu_ctx()
         )),
     })

@@ -1,5 +1,5 @@
-//! Flat arguments: unbroken memory, and one axis order for all of a launch, since their elements
-//! correspond by position.
+//! Checks flat arguments: each must be contiguous, and all of a launch must have one axis order,
+//! since their elements correspond by position.
 
 use smallvec::SmallVec;
 
@@ -7,111 +7,98 @@ use super::arguments::bound::{BoundArgument, BoundArray};
 use crate::error::{Error, Result, Text};
 use crate::layout::Strided;
 
-/// The axes longer than 1 as they lie in memory, slowest first, and whether each runs backwards.
+/// The axes longer than 1, slowest in memory first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;
+
+/// A parameter's index and its flat argument.
+type Numbered<'a> = (usize, &'a BoundArray<'a>);
 
 /// Checks all flat arguments of a launch.
 pub(super) fn check(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
-    if bound.iter().all(is_sized_or_rows_first) {
+    if flat_arguments(bound).all(|(_, array)| array.view.is_c_contiguous()) {
         return Ok(());
     }
-    let mut first: Option<(usize, &BoundArray<'_>)> = None;
-    let mut first_line: Option<(usize, &BoundArray<'_>)> = None;
-    for (number, argument) in bound.iter().enumerate() {
-        let BoundArgument::Array(array) = argument else { continue };
-        if !array.is_flat {
-            continue;
-        }
+    for (number, array) in flat_arguments(bound) {
         if !array.view.is_contiguous() {
             return Err(not_contiguous(kernel, number, array));
         }
-        if let Some(backwards) = line(&array.view) {
-            let (other_number, other) = *first_line.get_or_insert((number, array));
-            if line(&other.view) != Some(backwards) {
-                return Err(mismatch(kernel, (other_number, other), (number, array)));
-            }
-        }
-        match first {
-            None if has_order(&array.view) => first = Some((number, array)),
-            Some((other_number, other))
-                if has_order(&array.view) && !same_order(&other.view, &array.view) =>
-            {
-                return Err(mismatch(kernel, (other_number, other), (number, array)));
-            }
-            _ => {}
+        let mut earlier = flat_arguments(&bound[..number]);
+        if let Some(other) = earlier.find(|(_, other)| !correspond(&other.view, &array.view)) {
+            return Err(mismatch(kernel, other, (number, array)));
         }
     }
     Ok(())
 }
 
-/// Sized, a scalar, or unbroken with rows first: a launch with such arguments alone needs no closer
-/// look.
-fn is_sized_or_rows_first(bound: &BoundArgument<'_>) -> bool {
-    let BoundArgument::Array(BoundArray { view, is_flat: true, .. }) = bound else { return true };
-    view.is_c_contiguous()
+fn flat_arguments<'a>(bound: &'a [BoundArgument<'a>]) -> impl Iterator<Item = Numbered<'a>> {
+    bound.iter().enumerate().filter_map(|(number, argument)| match argument {
+        BoundArgument::Array(array) if array.is_flat => Some((number, array)),
+        _ => None,
+    })
+}
+
+/// Whether elements at the same position in memory have corresponding indices.
+fn correspond(one: &Strided<'_>, other: &Strided<'_>) -> bool {
+    let are_opposed = match (line_direction(one), line_direction(other)) {
+        (Some(one), Some(other)) => one != other,
+        _ => false,
+    };
+    !are_opposed && (!has_order(one) || !has_order(other) || same_order(one, other))
+}
+
+/// For a view with one axis longer than 1: whether that axis runs backwards.
+fn line_direction(view: &Strided<'_>) -> Option<bool> {
+    match order(view).as_slice() {
+        [(_, is_backwards)] if view.len() > 1 => Some(*is_backwards),
+        _ => None,
+    }
+}
+
+/// Whether a view restricts the axis order of the others. A single element does not, nor does one
+/// axis that runs forwards.
+fn has_order(view: &Strided<'_>) -> bool {
+    let order = order(view);
+    view.len() > 1 && (order.len() > 1 || order.iter().any(|(_, is_backwards)| *is_backwards))
 }
 
 fn order(view: &Strided<'_>) -> AxisOrder {
     view.axes_by_stride().into_iter().map(|axis| (axis, view.strides[axis] < 0)).collect()
 }
 
-/// Whether a view with one axis longer than 1 runs backwards. Two lines that run against each other
-/// correspond by index, not by position. Without an element there is nothing to correspond.
-fn line(view: &Strided<'_>) -> Option<bool> {
-    if view.len() <= 1 {
-        return None;
-    }
-    let mut long = (0..view.shape.len()).filter(|axis| view.shape[*axis] > 1);
-    let axis = long.next()?;
-    (long.next().is_none()).then(|| view.strides[axis] < 0)
-}
-
-/// A line that runs upwards goes with any order of more axes; so does a single element.
-fn has_order(view: &Strided<'_>) -> bool {
-    let order = order(view);
-    view.len() > 1 && (order.len() > 1 || order.iter().any(|(_, backwards)| *backwards))
-}
-
-/// Rows first, or columns first, or the very same axes in the same directions.
+/// Whether both are row-major, or both column-major, or have the same axes in the same directions.
 fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
     let (one, other) = (order(one), order(other));
-    let upwards = |order: &AxisOrder| order.iter().all(|(_, backwards)| !backwards);
-    let rows_first =
-        |order: &AxisOrder| upwards(order) && order.is_sorted_by_key(|(axis, _)| *axis);
-    let columns_first = |order: &AxisOrder| {
-        upwards(order) && order.is_sorted_by_key(|(axis, _)| std::cmp::Reverse(*axis))
+    let forwards = |order: &AxisOrder| order.iter().all(|(_, is_backwards)| !is_backwards);
+    let row_major =
+        |order: &AxisOrder| forwards(order) && order.is_sorted_by_key(|(axis, _)| *axis);
+    let column_major = |order: &AxisOrder| {
+        forwards(order) && order.is_sorted_by_key(|(axis, _)| std::cmp::Reverse(*axis))
     };
     one == other
-        || (rows_first(&one) && rows_first(&other))
-        || (columns_first(&one) && columns_first(&other))
+        || (row_major(&one) && row_major(&other))
+        || (column_major(&one) && column_major(&other))
 }
 
 fn not_contiguous(kernel: &str, number: usize, array: &BoundArray<'_>) -> Error {
     Error::NotContiguous {
         array: Text::new(array.storage.named()),
         parameter: Text::new(format!("parameter {number} of kernel \"{kernel}\"")),
-        layout: Text::new(format!(
-            "shape {:?} and strides {:?}",
-            array.view.shape, array.view.strides
-        )),
+        layout: Text::new(describe_layout(array)),
     }
 }
 
-fn mismatch(
-    kernel: &str,
-    first: (usize, &BoundArray<'_>),
-    second: (usize, &BoundArray<'_>),
-) -> Error {
-    let words = |(number, array): (usize, &BoundArray<'_>)| {
-        let (shape, strides) = (array.view.shape, array.view.strides);
-        format!(
-            "parameter {number} was given {} with shape {shape:?} and strides {strides:?}",
-            array.storage.named()
-        )
+fn mismatch(kernel: &str, first: Numbered<'_>, second: Numbered<'_>) -> Error {
+    let describe = |(number, array): Numbered<'_>| {
+        let (name, layout) = (array.storage.named(), describe_layout(array));
+        Text::new(format!("parameter {number} was given {name} with {layout}"))
     };
     Error::LayoutMismatch {
         kernel: Text::new(format!("\"{kernel}\"")),
-        first: Text::new(words(first)),
-        second: Text::new(words(second)),
+        first: describe(first),
+        second: describe(second),
     }
+}
+
+fn describe_layout(array: &BoundArray<'_>) -> String {
+    format!("shape {:?} and strides {:?}", array.view.shape, array.view.strides)
 }

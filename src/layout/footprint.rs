@@ -50,7 +50,7 @@ impl Footprint {
     }
 
     /// The same bytes with the fastest axes merged into the run where they lie without gaps.
-    fn merged(mut self) -> Self {
+    pub(crate) fn merged(mut self) -> Self {
         while self.axes.last().is_some_and(|(_, stride)| *stride == self.run_bytes) {
             let (count, _) = self.axes.pop().unwrap_or((1, 0));
             self.run_bytes = self.run_bytes.saturating_mul(count);

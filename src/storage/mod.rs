@@ -4,10 +4,9 @@
 //! The state lives here, with the allocation: views hold none of their own. `transfer` alone
 //! changes it; this module keeps it consistent and publishes what the fast paths read.
 
+mod array_state;
 mod host;
 mod published;
-mod since;
-mod state;
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -21,7 +20,7 @@ use crate::audit::registry::{self, Entry, Listed};
 use crate::backend::Address;
 use crate::backend::{Bytes, HostMemory, Label, failure};
 use crate::call_site::CallSite;
-use crate::coherence::{Coherence, ConstantId, Location};
+use crate::coherence::{Coherence, Location};
 use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
@@ -34,10 +33,9 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
+pub(crate) use array_state::{ArrayState, DeviceCopy, ReadyCopy, StaleOrigin};
 pub(crate) use host::HostBuffer;
 use published::Published;
-pub(crate) use since::StaleOrigin;
-pub(crate) use state::{Line, Slot, State, WholeAtHand};
 
 /// What devices align memory to.
 const ALIGNMENT_MAX_BYTES: usize = 256;
@@ -45,7 +43,7 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 /// Everything about one array but its type and its dimensions.
 pub(crate) struct Storage {
     published: Published,
-    state: ShortLock<State, ArrayLevel>,
+    state: ShortLock<ArrayState, ArrayLevel>,
     memory_order: MemoryOrder,
     /// Elements along each axis, unless these are the extents of `space`.
     shape: Option<Box<[usize]>>,
@@ -105,15 +103,13 @@ impl Storage {
             _ => null_mut(),
         };
         let state = match origin {
-            Origin::Uninitialised => State::new(Coherence::undefined(extents)),
-            Origin::Constant(value) => {
-                State::constant(Coherence::constant(extents, ConstantId(0)), value)
-            }
+            Origin::Uninitialised => ArrayState::new(Coherence::undefined(extents)),
+            Origin::Constant(value) => ArrayState::constant(extents, value),
             Origin::Host(buffer) => {
-                State::on_host(Coherence::stored(extents, Location::HOST), buffer)
+                ArrayState::on_host(Coherence::stored(extents, Location::HOST), buffer)
             }
             #[cfg(feature = "cuda")]
-            Origin::Device(stream, address) => State::on_device(extents, &stream, address),
+            Origin::Device(stream, address) => ArrayState::on_device(extents, &stream, address),
         };
         let shape = shape_beside(&memory_order, shape);
         Self::listed(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
@@ -121,7 +117,7 @@ impl Storage {
 
     /// Another array of this layout and element, never written.
     pub(crate) fn new_like(&self, made_at: CallSite) -> Arc<Self> {
-        let state = State::new(Coherence::undefined(self.memory_order.extents()));
+        let state = ArrayState::new(Coherence::undefined(self.memory_order.extents()));
         Self::listed(
             self.memory_order.clone(),
             self.shape.clone(),
@@ -136,7 +132,7 @@ impl Storage {
         memory_order: MemoryOrder,
         shape: Option<Box<[usize]>>,
         element: &'static ElementType,
-        state: State,
+        state: ArrayState,
         host_base: *mut u8,
         made_at: CallSite,
     ) -> Arc<Self> {
@@ -160,7 +156,7 @@ impl Storage {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> ShortGuard<'_, State> {
+    pub(crate) fn lock(&self) -> ShortGuard<'_, ArrayState> {
         self.state.lock()
     }
 
@@ -178,7 +174,7 @@ impl Storage {
 
     /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no
     /// room.
-    pub(crate) fn allocate_host(&self, state: &mut State) -> bool {
+    pub(crate) fn allocate_host(&self, state: &mut ArrayState) -> bool {
         if state.host.is_some() {
             return true;
         }
@@ -192,25 +188,25 @@ impl Storage {
     /// Tells the fast paths what they may assume. Called with the lock held, after every change of
     /// `state`.
     #[inline]
-    pub(crate) fn publish(&self, state: &State) {
+    pub(crate) fn publish(&self, state: &ArrayState) {
         self.published.set_host_ready(state.is_host_ready());
     }
 
     /// The device address of the whole array, if `stream` is entered as its reader already.
     #[inline]
-    pub(crate) fn known_to(&self, stream: u64) -> Option<u64> {
-        self.published.known_to(stream, failure::epoch())
+    pub(crate) fn reader_address(&self, stream: u64) -> Option<u64> {
+        self.published.reader_address(stream, failure::epoch())
     }
 
     /// Enters a reader for the fast path, where there is room. Called with the lock held.
-    pub(crate) fn know(&self, state: &State, stream: u64, address: u64) {
-        self.published.know(state.seen_failures(), stream, address);
+    pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
+        self.published.publish_reader(state.failure_epoch(), stream, address);
     }
 
     /// Forgets all known readers: the array is about to change. Called with the lock held.
     #[inline]
-    pub(crate) fn forget_known(&self) {
-        self.published.forget_known();
+    pub(crate) fn forget_readers(&self) {
+        self.published.forget_readers();
     }
 
     /// Its name, or its type, shape and the line that made it.

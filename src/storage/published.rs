@@ -14,7 +14,7 @@ use super::atomics::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 const HOST_READY: u32 = 1;
 
 /// Readers whose stream and address the fast path of `gpu_on` knows.
-const KNOWN_READERS: usize = 2;
+const READERS_MAX: usize = 2;
 
 /// See the module's documentation.
 pub(crate) struct Published {
@@ -22,7 +22,7 @@ pub(crate) struct Published {
     /// The host memory's start, once there is one. Written before `HOST_READY` is set for the first
     /// time, and never again.
     host_base: AtomicPtr<u8>,
-    known: [KnownReader; KNOWN_READERS],
+    known: [PublishedReader; READERS_MAX],
     /// Late failures that were taken in when the known readers were entered.
     known_epoch: AtomicU64,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Published {
 /// A stream that is entered as an open reader of the whole valid copy of its device, and where that
 /// copy is.
 #[derive(Default)]
-struct KnownReader {
+struct PublishedReader {
     /// The stream's number, 0 for none. Set last, with release.
     stream: AtomicU64,
     address: AtomicU64,
@@ -76,7 +76,7 @@ impl Published {
     /// The device address of the whole array, if `stream` is entered as its reader already and
     /// nothing has failed since.
     #[inline]
-    pub(crate) fn known_to(&self, stream: u64, epoch: u64) -> Option<u64> {
+    pub(crate) fn reader_address(&self, stream: u64, epoch: u64) -> Option<u64> {
         let known =
             self.known.iter().find(|known| known.stream.load(Ordering::Acquire) == stream)?;
         (self.known_epoch.load(Ordering::Relaxed) == epoch)
@@ -84,7 +84,7 @@ impl Published {
     }
 
     /// Enters a reader, where there is room. Failures up to `epoch` have been taken in.
-    pub(crate) fn know(&self, epoch: u64, stream: u64, address: u64) {
+    pub(crate) fn publish_reader(&self, epoch: u64, stream: u64, address: u64) {
         let is_first = self.known.iter().all(|known| known.stream.load(Ordering::Relaxed) == 0);
         if is_first {
             self.known_epoch.store(epoch, Ordering::Relaxed);
@@ -105,7 +105,7 @@ impl Published {
 
     /// Forgets all readers: the array is about to change.
     #[inline]
-    pub(crate) fn forget_known(&self) {
+    pub(crate) fn forget_readers(&self) {
         for known in &self.known {
             if known.stream.load(Ordering::Relaxed) != 0 {
                 known.stream.store(0, Ordering::Release);

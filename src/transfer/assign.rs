@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::constant::newest_device;
 use super::{
-    Acquired, Request, acquire_host, acquire_on, after_locks, fill, mark, mark_host_written,
+    Acquired, Request, acquire_host, acquire_on, fill, mark, mark_host_written, run_deferred,
 };
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
@@ -17,7 +17,7 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::{CopyBox, Selection, Strided, ViewBox};
 use crate::ordering::UseEnd;
-use crate::storage::{StaleOrigin, State, Storage};
+use crate::storage::{ArrayState, StaleOrigin, Storage};
 use crate::sync::ShortGuard;
 
 /// Where the destination is to be newest afterwards.
@@ -150,7 +150,7 @@ fn transplant(
     let outcome = on_devices.try_for_each(|(passage, stream)| {
         carry_on_device(&to(passage), &from(passage), stream, &passage.parts)
     });
-    after_locks();
+    run_deferred();
     outcome?;
     for Haul { passage, .. } in hauls.iter().filter(|haul| haul.stage.is_none()) {
         carry_on_host(&to(passage), source.storage, &passage.parts);
@@ -277,7 +277,7 @@ fn stage(
             .locations()
             .iter()
             .find(|location| *location != Location::HOST)
-            .map(|location| state.slot(location).device.clone())
+            .map(|location| state.device_copy(location).device.clone())
     };
     match target {
         Target::On(stream) => Some(stream.clone()),
@@ -285,7 +285,7 @@ fn stage(
         Target::WhereNewest => {
             let home = {
                 let state = to.storage.lock();
-                newest_device(to, &state).map(|location| state.slot(location).device.clone())
+                newest_device(to, &state).map(|location| state.device_copy(location).device.clone())
             };
             match (home, device_holder) {
                 (Some(home), Some(holder))
@@ -309,7 +309,10 @@ fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Locati
         return None;
     }
     let can_access_peer = |location: &Location| {
-        stream.device_ref().backend().can_access_peer(&**state.slot(*location).device.backend())
+        stream
+            .device_ref()
+            .backend()
+            .can_access_peer(&**state.device_copy(*location).device.backend())
     };
     holders.locations().iter().filter(|location| *location != Location::HOST).find(can_access_peer)
 }
@@ -343,11 +346,11 @@ fn carry_on_device(
         }
     };
     let position = {
-        let source = state.slot(location).device.clone();
+        let source = state.device_copy(location).device.clone();
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Contents,
-            source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
             source_device: is_neighbour.then(|| Arc::clone(source.backend()) as _),
             parts: parts.clone(),
@@ -367,7 +370,7 @@ fn carry_on_device(
     };
     if is_neighbour {
         // A copy from device to device belongs to the array that it is written to.
-        let source = from.storage.lock().slot(location).device.clone();
+        let source = from.storage.lock().device_copy(location).device.clone();
         let bytes = to.selection.len_bytes(to.storage.memory_order());
         // It overwrites: whether the destination was stale before is of no matter.
         to.count(
@@ -380,7 +383,7 @@ fn carry_on_device(
         );
     }
     mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
-    if to.storage.lock().is_worth_events() || from.storage.lock().is_worth_events() {
+    if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
         stream.record_in_time();
     }
     Ok(())
@@ -392,7 +395,7 @@ fn carry_on_device(
 fn neighbour<'a>(
     from: &Request<'a>,
     stream: &Stream,
-) -> Result<Option<(ShortGuard<'a, State>, Location, Dependencies)>> {
+) -> Result<Option<(ShortGuard<'a, ArrayState>, Location, Dependencies)>> {
     let mut state = from.storage.lock();
     state.reconcile(from.storage.memory_order());
     if state.find_location(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
@@ -411,11 +414,11 @@ fn neighbour<'a>(
 
 fn read_selection_behind(
     from: &Request<'_>,
-    state: &State,
+    state: &ArrayState,
     stream: &Stream,
     location: Location,
 ) -> Result<Dependencies> {
     let mut regions: SmallVec<[Region; 1]> = SmallVec::new();
     from.selection.for_each(from.storage.memory_order(), |region| regions.push(*region));
-    from.read_behind(state, stream, location, &regions)
+    from.wait_for_writers(state, stream, location, &regions)
 }

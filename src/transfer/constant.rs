@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Request, acquire_host, acquire_on, after_locks, mark, mark_host_written};
+use super::{Request, acquire_host, acquire_on, mark, mark_host_written, run_deferred};
 use crate::access::Access;
 use crate::audit;
 use crate::backend::{
@@ -13,7 +13,7 @@ use crate::coherence::{Content, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::ordering::UseEnd;
-use crate::storage::{HostBuffer, State};
+use crate::storage::{ArrayState, HostBuffer};
 
 /// Makes the selection a constant: each location fills its own copy when it first needs it.
 pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
@@ -64,11 +64,11 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     Ok(())
 }
 
-fn become_constant(request: &Request<'_>, state: &mut State, value: Bytes) {
+fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) {
     let memory_order = request.storage.memory_order();
-    request.storage.forget_known();
-    state.note_stale(memory_order, request.selection, None, request.site);
-    state.forget_constants(memory_order);
+    request.storage.forget_readers();
+    state.record_stale(memory_order, request.selection, None, request.site);
+    state.drop_unused_constants(memory_order);
     let id = state.constant_id(value);
     request.selection.for_each(memory_order, |region| state.coherence.write_constant(region, id));
 }
@@ -113,11 +113,11 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
 fn home(request: &Request<'_>) -> Option<Stream> {
     let state = request.storage.lock();
     let location = newest_device(request, &state)?;
-    Some(state.slot(location).device.stream())
+    Some(state.device_copy(location).device.stream())
 }
 
 /// The device that holds the newest contents of the selection's first part, if the host does not.
-pub(super) fn newest_device(request: &Request<'_>, state: &State) -> Option<Location> {
+pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
     let mut found = None;
     request.selection.for_each(request.storage.memory_order(), |region| {
         state.coherence.visit_contents(region, |_, content| {
@@ -201,11 +201,11 @@ fn peek_on_device(
             return read_element(request);
         }
         let stream = request.download_stream(&state, location, &regions, None);
-        let depends = request.read_behind(&state, &stream, location, &regions)?;
+        let depends = request.wait_for_writers(&state, &stream, location, &regions)?;
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
-            source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Host(staging.clone()),
             source_device: None,
             parts: SmallVec::from_iter([storage
@@ -234,7 +234,7 @@ fn peek_on_device(
         );
         (stream, position)
     };
-    after_locks();
+    run_deferred();
     request.wait_for_host(SmallVec::from_iter([(stream.clone(), position)]))?;
     request.outcome_of(&stream, position)?;
     let mut value = Bytes::from_elem(0, element_bytes);

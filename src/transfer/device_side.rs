@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::window::{Chunk, Pipeline, first_share};
-use super::{Marks, Request, acquire_host, after_locks};
+use super::{Marks, Request, acquire_host, run_deferred};
 use crate::access::Access;
 use crate::audit::Flow;
 use crate::backend::{
@@ -15,7 +15,7 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, StreamKey, UseEnd};
-use crate::storage::{State, Storage, WholeAtHand};
+use crate::storage::{ArrayState, ReadyCopy, Storage};
 
 /// What an acquired part is to its stream.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl<'a> Acquired<'a> {
     #[inline]
     fn pinned(
         storage: &'a Storage,
-        state: &mut State,
+        state: &mut ArrayState,
         (location, address): (Location, Address),
         copied_bytes: u64,
     ) -> Self {
@@ -58,7 +58,7 @@ impl<'a> Acquired<'a> {
 
     /// Its use is marked, with the lock held.
     #[inline]
-    fn release(&mut self, state: &mut State) {
+    fn release(&mut self, state: &mut ArrayState) {
         if let Some(pin) = self.pin.take() {
             state.unpin();
             std::mem::forget(pin);
@@ -79,7 +79,7 @@ pub(crate) fn acquire_on<'a>(
         return Ok(Acquired::NOWHERE);
     }
     let mut state = storage.lock();
-    if let Some(there) = at_hand(request, &state, stream, access, depends) {
+    if let Some(there) = ready(request, &state, stream, access, depends) {
         return Ok(Acquired::pinned(storage, &mut state, there, 0));
     }
     drop(state);
@@ -99,19 +99,19 @@ pub(crate) fn acquire_whole<'a>(
         return None;
     }
     let mut state = storage.lock();
-    let there = whole_at_hand(&state, stream, access, depends)?;
+    let there = ready_whole(&state, stream, access, depends)?;
     Some(Acquired::pinned(storage, &mut state, there, 0))
 }
 
-/// `at_hand` for a whole array.
+/// `ready` for a whole array.
 #[inline]
-fn whole_at_hand(
-    state: &State,
+fn ready_whole(
+    state: &ArrayState,
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
 ) -> Option<(Location, Address)> {
-    let WholeAtHand { location, address, writer, .. } = state.whole_at_hand(stream, access)?;
+    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
     writer.into_iter().for_each(|writer| depend(state, depends, stream, writer));
     Some((location, address))
 }
@@ -119,21 +119,21 @@ fn whole_at_hand(
 /// What is there already, behind nothing but uses of the stream itself. The common case: nothing to
 /// copy, to wait for or to allocate.
 #[inline]
-fn at_hand(
+fn ready(
     request: &Request<'_>,
-    state: &State,
+    state: &ArrayState,
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
 ) -> Option<(Location, Address)> {
     if matches!(request.selection, Selection::Whole) {
-        return whole_at_hand(state, stream, access, depends);
+        return ready_whole(state, stream, access, depends);
     }
-    if state.needs_reconciling() {
+    if state.has_new_failures() {
         return None;
     }
     let location = state.find_location(stream.device_ref())?;
-    let address = state.slot(location).address?;
+    let address = state.device_copy(location).address?;
     if access != Access::Overwrite && !request.is_valid(state, location) {
         return None;
     }
@@ -153,11 +153,11 @@ fn at_hand(
 /// heap: the answer lies with the thread that runs the work, and fetching it costs more than naming
 /// work that is over.
 #[inline]
-fn depend(state: &State, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
+fn depend(state: &ArrayState, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
     let Some(work) = writer.written_by() else { return };
     let dependency = (stream.id(), work);
     let has_room = depends.len() < depends.inline_size();
-    if !depends.contains(&dependency) && (has_room || !state.is_over(writer)) {
+    if !depends.contains(&dependency) && (has_room || !state.is_retired(writer)) {
         depends.push(dependency);
     }
 }
@@ -170,7 +170,7 @@ fn bring<'a>(
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
     let outcome = bring_untold(request, stream, access, depends);
-    after_locks();
+    run_deferred();
     outcome
 }
 
@@ -199,10 +199,10 @@ fn bring_pieces<'a>(
     let (location, address) = loop {
         state.reconcile(storage.memory_order());
         let location = state
-            .location_of(stream.device_ref())
+            .assign_location(stream.device_ref())
             .ok_or_else(|| request.no_location(stream.device_ref()))?;
         let needs_copies = access != Access::Overwrite && !request.is_valid(&state, location);
-        match state.slot(location).address {
+        match state.device_copy(location).address {
             Some(address) if !needs_copies => break (location, address),
             _ => {}
         }
@@ -247,7 +247,7 @@ fn bring_pieces<'a>(
 
 impl Request<'_> {
     /// As much of an upload as goes at once. Page-locked memory needs no staging.
-    fn first_upload(&self, state: &State, device: &Device, planned: &[PlannedCopy]) -> Chunk {
+    fn first_upload(&self, state: &ArrayState, device: &Device, planned: &[PlannedCopy]) -> Chunk {
         let is_direct = state.host.as_ref().is_some_and(|host| host.is_pinned_for(device.kind()));
         let bytes_max = if is_direct { u64::MAX } else { device.backend().chunk_bytes_max() };
         first_share(self.storage.memory_order(), planned, bytes_max, |source| {
@@ -258,14 +258,14 @@ impl Request<'_> {
     /// The pieces whose source is a device that the destination does not reach.
     fn out_of_reach(
         &self,
-        state: &State,
+        state: &ArrayState,
         location: Location,
         pieces: &[PlannedCopy],
     ) -> Option<Selection> {
-        let destination = state.slot(location).device.backend();
+        let destination = state.device_copy(location).device.backend();
         let is_far = |piece: &&PlannedCopy| match piece.source {
             Source::Location(from) if from != Location::HOST => {
-                !destination.can_access_peer(&**state.slot(from).device.backend())
+                !destination.can_access_peer(&**state.device_copy(from).device.backend())
             }
             _ => false,
         };
@@ -278,7 +278,7 @@ impl Request<'_> {
 /// Work that still writes host memory which the pieces would be read from.
 fn host_pending(
     request: &Request<'_>,
-    state: &State,
+    state: &ArrayState,
     pieces: &[PlannedCopy],
 ) -> Option<super::Queued> {
     let from_host = pieces.iter().any(|piece| piece.source == Source::Location(Location::HOST));
@@ -289,7 +289,7 @@ fn host_pending(
     (!marks.is_empty()).then(|| queued(state, &marks))
 }
 
-pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
+pub(super) fn queued(state: &ArrayState, marks: &Marks) -> super::Queued {
     let position = |stream: &Stream, at: UseEnd| {
         at.position().unwrap_or_else(|| stream.queue().reserve_position())
     };
@@ -303,14 +303,14 @@ pub(super) fn queued(state: &State, marks: &Marks) -> super::Queued {
 
 fn order(
     request: &Request<'_>,
-    state: &State,
+    state: &ArrayState,
     stream: &Stream,
     location: Location,
     access: Access,
 ) -> Result<()> {
     let marks = request.marks_before(state, location, access, Some(stream));
     state
-        .order(stream, &marks)
+        .make_wait(stream, &marks)
         .map_err(|refusal| request.refused(stream.device_ref(), "ordering uses of", &refusal))
 }
 
@@ -326,7 +326,7 @@ pub(crate) fn open_guard(
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
-    let mut acquired = match at_hand(request, &state, stream, access, &mut depends) {
+    let mut acquired = match ready(request, &state, stream, access, &mut depends) {
         Some(there) => Acquired::pinned(request.storage, &mut state, there, 0),
         None => {
             drop(state);
@@ -338,7 +338,7 @@ pub(crate) fn open_guard(
     let there = (acquired.location, acquired.address);
     if access == Access::Read {
         enter(request, &mut state, stream, acquired.location, access, UseEnd::OPEN);
-        know(request, &state, stream, &acquired);
+        publish_reader(request, &state, stream, &acquired);
         acquired.release(&mut state);
     } else if let Some(work) = inherited_at_hand(stream, &depends) {
         enter_foreign(request, &mut state, stream, acquired, access, (UseEnd::OPEN, work));
@@ -361,14 +361,14 @@ pub(crate) fn open_whole(
         return None;
     }
     let mut state = storage.lock();
-    let at_hand = state.whole_at_hand(stream, access)?;
-    if !state.become_only_holder(at_hand.location, site) {
+    let ready = state.ready_whole(stream, access)?;
+    if !state.become_only_holder(ready.location, site) {
         return None;
     }
-    state.open_whole(&at_hand);
-    storage.forget_known();
+    state.record_open_write(&ready);
+    storage.forget_readers();
     storage.publish(&state);
-    Some((at_hand.location, at_hand.address))
+    Some((ready.location, ready.address))
 }
 
 /// Enters a write of foreign work, which is queued at `at` or still to come. It reads what
@@ -396,13 +396,13 @@ pub(crate) fn mark_foreign(
 
 fn enter_foreign(
     request: &Request<'_>,
-    state: &mut State,
+    state: &mut ArrayState,
     stream: &Stream,
     mut acquired: Acquired<'_>,
     access: Access,
     (at, work): (UseEnd, Position),
 ) {
-    let mark = Mark::foreign(state.key_of(stream), at, work);
+    let mark = Mark::foreign(state.assign_key(stream), at, work);
     request.enter_mark(state, acquired.location, Access::Overwrite, mark);
     written(request, state, acquired.location, access);
     acquired.release(state);
@@ -434,11 +434,16 @@ fn inherited(
 }
 
 /// Remembers an open reader of the whole for the fast path.
-fn know(request: &Request<'_>, state: &State, stream: &Stream, acquired: &Acquired<'_>) {
+fn publish_reader(
+    request: &Request<'_>,
+    state: &ArrayState,
+    stream: &Stream,
+    acquired: &Acquired<'_>,
+) {
     let all_valid =
         state.coherence.uniform().is_some_and(|content| content.is_valid(acquired.location));
     if all_valid && matches!(request.selection, Selection::Whole) {
-        request.storage.know(state, stream.id().0, acquired.address.0);
+        request.storage.publish_reader(state, stream.id().0, acquired.address.0);
     }
 }
 
@@ -475,7 +480,7 @@ pub(crate) fn mark_launched(
     state.traffic_mut().avoided += spared;
     enter(request, &mut state, stream, acquired.location, access, UseEnd::at(position));
     acquired.release(&mut state);
-    state.is_worth_events()
+    state.has_several_streams()
 }
 
 /// As `mark_launched` for a whole array, without a request, where nothing changes but the mark;
@@ -490,20 +495,20 @@ pub(crate) fn mark_whole_launched(
     spared: Flow,
 ) -> Option<bool> {
     let mut state = storage.lock();
-    if !state.mark_whole(stream, acquired.location, access, position) {
+    if !state.record_whole(stream, acquired.location, access, position) {
         return None;
     }
     acquired.release(&mut state);
     state.traffic_mut().avoided += spared;
     if access != Access::Read {
-        storage.forget_known();
+        storage.forget_readers();
     }
-    Some(state.is_worth_events())
+    Some(state.has_several_streams())
 }
 
 pub(super) fn enter(
     request: &Request<'_>,
-    state: &mut State,
+    state: &mut ArrayState,
     stream: &Stream,
     location: Location,
     access: Access,
@@ -518,8 +523,8 @@ pub(super) fn enter(
 }
 
 #[inline]
-fn written(request: &Request<'_>, state: &mut State, location: Location, access: Access) {
-    request.storage.forget_known();
+fn written(request: &Request<'_>, state: &mut ArrayState, location: Location, access: Access) {
+    request.storage.forget_readers();
     request.become_newest(state, location, access);
     request.storage.publish(state);
 }
@@ -527,7 +532,7 @@ fn written(request: &Request<'_>, state: &mut State, location: Location, access:
 impl Request<'_> {
     /// `location` is about to hold the newest contents of the selection, alone.
     #[inline]
-    pub(super) fn become_newest(&self, state: &mut State, location: Location, access: Access) {
+    pub(super) fn become_newest(&self, state: &mut ArrayState, location: Location, access: Access) {
         let is_whole = matches!(self.selection, Selection::Whole);
         let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(location));
         if already
@@ -537,20 +542,20 @@ impl Request<'_> {
             return;
         }
         let memory_order = self.storage.memory_order();
-        if state.slots.iter().any(|slot| slot.device.poison().is_some()) {
+        if state.device_copies.iter().any(|slot| slot.device.poison().is_some()) {
             let spoiled = self.stale_elsewhere(state, location);
-            state.note_stale(memory_order, self.selection, Some(location), self.site);
+            state.record_stale(memory_order, self.selection, Some(location), self.site);
             self.apply(state, location, access);
             self.poison(state, spoiled);
         } else {
-            state.note_stale(memory_order, self.selection, Some(location), self.site);
+            state.record_stale(memory_order, self.selection, Some(location), self.site);
             self.apply(state, location, access);
         }
     }
 
     /// Whether every box of the selection is newest there alone already. Of the whole that is asked
     /// elsewhere.
-    fn is_only_at(&self, state: &State, location: Location) -> bool {
+    fn is_only_at(&self, state: &ArrayState, location: Location) -> bool {
         match self.selection {
             Selection::Whole => false,
             Selection::Boxes(boxes) => {

@@ -8,10 +8,14 @@ use crate::coherence::{Region, Undefined, UndefinedRead};
 use crate::device::{self, Device};
 use crate::error::{Error, Shortage, Text};
 use crate::layout::Selection;
-use crate::storage::{State, Storage};
+use crate::storage::{ArrayState, Storage};
 
 /// A plan that was refused: bytes without contents.
-pub(super) fn undefined(request: &Request<'_>, state: &State, refusal: &UndefinedRead) -> Error {
+pub(super) fn undefined(
+    request: &Request<'_>,
+    state: &ArrayState,
+    refusal: &UndefinedRead,
+) -> Error {
     match refusal.undefined {
         Undefined::Never => Error::Uninitialised {
             array: Text::new(request.storage.named()),

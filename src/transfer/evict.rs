@@ -9,11 +9,12 @@ use super::release::release_slot;
 use super::{Request, acquire_host};
 use crate::access::Access;
 use crate::audit::registry;
+use crate::call_site::CallSite;
 use crate::coherence::{Content, Location, Region};
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Selection;
-use crate::storage::{Line, State, Storage};
+use crate::storage::{ArrayState, Storage};
 
 /// Gives the array's memory on a device back, behind its uses. What is newest there alone comes to
 /// the host first. The caller has the array for itself.
@@ -29,18 +30,18 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
             let Some(location) = state.find_location(device) else { return Ok(()) };
             let alone = newest_alone(storage, &state, location);
             if alone.is_empty() && state.is_host_idle() {
-                vacate(storage, &mut state, location, request.site);
+                remove_copy(storage, &mut state, location, request.site);
                 return Ok(());
             }
             if alone.is_empty() { Selection::Whole } else { Selection::Boxes(alone) }
         };
-        bring_and_settle(&Request { selection: &alone, ..*request }, &alone)?;
+        bring_and_wait(&Request { selection: &alone, ..*request }, &alone)?;
     }
 }
 
 /// Brings down what is newest on the device alone; or, where nothing is, waits for what is on its
 /// way to the host already: it may still fail.
-fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
+fn bring_and_wait(request: &Request<'_>, alone: &Selection) -> Result<()> {
     match alone {
         Selection::Boxes(_) => acquire_host(request, Access::Read),
         Selection::Whole => {
@@ -48,7 +49,7 @@ fn bring_and_settle(request: &Request<'_>, alone: &Selection) -> Result<()> {
             let pending = {
                 let mut state = storage.lock();
                 let marks = request.marks_before(&state, Location::HOST, Access::Overwrite, None);
-                state.settle_host(storage.memory_order(), alone);
+                state.retire_host_uses(storage.memory_order(), alone);
                 super::device_side::queued(&state, &marks)
             };
             request.wait_for_host(pending)
@@ -78,22 +79,26 @@ pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) 
 }
 
 /// Takes an array's copy off a device if nobody would miss it; returns its bytes.
-fn evict(storage: &Storage, device: &Device, site: Line) -> Option<u64> {
+fn evict(storage: &Storage, device: &Device, site: CallSite) -> Option<u64> {
     let mut state = storage.lock();
     state.reconcile(storage.memory_order());
     let location = state.find_location(device)?;
     let would_be_missed = state.is_in_use(location)
         || !state.is_host_idle()
         || !newest_alone(storage, &state, location).is_empty();
-    if would_be_missed || state.slot(location).address.is_none() {
+    if would_be_missed || state.device_copy(location).address.is_none() {
         return None;
     }
-    vacate(storage, &mut state, location, site);
+    remove_copy(storage, &mut state, location, site);
     Some(storage.memory_order().len_bytes())
 }
 
 /// What stands at a location, and not on the host.
-fn newest_alone(storage: &Storage, state: &State, location: Location) -> SmallVec<[Region; 1]> {
+fn newest_alone(
+    storage: &Storage,
+    state: &ArrayState,
+    location: Location,
+) -> SmallVec<[Region; 1]> {
     let mut alone = SmallVec::new();
     state.coherence.visit_contents(
         &storage.memory_order().whole(),
@@ -109,11 +114,11 @@ fn newest_alone(storage: &Storage, state: &State, location: Location) -> SmallVe
     alone
 }
 
-fn vacate(storage: &Storage, state: &mut State, location: Location, site: Line) {
-    if let Some(address) = state.slot(location).address {
-        release_slot(state, state.slot(location), address);
+fn remove_copy(storage: &Storage, state: &mut ArrayState, location: Location, site: CallSite) {
+    if let Some(address) = state.device_copy(location).address {
+        release_slot(state, state.device_copy(location), address);
     }
-    state.vacate(storage.memory_order(), location, site);
-    storage.forget_known();
+    state.remove_copy(storage.memory_order(), location, site);
+    storage.forget_readers();
     storage.publish(state);
 }

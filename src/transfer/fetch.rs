@@ -17,7 +17,7 @@ use crate::coherence::{ConstantId, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{HostBuffer, State};
+use crate::storage::{ArrayState, HostBuffer};
 
 /// Memory that an upload is read from, and its parts.
 type Staged = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
@@ -53,7 +53,7 @@ impl Request<'_> {
     }
 
     fn allocate(&self, stream: &Stream, location: Location) -> Result<()> {
-        if self.storage.lock().slot(location).address.is_some() {
+        if self.storage.lock().device_copy(location).address.is_some() {
             return Ok(());
         }
         let device = stream.device_ref();
@@ -72,18 +72,23 @@ impl Request<'_> {
         });
         let address = address.map_err(|refusal| self.refused(device, "allocating", &refusal))?;
         let mut state = self.storage.lock();
-        if state.slot(location).address.is_some() {
+        if state.device_copy(location).address.is_some() {
             // Another part of the same array got there first.
             drop(state);
             device.defer_free(stream, address);
             return Ok(());
         }
-        state.slot_mut(location).address = Some(address);
+        state.device_copy_mut(location).address = Some(address);
         // Other streams may use the memory only behind its allocation.
         let at = UseEnd::at(stream.queue().tail());
-        let mark = Mark::lossless(state.key_of(stream), at);
+        let mark = Mark::lossless(state.assign_key(stream), at);
         let memory_order = self.storage.memory_order();
-        state.slot_mut(location).uses.record(memory_order.extents(), None, Access::Overwrite, mark);
+        state.device_copy_mut(location).uses.record(
+            memory_order.extents(),
+            None,
+            Access::Overwrite,
+            mark,
+        );
         Ok(())
     }
 
@@ -117,7 +122,7 @@ impl Request<'_> {
             None => self.stage(stream.device_ref(), regions)?,
         };
         let mut state = self.storage.lock();
-        let address = state.slot(location).address.unwrap_or(Address(0));
+        let address = state.device_copy(location).address.unwrap_or(Address(0));
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
@@ -131,12 +136,12 @@ impl Request<'_> {
         let position =
             self.queue_write(&mut state, stream, location, regions, Work::Copy(Box::new(work)))?;
         if is_direct {
-            self.note_reading(&mut state, stream, Location::HOST, regions, position);
+            self.record_read(&mut state, stream, Location::HOST, regions, position);
         }
         window.push(stream.clone(), position);
         let since = self.since(&state, location, regions);
         window.add(Direction::ToDevice, stream.device_ref(), stream, self.bytes_of(regions), since);
-        self.note_queued(&mut state, stream, location, regions, position);
+        self.record_arrival(&mut state, stream, location, regions, position);
         Ok(())
     }
 
@@ -145,15 +150,15 @@ impl Request<'_> {
     }
 
     /// Queued work reads `regions` at `from`: what is to write them there comes behind it.
-    pub(super) fn note_reading(
+    pub(super) fn record_read(
         &self,
-        state: &mut State,
+        state: &mut ArrayState,
         stream: &Stream,
         from: Location,
         regions: &Regions,
         position: Position,
     ) {
-        let mark = Mark::lossless(state.key_of(stream), UseEnd::at(position));
+        let mark = Mark::lossless(state.assign_key(stream), UseEnd::at(position));
         for region in regions {
             state.uses_mut(from).record(
                 self.storage.memory_order().extents(),
@@ -214,17 +219,17 @@ impl Request<'_> {
     ) -> Result<()> {
         let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
-        let source = state.slot(from).device.clone();
+        let source = state.device_copy(from).device.clone();
         if !state.holds(from, regions) {
             // The caller finds the elements stale, and plans again.
             return Ok(());
         }
-        let depends = self.read_behind(&state, stream, from, regions)?;
+        let depends = self.wait_for_writers(&state, stream, from, regions)?;
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
-            source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
-            destination: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.device_copy(from).address.unwrap_or(Address(0))),
+            destination: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             source_device: Some(Arc::clone(source.backend()) as _),
             parts: regions
                 .iter()
@@ -236,10 +241,10 @@ impl Request<'_> {
         let position =
             self.queue_write(&mut state, stream, location, regions, Work::Copy(Box::new(work)))?;
         source.visited_by(stream.core(), position);
-        self.note_reading(&mut state, stream, from, regions, position);
+        self.record_read(&mut state, stream, from, regions, position);
         let since = self.since(&state, location, regions);
         window.add(Direction::BetweenDevices, &source, stream, self.bytes_of(regions), since);
-        self.note_queued(&mut state, stream, location, regions, position);
+        self.record_arrival(&mut state, stream, location, regions, position);
         Ok(())
     }
 
@@ -255,7 +260,7 @@ impl Request<'_> {
         let mut state = self.storage.lock();
         let work = FillWork {
             loss: FailureKind::Constant,
-            address: state.slot(location).address.unwrap_or(Address(0)),
+            address: state.device_copy(location).address.unwrap_or(Address(0)),
             parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
             pattern: state.constant_value(value, memory_order.element_bytes()),
             depends: Dependencies::new(),
@@ -263,14 +268,14 @@ impl Request<'_> {
         };
         let position =
             self.queue_write(&mut state, stream, location, regions, Work::Fill(Box::new(work)))?;
-        self.note_queued(&mut state, stream, location, regions, position);
+        self.record_arrival(&mut state, stream, location, regions, position);
         Ok(())
     }
 
     /// Queues work on `stream` that writes `regions` at `location`, behind all uses of those bytes.
     pub(super) fn queue_write(
         &self,
-        state: &mut State,
+        state: &mut ArrayState,
         stream: &Stream,
         location: Location,
         regions: &Regions,
@@ -281,7 +286,7 @@ impl Request<'_> {
             collect(state, location, region, Access::Overwrite, stream, &mut marks);
         }
         state
-            .order(stream, &marks)
+            .make_wait(stream, &marks)
             .map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))?;
         stream
             .queue()
@@ -289,10 +294,10 @@ impl Request<'_> {
             .map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))
     }
 
-    /// Queues work on `stream` that reads `regions` at `from`; it was ordered by `read_behind`.
+    /// Queues work on `stream` that reads `regions` at `from`; it was ordered by `wait_for_writers`.
     pub(super) fn submit_read(
         &self,
-        state: &mut State,
+        state: &mut ArrayState,
         stream: &Stream,
         from: Location,
         regions: &Regions,
@@ -302,15 +307,15 @@ impl Request<'_> {
             .queue()
             .submit(work)
             .map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))?;
-        self.note_reading(state, stream, from, regions, position);
+        self.record_read(state, stream, from, regions, position);
         Ok(position)
     }
 
     /// Orders `stream` behind the writers of `regions` at `from`, and returns those that may still
     /// fail.
-    pub(super) fn read_behind(
+    pub(super) fn wait_for_writers(
         &self,
-        state: &State,
+        state: &ArrayState,
         stream: &Stream,
         from: Location,
         regions: &Regions,
@@ -322,7 +327,7 @@ impl Request<'_> {
             state.uses(from).visit_writers(Some(region), |mark| {
                 if let (Some(writer), Some(position)) =
                     (state.stream(mark.stream), mark.written_by())
-                    && !state.is_over(mark)
+                    && !state.is_retired(mark)
                     && !depends.contains(&(writer.id(), position))
                 {
                     depends.push((writer.id(), position));
@@ -330,7 +335,7 @@ impl Request<'_> {
             });
         }
         state
-            .order(stream, &marks)
+            .make_wait(stream, &marks)
             .map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))?;
         Ok(depends)
     }
@@ -338,7 +343,7 @@ impl Request<'_> {
     /// What other streams have queued to write at `from`, and is not over.
     pub(super) fn foreign_writers(
         &self,
-        state: &State,
+        state: &ArrayState,
         from: Location,
         region: &Region,
         stream: &Stream,
@@ -350,16 +355,16 @@ impl Request<'_> {
 
     /// The copy to `location` is queued: it is valid there from now on, for whoever comes behind
     /// `position`.
-    fn note_queued(
+    fn record_arrival(
         &self,
-        state: &mut State,
+        state: &mut ArrayState,
         stream: &Stream,
         location: Location,
         regions: &Regions,
         position: Position,
     ) {
         let memory_order = self.storage.memory_order();
-        let mark = Mark::write(state.key_of(stream), position);
+        let mark = Mark::write(state.assign_key(stream), position);
         for region in regions {
             state.uses_mut(location).record(
                 memory_order.extents(),
@@ -370,7 +375,7 @@ impl Request<'_> {
             state.coherence.apply(location, region, Access::Read);
         }
         self.storage.publish(state);
-        if self.is_ahead() || state.is_worth_events() {
+        if self.is_ahead() || state.has_several_streams() {
             stream.record_in_time();
         }
     }
@@ -383,7 +388,7 @@ impl Request<'_> {
 }
 
 fn collect(
-    state: &State,
+    state: &ArrayState,
     location: Location,
     region: &Region,
     access: Access,
@@ -392,7 +397,7 @@ fn collect(
 ) {
     state.uses(location).visit_conflicts(Some(region), access, |mark| {
         let own = state.stream(mark.stream) == Some(stream);
-        if !own && !marks.contains(&mark) && !state.is_over(mark) {
+        if !own && !marks.contains(&mark) && !state.is_retired(mark) {
             marks.push(mark);
         }
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::device_side::queued;
 use super::fetch::by_source;
 use super::window::{ANNOUNCED_BYTES_MIN, Chunk, Pipeline, announce, first_share};
-use super::{Marks, Queued, Request, after_locks};
+use super::{Marks, Queued, Request, run_deferred};
 use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
@@ -18,7 +18,7 @@ use crate::device::{self, Device, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{State, Storage};
+use crate::storage::{ArrayState, Storage};
 use smallvec::SmallVec;
 
 /// Brings a part to the host as `access` needs it and waits until it is there and nothing queued
@@ -33,13 +33,13 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
             let mut state = request.storage.lock();
             let marks = request.marks_before(&state, Location::HOST, access, None);
             if marks.is_empty() {
-                state.settle_host(request.storage.memory_order(), request.selection);
+                state.retire_host_uses(request.storage.memory_order(), request.selection);
                 request.storage.publish(&state);
                 let is_there =
                     access == Access::Overwrite || request.is_valid(&state, Location::HOST);
                 // A copy that was queued here may have failed in between: then the elements are
                 // stale again.
-                if is_there && !state.needs_reconciling() {
+                if is_there && !state.has_new_failures() {
                     return Ok(());
                 }
             }
@@ -68,7 +68,7 @@ struct HostOptions<'a> {
     stream: Option<&'a Stream>,
 }
 
-pub(super) fn allocate(request: &Request<'_>, state: &mut State) -> Result<()> {
+pub(super) fn allocate(request: &Request<'_>, state: &mut ArrayState) -> Result<()> {
     if request.storage.allocate_host(state) {
         Ok(())
     } else {
@@ -95,7 +95,7 @@ fn bring(request: &Request<'_>, access: Access, options: HostOptions<'_>) -> Res
     let mut window = Pipeline::default();
     let brought = bring_pieces(request, access, options, &mut window);
     let queued = window.close(request);
-    after_locks();
+    run_deferred();
     brought.map(|()| queued)
 }
 
@@ -161,9 +161,9 @@ fn bring_pieces(
 
 impl Request<'_> {
     /// As much of a download as goes at once. To page-locked memory all of it does.
-    fn first_download(&self, state: &State, planned: &[PlannedCopy]) -> Chunk {
+    fn first_download(&self, state: &ArrayState, planned: &[PlannedCopy]) -> Chunk {
         let of_place = |location: Location| {
-            let device = &state.slot(location).device;
+            let device = &state.device_copy(location).device;
             let is_direct =
                 state.host.as_ref().is_some_and(|host| host.is_pinned_for(device.kind()));
             if is_direct { u64::MAX } else { device.backend().chunk_bytes_max() }
@@ -182,14 +182,14 @@ impl Request<'_> {
     /// What other kinds of device than the pieces come from still do with the host's copy. No
     /// driver waits for another's events: the host does, beforehand, with no lock and no claim
     /// held.
-    fn of_other_kinds(&self, state: &State, pieces: &[PlannedCopy]) -> Queued {
+    fn of_other_kinds(&self, state: &ArrayState, pieces: &[PlannedCopy]) -> Queued {
         let mut pending = Queued::new();
         for piece in pieces {
             let Source::Location(from) = piece.source else { continue };
             if from != Location::HOST {
                 pending.extend(self.users_of_other_kinds(
                     state,
-                    &state.slot(from).device,
+                    &state.device_copy(from).device,
                     &piece.region,
                 ));
             }
@@ -198,13 +198,13 @@ impl Request<'_> {
     }
 
     /// What devices of other kinds than `device` still do with a region of the host's copy.
-    fn users_of_other_kinds(&self, state: &State, device: &Device, region: &Region) -> Queued {
+    fn users_of_other_kinds(&self, state: &ArrayState, device: &Device, region: &Region) -> Queued {
         let mut marks = Marks::new();
         state.uses(Location::HOST).visit_conflicts(Some(region), Access::Overwrite, |mark| {
             let is_strange = state
                 .stream(mark.stream)
                 .is_some_and(|stream| stream.device_ref().kind() != device.kind());
-            if is_strange && !state.is_over(mark) && !marks.contains(&mark) {
+            if is_strange && !state.is_retired(mark) && !marks.contains(&mark) {
                 marks.push(mark);
             }
         });
@@ -252,7 +252,7 @@ impl Request<'_> {
         }
         let device = {
             let state = self.storage.lock();
-            let device = &state.slot(from).device;
+            let device = &state.device_copy(from).device;
             let is_direct =
                 state.host.as_ref().is_some_and(|host| host.is_pinned_for(device.kind()));
             if is_direct { None } else { Some(device.clone()) }
@@ -286,7 +286,7 @@ impl Request<'_> {
             // Somebody came in between: the caller finds the elements stale, and waits.
             return Ok(());
         }
-        let depends = self.read_behind(&state, &stream, from, regions)?;
+        let depends = self.wait_for_writers(&state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
         let parts = regions
             .iter()
@@ -295,7 +295,7 @@ impl Request<'_> {
         let work = CopyWork {
             may_read_between: between.is_some(),
             loss: FailureKind::Copy,
-            source: Memory::Device(state.slot(from).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.device_copy(from).address.unwrap_or(Address(0))),
             destination: Memory::Host(host),
             source_device: None,
             parts,
@@ -312,9 +312,9 @@ impl Request<'_> {
         let since = self.since(&state, Location::HOST, regions);
         window.add(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
         if let Some(between) = between {
-            self.note_reading(&mut state, &stream, from, &SmallVec::from_iter([between]), position);
+            self.record_read(&mut state, &stream, from, &SmallVec::from_iter([between]), position);
         }
-        self.note_downloaded(&mut state, &stream, from, regions, position);
+        self.record_download(&mut state, &stream, from, regions, position);
         window.push(stream, position);
         Ok(())
     }
@@ -324,13 +324,13 @@ impl Request<'_> {
     /// else is about to. Whoever comes later finds the read entered.
     fn between(
         &self,
-        state: &State,
+        state: &ArrayState,
         stream: &Stream,
         from: Location,
         regions: &SmallVec<[Region; 1]>,
     ) -> Option<Region> {
         let memory_order = self.storage.memory_order();
-        let is_alone = (matches!(self.selection, Selection::Whole) || !state.is_pinned())
+        let is_alone = (matches!(self.selection, Selection::Whole) || !state.has_pins())
             && memory_order.whole().axes() > 0;
         let spans = || regions.iter().map(|region| region.span(0));
         let (start, end) =
@@ -341,16 +341,16 @@ impl Request<'_> {
         (is_more && is_alone && state.holds(from, &[between]) && is_quiet()).then_some(between)
     }
 
-    fn note_downloaded(
+    fn record_download(
         &self,
-        state: &mut State,
+        state: &mut ArrayState,
         stream: &Stream,
         from: Location,
         regions: &SmallVec<[Region; 1]>,
         position: Position,
     ) {
         let memory_order = self.storage.memory_order();
-        let key = state.key_of(stream);
+        let key = state.assign_key(stream);
         let (read, written) =
             (Mark::lossless(key, UseEnd::at(position)), Mark::write(key, position));
         for region in regions {
@@ -374,27 +374,28 @@ impl Request<'_> {
     /// for, so that the copy does not queue behind unrelated work.
     pub(super) fn download_stream(
         &self,
-        state: &State,
+        state: &ArrayState,
         from: Location,
         regions: &SmallVec<[Region; 1]>,
         asked: Option<&Stream>,
     ) -> Stream {
-        if let Some(asked) = asked.filter(|stream| *stream.device_ref() == state.slot(from).device)
+        if let Some(asked) =
+            asked.filter(|stream| *stream.device_ref() == state.device_copy(from).device)
         {
             return asked.clone();
         }
         let mut writer = None;
         for region in regions {
             state.uses(from).visit_writers(Some(region), |mark| {
-                if !state.is_over(mark) {
+                if !state.is_retired(mark) {
                     writer = state
                         .stream(mark.stream)
-                        .filter(|stream| *stream.device_ref() == state.slot(from).device)
+                        .filter(|stream| *stream.device_ref() == state.device_copy(from).device)
                         .cloned();
                 }
             });
         }
-        writer.unwrap_or_else(|| state.slot(from).device.stream())
+        writer.unwrap_or_else(|| state.device_copy(from).device.stream())
     }
 
     /// Blocks until queued work is complete. No lock is held.
@@ -428,11 +429,11 @@ pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallS
             || state.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
     };
     let is_there =
-        state.host.is_some() && state.is_host_idle() && !state.needs_reconciling() && is_valid();
+        state.host.is_some() && state.is_host_idle() && !state.has_new_failures() && is_valid();
     if !is_there || !state.become_only_holder(Location::HOST, site) {
         return false;
     }
-    storage.forget_known();
+    storage.forget_readers();
     storage.publish(&state);
     true
 }
@@ -441,12 +442,12 @@ pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallS
 fn written_at_hand(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
     let is_there = state.host.is_some()
-        && !state.needs_reconciling()
+        && !state.has_new_failures()
         && (access == Access::Overwrite || request.is_valid(&state, Location::HOST));
     if !is_there || !state.is_host_idle() {
         return false;
     }
-    request.storage.forget_known();
+    request.storage.forget_readers();
     request.become_newest(&mut state, Location::HOST, access);
     request.storage.publish(&state);
     true
@@ -458,7 +459,7 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
         return;
     }
     let mut state = request.storage.lock();
-    request.storage.forget_known();
+    request.storage.forget_readers();
     request.become_newest(&mut state, Location::HOST, access);
     request.storage.publish(&state);
 }

@@ -37,7 +37,7 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{Line, StaleOrigin, State, Storage};
+use crate::storage::{ArrayState, StaleOrigin, Storage};
 use crate::sync::{self, EventCount, ShortGuard};
 
 pub(crate) use assign::{End, Target, assign, clone_into};
@@ -73,7 +73,7 @@ static MOVED: EventCount = EventCount::new();
 
 /// What had to wait until no lock is held: listeners are told of copies, and streams that nobody
 /// needs any more go.
-fn after_locks() {
+fn run_deferred() {
     audit::tell();
     sync::run_deferred_drops();
 }
@@ -84,7 +84,7 @@ type Marks = SmallVec<[Mark; 4]>;
 /// Nearest first: the host's memory before another device's is left to the device's family; within
 /// one process a device's link is all there is.
 struct LinkCosts<'a> {
-    state: &'a State,
+    state: &'a ArrayState,
     destination: Option<&'a Device>,
 }
 
@@ -94,7 +94,7 @@ impl CopyCosts for LinkCosts<'_> {
         if from == Location::HOST {
             return 2;
         }
-        let source = &self.state.slot(from).device;
+        let source = &self.state.device_copy(from).device;
         if destination.backend().can_access_peer(&**source.backend()) { 1 } else { 3 }
     }
 }
@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
     /// Claims the selection at `location` while `serve` queues copies to it, with no lock held.
     fn claimed<T>(
         &self,
-        mut state: ShortGuard<'_, State>,
+        mut state: ShortGuard<'_, ArrayState>,
         location: Location,
         serve: impl FnOnce() -> T,
     ) -> T {
@@ -140,9 +140,14 @@ impl Request<'_> {
     }
 
     /// The copies that an access at `location` needs, over all boxes of the selection.
-    fn plan(&self, state: &State, location: Location, access: Access) -> Result<Vec<PlannedCopy>> {
+    fn plan(
+        &self,
+        state: &ArrayState,
+        location: Location,
+        access: Access,
+    ) -> Result<Vec<PlannedCopy>> {
         let memory_order = self.storage.memory_order();
-        let destination = (location != Location::HOST).then(|| &state.slot(location).device);
+        let destination = (location != Location::HOST).then(|| &state.device_copy(location).device);
         let costs = LinkCosts { state, destination };
         let mut all = Vec::new();
         let mut refusal = None;
@@ -160,7 +165,7 @@ impl Request<'_> {
     }
 
     /// Whether the access needs no copy, without allocating.
-    fn is_valid(&self, state: &State, location: Location) -> bool {
+    fn is_valid(&self, state: &ArrayState, location: Location) -> bool {
         match (self.selection, state.coherence.uniform()) {
             (Selection::Whole, Some(content)) => content.is_valid(location),
             _ => {
@@ -174,7 +179,7 @@ impl Request<'_> {
     }
 
     #[inline]
-    fn apply(&self, state: &mut State, location: Location, access: Access) {
+    fn apply(&self, state: &mut ArrayState, location: Location, access: Access) {
         self.selection.each(|region| match region {
             None => state.coherence.apply_to_all(location, access),
             Some(region) => state.coherence.apply(location, region, access),
@@ -185,7 +190,7 @@ impl Request<'_> {
     /// `stream` itself and those that are over.
     fn marks_before(
         &self,
-        state: &State,
+        state: &ArrayState,
         location: Location,
         access: Access,
         stream: Option<&Stream>,
@@ -194,7 +199,7 @@ impl Request<'_> {
         self.selection.each(|region| {
             state.uses(location).visit_conflicts(region, access, |mark| {
                 let own = stream.is_some_and(|stream| state.stream(mark.stream) == Some(stream));
-                if !own && !marks.contains(&mark) && !state.is_over(mark) {
+                if !own && !marks.contains(&mark) && !state.is_retired(mark) {
                     marks.push(mark);
                 }
             });
@@ -204,7 +209,10 @@ impl Request<'_> {
 
     /// Gives the lock back until a claim is, and takes it again. Inside a kernel body nothing is
     /// waited for.
-    fn wait_for_claim<'s>(&'s self, state: ShortGuard<'s, State>) -> Result<ShortGuard<'s, State>> {
+    fn wait_for_claim<'s>(
+        &'s self,
+        state: ShortGuard<'s, ArrayState>,
+    ) -> Result<ShortGuard<'s, ArrayState>> {
         if scope::is_in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));
         }
@@ -218,13 +226,13 @@ impl Request<'_> {
     #[inline]
     fn mark_use(
         &self,
-        state: &mut State,
+        state: &mut ArrayState,
         location: Location,
         access: Access,
         stream: &Stream,
         at: UseEnd,
     ) {
-        let key = state.key_of(stream);
+        let key = state.assign_key(stream);
         let mark = match (access.writes(), at.position()) {
             (true, Some(position)) => Mark::write(key, position),
             _ => Mark::lossless(key, at),
@@ -233,7 +241,7 @@ impl Request<'_> {
     }
 
     #[inline]
-    fn enter_mark(&self, state: &mut State, location: Location, access: Access, mark: Mark) {
+    fn enter_mark(&self, state: &mut ArrayState, location: Location, access: Access, mark: Mark) {
         let memory_order = self.storage.memory_order();
         self.selection.each(|region| {
             state.uses_mut(location).record(memory_order.extents(), region, access, mark)
@@ -241,12 +249,12 @@ impl Request<'_> {
     }
 
     /// Work that wrote what will be read at `location`, and is not known to be over.
-    fn dependencies(&self, state: &State, location: Location, depends: &mut Dependencies) {
+    fn dependencies(&self, state: &ArrayState, location: Location, depends: &mut Dependencies) {
         self.selection.each(|region| {
             state.uses(location).visit_writers(region, |mark| {
                 if let (Some(stream), Some(position)) =
                     (state.stream(mark.stream), mark.written_by())
-                    && !state.is_over(mark)
+                    && !state.is_retired(mark)
                     && !depends.contains(&(stream.id(), position))
                 {
                     depends.push((stream.id(), position));
@@ -257,7 +265,7 @@ impl Request<'_> {
 
     /// What made these regions stale at `location`, where they are about to be copied to. Looked up
     /// only if somebody listens.
-    fn since(&self, state: &State, location: Location, regions: &[Region]) -> StaleOrigin<Line> {
+    fn since(&self, state: &ArrayState, location: Location, regions: &[Region]) -> StaleOrigin {
         if audit::has_listeners() {
             state.stale_since(location, regions)
         } else {
@@ -270,12 +278,12 @@ impl Request<'_> {
     /// the source: the other is the stream's.
     fn count(
         &self,
-        state: &mut State,
+        state: &mut ArrayState,
         direction: Direction,
         bytes: u64,
         device: &Device,
         stream: &Stream,
-        since: StaleOrigin<Line>,
+        since: StaleOrigin,
     ) {
         let traffic = Traffic::of(direction, bytes);
         *state.traffic_mut() += traffic;
@@ -297,7 +305,7 @@ impl Request<'_> {
     }
 }
 
-fn in_report(since: StaleOrigin<Line>) -> Stale {
+fn in_report(since: StaleOrigin) -> Stale {
     match since {
         StaleOrigin::Never => Stale::Never,
         StaleOrigin::Unreported => Stale::Unreported,

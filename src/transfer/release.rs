@@ -9,7 +9,7 @@ use crate::device::Stream;
 use crate::ordering::UseEnd;
 #[cfg(feature = "cuda")]
 use crate::ordering::Uses;
-use crate::storage::{Slot, State, Storage};
+use crate::storage::{ArrayState, DeviceCopy, Storage};
 use crate::sync;
 
 /// Frees every device's copy of an array that nobody can use any more. Never waits and never fails:
@@ -17,18 +17,18 @@ use crate::sync;
 #[inline]
 pub(crate) fn release(storage: &Storage) {
     let mut state = storage.lock();
-    if state.slots.is_empty() {
+    if state.device_copies.is_empty() {
         return;
     }
-    let slots = std::mem::take(&mut state.slots);
-    for slot in &slots {
+    let device_copies = std::mem::take(&mut state.device_copies);
+    for slot in &device_copies {
         if let Some(address) = slot.address {
             release_slot(&state, slot, address);
         }
     }
     drop(state);
     // A slot may hold the last handle of its device, and with it work that was queued there.
-    drop(slots);
+    drop(device_copies);
     sync::run_deferred_drops();
 }
 
@@ -38,15 +38,15 @@ pub(crate) fn release(storage: &Storage) {
 pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
     let mut state = storage.lock();
     let location = state.find_location(device)?;
-    let slot = state.slot_mut(location);
+    let slot = state.device_copy_mut(location);
     slot.uses = Uses::default();
     slot.address.take()
 }
 
-pub(super) fn release_slot(state: &State, slot: &Slot, address: Address) {
+pub(super) fn release_slot(state: &ArrayState, slot: &DeviceCopy, address: Address) {
     let mut marks = Marks::new();
     slot.uses.visit_conflicts(None, Access::Overwrite, |mark| {
-        if !marks.contains(&mark) && !state.is_over(mark) {
+        if !marks.contains(&mark) && !state.is_retired(mark) {
             marks.push(mark);
         }
     });

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::assign::End;
 use super::window::announce;
-use super::{Queued, Request, acquire_host, after_locks};
+use super::{Queued, Request, acquire_host, run_deferred};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{Address, Bytes, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy};
@@ -65,7 +65,7 @@ pub(crate) fn snapshot(
     let outcome = taken.into_iter().try_for_each(|(location, regions, parts)| {
         snapshot.take_device(&request, stream, location, &regions, parts)
     });
-    after_locks();
+    run_deferred();
     outcome.map(|()| snapshot)
 }
 
@@ -174,7 +174,7 @@ impl Snapshot {
         regions: &Regions,
         parts: Parts,
     ) -> Result<()> {
-        let device = request.storage.lock().slot(location).device.clone();
+        let device = request.storage.lock().device_copy(location).device.clone();
         let lists = split_copies(parts, device.backend().chunk_bytes_max());
         announce(&device, lists.iter().map(|parts| parts.iter().map(CopyBox::len_bytes).sum()));
         let mut state = request.storage.lock();
@@ -187,13 +187,13 @@ impl Snapshot {
             return self.take_host(&Request { selection: &selected, ..*request }, &lists.concat());
         }
         let stream = request.download_stream(&state, location, regions, stream);
-        let depends = request.read_behind(&state, &stream, location, regions)?;
+        let depends = request.wait_for_writers(&state, &stream, location, regions)?;
         // In pieces: whoever waits puts one in its place while the next comes down.
         for parts in lists {
             let work = CopyWork {
                 may_read_between: false,
                 loss: FailureKind::Copy,
-                source: Memory::Device(state.slot(location).address.unwrap_or(Address(0))),
+                source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
                 destination: Memory::Host(Arc::clone(&self.buffer) as Arc<dyn HostMemory>),
                 source_device: None,
                 parts,

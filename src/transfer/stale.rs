@@ -8,7 +8,7 @@ use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
 use crate::coherence::{Location, Region};
 use crate::device::{self, Stream};
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::State;
+use crate::storage::ArrayState;
 
 /// What became stale, by location; only of devices that poison.
 pub(super) type Spoiled = SmallVec<[(Location, Region); 1]>;
@@ -16,19 +16,20 @@ pub(super) type Spoiled = SmallVec<[(Location, Region); 1]>;
 impl Request<'_> {
     /// The parts of the selection that are valid on other devices than `newest` and are about to be
     /// stale there.
-    pub(super) fn stale_elsewhere(&self, state: &State, newest: Location) -> Spoiled {
+    pub(super) fn stale_elsewhere(&self, state: &ArrayState, newest: Location) -> Spoiled {
         self.valid_on_poisoned(state, |location| location != newest)
     }
 
     /// The same for a write that has no location.
-    pub(super) fn stale_elsewhere_than_none(&self, state: &State) -> Spoiled {
+    pub(super) fn stale_elsewhere_than_none(&self, state: &ArrayState) -> Spoiled {
         self.valid_on_poisoned(state, |_| true)
     }
 
-    fn valid_on_poisoned(&self, state: &State, wanted: impl Fn(Location) -> bool) -> Spoiled {
+    fn valid_on_poisoned(&self, state: &ArrayState, wanted: impl Fn(Location) -> bool) -> Spoiled {
         let mut spoiled = Spoiled::new();
         let is_poisoned = |location: Location| {
-            state.slot(location).device.poison().is_some() && state.slot(location).address.is_some()
+            state.device_copy(location).device.poison().is_some()
+                && state.device_copy(location).address.is_some()
         };
         for (location, _) in
             state.devices().filter(|(location, _)| wanted(*location) && is_poisoned(*location))
@@ -46,20 +47,20 @@ impl Request<'_> {
 
     /// Fills stale copies with the device's pattern, behind their pending uses. This is a help for
     /// finding bugs: where a call for it is refused, the stale bytes stay as they are.
-    pub(super) fn poison(&self, state: &mut State, spoiled: Spoiled) {
+    pub(super) fn poison(&self, state: &mut ArrayState, spoiled: Spoiled) {
         for (location, region) in spoiled {
-            let slot = state.slot(location);
+            let slot = state.device_copy(location);
             let (Some(address), Some(pattern)) = (slot.address, slot.device.poison()) else {
                 continue;
             };
             let stream = self.last_stream(state, location, &region);
             let mut marks = Marks::new();
             state.uses(location).visit_conflicts(Some(&region), Access::Overwrite, |mark| {
-                if state.stream(mark.stream) != Some(&stream) && !state.is_over(mark) {
+                if state.stream(mark.stream) != Some(&stream) && !state.is_retired(mark) {
                     marks.push(mark);
                 }
             });
-            if state.order(&stream, &marks).is_err() {
+            if state.make_wait(&stream, &marks).is_err() {
                 continue;
             }
             let work = FillWork {
@@ -71,7 +72,7 @@ impl Request<'_> {
                 label: self.storage.label(device::POISON, self.site),
             };
             if let Ok(position) = stream.queue().submit(Work::Fill(Box::new(work))) {
-                let mark = Mark::lossless(state.key_of(&stream), UseEnd::at(position));
+                let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(position));
                 state.uses_mut(location).record(
                     self.storage.memory_order().extents(),
                     Some(&region),
@@ -83,15 +84,15 @@ impl Request<'_> {
     }
 
     /// The stream that used this copy last, so that as a rule nothing has to be waited for.
-    fn last_stream(&self, state: &State, location: Location, region: &Region) -> Stream {
+    fn last_stream(&self, state: &ArrayState, location: Location, region: &Region) -> Stream {
         let mut last = None;
         state.uses(location).visit_conflicts(Some(region), Access::Overwrite, |mark| {
             last = state
                 .stream(mark.stream)
-                .filter(|stream| *stream.device_ref() == state.slot(location).device)
+                .filter(|stream| *stream.device_ref() == state.device_copy(location).device)
                 .cloned()
                 .or(last.take());
         });
-        last.unwrap_or_else(|| state.slot(location).device.stream())
+        last.unwrap_or_else(|| state.device_copy(location).device.stream())
     }
 }

@@ -12,7 +12,7 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
-use crate::storage::{Line, StaleOrigin};
+use crate::storage::StaleOrigin;
 
 /// Pieces on their way at once: one that is moved, one that is packed, and some for the unevenness
 /// of both.
@@ -54,7 +54,7 @@ struct Moved {
     device: Device,
     stream: Stream,
     bytes: u64,
-    since: StaleOrigin<Line>,
+    since: StaleOrigin,
 }
 
 impl Pipeline {
@@ -66,7 +66,7 @@ impl Pipeline {
         device: &Device,
         stream: &Stream,
         bytes: u64,
-        since: StaleOrigin<Line>,
+        since: StaleOrigin,
     ) {
         match self
             .moved

@@ -1,5 +1,5 @@
-//! Programs that are written twice, with this library and with cudarc alone: measured by rows of
-//! the same names, and their calls of the driver counted by `tests/driver_calls`.
+//! Programs written twice, with this library and with only cudarc. Rows with the same names measure
+//! them, and the suite `driver_calls` counts their driver calls.
 
 pub mod conjugate_gradient;
 pub mod photos;

@@ -1,5 +1,5 @@
-//! One row of a sheet, and one face of a cube, changed on the host between launches that read the
-//! whole: what has to move is the part.
+//! One row of a matrix, or one face of a cube, is changed on the host between launches that read
+//! the whole array. Only the part needs to be copied.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use resident_benches::gpu::fault::{Fault, Outcome};
 use resident_benches::gpu::ours::{PARTS, partial_sum, parts};
 use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
 
-/// An array, and across which of its axes a part lies.
+/// An array, and the axis along which the part is selected.
 #[derive(Clone)]
 struct Case<D> {
     what: String,
@@ -45,18 +45,24 @@ fn case<D: Dimension + RemoveAxis + 'static>(
         Contender::new("whole", || whole(case)),
         Contender::new("managed", || managed(case)),
     ]);
-    for (theirs, against) in [(1, "the whole array, page-locked"), (2, "managed memory")] {
+    for (theirs, against) in [(1, "the whole array, pinned"), (2, "managed memory")] {
         let figures = [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
         report.compare(case.what.clone(), against, figures, Target::Faster);
     }
     let (holds, value) = match bytes_moved(session, case) {
-        Ok((moved, part)) => (moved == part, format!("{moved} bytes went up; the part has {part}")),
+        Ok((moved, part)) => (
+            moved == part,
+            format!(
+                "{moved} bytes uploaded; the part has \
+            {part}"
+            ),
+        ),
         Err(fault) => (false, fault.to_string()),
     };
-    report.tell(format!("{}: bytes moved", case.what), value, Some(holds));
+    report.add_fact(format!("{}: bytes moved", case.what), value, Some(holds));
 }
 
-/// An array that is on the GPU, and what a launch makes of it.
+/// An array on the GPU, and the partial sums that a launch computes from it.
 struct Summed<D: Dimension> {
     array: SmartArray<f32, D>,
     sums: Floats,
@@ -80,7 +86,7 @@ impl<D: Dimension + RemoveAxis> Summed<D> {
         })
     }
 
-    /// The host changes the part, a launch reads all.
+    /// Changes the part on the host, then launches a kernel that reads the whole array.
     fn turn(&mut self, value: f32) -> Outcome {
         let (axis, extent) = (self.axis, self.array.shape()[self.axis]);
         part_mut(&mut self.array, axis, extent / 2, value)?;
@@ -93,7 +99,7 @@ impl<D: Dimension + RemoveAxis> Summed<D> {
     }
 }
 
-/// The part at `index` of an axis is overwritten on the host.
+/// The part at `index` of the axis, to overwrite on the host.
 fn part_mut<D: Dimension + RemoveAxis>(
     array: &mut SmartArray<f32, D>,
     axis: usize,
@@ -119,7 +125,7 @@ fn ours<D: Dimension + RemoveAxis + 'static>(
     }))
 }
 
-/// What a turn brings to the device, and what the part has.
+/// The bytes that a turn copies to the device, and the bytes of the part.
 fn bytes_moved<D: Dimension + RemoveAxis + 'static>(
     session: &Session,
     case: &Case<D>,
@@ -131,7 +137,7 @@ fn bytes_moved<D: Dimension + RemoveAxis + 'static>(
     let after = summed.array.traffic();
     if after.to_host.bytes != before.to_host.bytes {
         return Err(Fault::new(format_args!(
-            "{} bytes came down",
+            "{} bytes were downloaded",
             after.to_host.bytes - before.to_host.bytes
         )));
     }
@@ -139,8 +145,7 @@ fn bytes_moved<D: Dimension + RemoveAxis + 'static>(
     Ok((after.to_device.bytes - before.to_device.bytes, 4 * part_len as u64))
 }
 
-/// What the two others have: memory of the host, and what a launch makes of what lies at an
-/// address.
+/// Shared parts of the two competitors: host memory, and a launch on an address.
 struct Theirs {
     host: HostMemory<f32>,
     stream: Arc<CudaStream>,
@@ -172,11 +177,11 @@ impl Theirs {
     }
 }
 
-/// The whole array goes up each time.
+/// Uploads the whole array each time.
 fn whole<D: Dimension + RemoveAxis + 'static>(case: &Case<D>) -> Outcome<Run<'static>> {
     let (twin, case) = (Twin::untracked()?, case.clone());
     let len = case.shape.size();
-    let host = HostMemory::page_locked(&twin.context, len)?;
+    let host = HostMemory::pinned(&twin.context, len)?;
     let mut theirs = Theirs::new(&twin, host)?;
     let memory: CudaSlice<f32> = twin::zeros(&theirs.stream, len)?;
     let mut value = 0.0;
@@ -185,14 +190,14 @@ fn whole<D: Dimension + RemoveAxis + 'static>(case: &Case<D>) -> Outcome<Run<'st
         let (stream, address) = (theirs.stream.clone(), twin::address(&memory, &theirs.stream));
         let queue = || {
             theirs.change(&case, value)?;
-            bare::up(&theirs.stream, address, theirs.host.host())?;
+            bare::upload(&theirs.stream, address, theirs.host.host())?;
             theirs.launch(address, len)
         };
         timed(queue, || Ok(stream.synchronize()?))
     }))
 }
 
-/// The driver moves what is touched, page by page.
+/// The driver copies accessed memory page by page.
 fn managed<D: Dimension + RemoveAxis + 'static>(case: &Case<D>) -> Outcome<Run<'static>> {
     let (twin, case) = (Twin::untracked()?, case.clone());
     let len = case.shape.size();

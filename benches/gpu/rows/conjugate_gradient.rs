@@ -1,5 +1,5 @@
-//! Conjugate gradient to a fixed residual: one program by this library, one by hand, of the same
-//! kernels and the same steps.
+//! Conjugate gradient to a fixed residual: one program with this library and one by hand, with the
+//! same kernels and steps.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -43,14 +43,14 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             format!("{} steps, residual {:.3e}", solved.steps, solved.residual)
         })
     };
-    report.tell(
-        "both come to the same, to the last digit",
+    report.add_fact(
+        "both results are equal, bit for bit",
         format!("{}; {}", text(ours), text(theirs)),
         Some(ours.is_some() && ours == theirs),
     );
     let lines = PROGRAMS.map(lines_of_code);
-    report.tell(
-        "lines of code, comments left out",
+    report.add_fact(
+        "lines of code without comments",
         format!("{}; by hand {}", lines[0], lines[1]),
         None,
     );

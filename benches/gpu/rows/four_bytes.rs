@@ -1,4 +1,4 @@
-//! What the host pays to look at one number.
+//! The time for the host to read one number after a launch.
 
 use crate::measure::{Contender, Run, timed_each};
 use crate::report::{Report, Target};
@@ -40,7 +40,7 @@ fn ours_run(session: &Session) -> Outcome<Run<'static>> {
 
 fn by_hand(session: &Session) -> Outcome<Run<'static>> {
     let twin = Twin::untracked()?;
-    // The stream that the synchronous copy waits for.
+    // The synchronous copy waits for this stream.
     let (stream, function, turns) =
         (twin.context.default_stream(), twin.function("touch1")?, session.size(100, 5));
     let mut memory = twin::zeros(&stream, LEN)?;
@@ -50,14 +50,14 @@ fn by_hand(session: &Session) -> Outcome<Run<'static>> {
         let look = || {
             twin::touch(&stream, &function, &[], &mut memory)?;
             let mut seen = [0.0_f32];
-            bare::down_now(&mut seen, address)?;
+            bare::download_sync(&mut seen, address)?;
             check_rise(&mut before, seen[0])
         };
         timed_each(turns, look, || Ok(()))
     }))
 }
 
-/// Each launch adds one.
+/// Checks the value: each launch adds one.
 fn check_rise(before: &mut f32, seen: f32) -> Outcome {
     *before += 1.0;
     if seen == *before {

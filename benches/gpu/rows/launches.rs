@@ -1,4 +1,4 @@
-//! What a launch costs the thread that queues it, and what the chain costs.
+//! The time that a launch takes on the queueing thread, and until it is complete.
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         let measured = session.measure(contenders);
         let figures = |part: fn(&Took) -> f64| [measured[0].figure(part), measured[1].figure(part)];
         report.compare(
-            format!("a launch with {arrays} arrays: to queue it"),
+            format!("a launch with {arrays} arrays: queueing"),
             "cudarc, tracking off",
             figures(|took| took.queue_s),
             TARGET,
         );
         report.compare(
-            format!("a launch with {arrays} arrays: to be through"),
+            format!("a launch with {arrays} arrays: total"),
             "cudarc, tracking off",
             figures(|took| took.finish_s),
             TARGET,
@@ -45,7 +45,7 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// Arrays that are on the GPU already.
+/// Arrays that are already on the GPU.
 pub fn arrays(session: &Session, count: usize) -> Outcome<Vec<Floats>> {
     let array = |_| {
         let array = Floats::from(vec![0.0; LEN]);
@@ -75,7 +75,7 @@ fn chain(session: &Session, count: usize) -> Outcome<Run<'static>> {
                             (&*a, &*b, &*c, &*d, &*e, &*f, &*g, h),
                         )?;
                     }
-                    _ => return Err(Fault::new("there is no kernel for so many arrays")),
+                    _ => return Err(Fault::new("there is no kernel for this number of arrays")),
                 }
                 Ok(())
             },

@@ -1,12 +1,12 @@
-//! The rows of the plan: what is measured, for how long, and what it is to come to.
+//! The rows of the benchmark: what is measured, and the time limit.
 
 mod changed_parts;
 mod conjugate_gradient;
 mod four_bytes;
 mod launches;
-mod ordinary;
-mod page_locked;
+mod pageable;
 mod photos;
+mod pinned;
 mod pipeline;
 mod streams;
 
@@ -18,7 +18,7 @@ use resident_benches::gpu::fault::Outcome;
 pub struct Row {
     pub name: &'static str,
     pub about: &'static str,
-    /// Seconds that it may take.
+    /// The time limit in seconds.
     pub limit_s: u64,
     pub measure: fn(&Session, &mut Report) -> Outcome,
 }
@@ -26,43 +26,46 @@ pub struct Row {
 pub const ALL: [Row; 9] = [
     Row {
         name: "launches",
-        about: "1,000 launches of a kernel that does next to nothing, on one stream: each one's share of the time, beside cudarc with its tracking off.",
+        about: "1,000 launches of a kernel with almost no work, on one stream: time per launch, \
+            compared with cudarc with tracking off.",
         limit_s: 10,
         measure: launches::measure,
     },
     Row {
         name: "streams",
-        about: "Rounds over 4 streams: one kernel writes what four read, each on its own stream.",
+        about: "Rounds over 4 streams: one kernel writes, then four read, each on its own stream.",
         limit_s: 10,
         measure: streams::measure,
     },
     Row {
         name: "four_bytes",
-        about: "A kernel, and 4 bytes of what it wrote, read by the host; 100 times.",
+        about: "A kernel, then a host read of 4 bytes that it wrote; 100 times.",
         limit_s: 6,
         measure: four_bytes::measure,
     },
     Row {
-        name: "page_locked",
-        about: "Copies of page-locked memory beside the driver's asynchronous copies.",
+        name: "pinned",
+        about: "Copies of pinned memory, compared with the driver's asynchronous copies.",
         limit_s: 34,
-        measure: page_locked::measure,
+        measure: pinned::measure,
     },
     Row {
-        name: "ordinary",
-        about: "Copies of ordinary memory beside the driver's synchronous copies of ordinary memory, and its asynchronous ones of page-locked memory.",
+        name: "pageable",
+        about: "Copies of pageable memory, compared with the driver's synchronous copies of \
+            pageable memory and its asynchronous copies of pinned memory.",
         limit_s: 39,
-        measure: ordinary::measure,
+        measure: pageable::measure,
     },
     Row {
         name: "pipeline",
-        about: "One array up, 50 kernels, one array down.",
+        about: "One upload, 50 kernels, one download.",
         limit_s: 38,
         measure: pipeline::measure,
     },
     Row {
         name: "photos",
-        about: "The example `photos` on 200 photographs, beside the longest of uploading, computing and downloading alone.",
+        about: "The example `photos` on 200 photographs, compared with the longest of upload, \
+            computation and download alone.",
         limit_s: 15,
         measure: photos::measure,
     },
@@ -74,7 +77,7 @@ pub const ALL: [Row; 9] = [
     },
     Row {
         name: "changed_parts",
-        about: "A part is changed on the host between launches that read the whole.",
+        about: "A part is changed on the host between launches that read the whole array.",
         limit_s: 20,
         measure: changed_parts::measure,
     },

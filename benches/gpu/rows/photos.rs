@@ -1,5 +1,5 @@
-//! The example `photos`: uploading, computing and downloading overlapped, beside the longest of the
-//! three alone.
+//! The example `photos`: upload, computation and download overlapped, compared with the longest of
+//! the three alone.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
 use resident_examples::pipeline::picture;
 use resident_examples::pipeline::steps::Picture;
 
-/// Photographs that differ.
+/// The number of different photographs.
 const VARIATIONS: usize = 8;
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
@@ -25,9 +25,9 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     let measured = session.measure(vec![
         Contender::new("ours, overlapped", || overlapped(&album)),
         Contender::new("by hand, overlapped", || overlapped_by_hand(&album)),
-        Contender::new("upload alone, page-locked", || copies(&album, true)),
-        Contender::new("computing alone", || computing(&album)),
-        Contender::new("download alone, page-locked", || copies(&album, false)),
+        Contender::new("only the uploads, pinned", || copies(&album, true)),
+        Contender::new("only the computation", || computing(&album)),
+        Contender::new("only the downloads, pinned", || copies(&album, false)),
     ]);
     let longest = 2 + longest_of(&measured[2..]);
     for (index, theirs) in measured.iter().enumerate().skip(1) {
@@ -40,19 +40,19 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             target,
         );
     }
-    let alone = album.develop_alone()?;
+    let one_by_one = album.process_one_by_one()?;
     for (who, results) in ["ours", "by hand"].into_iter().zip(&album.first_results) {
-        let (results, compared) = (results.borrow(), alone.len().to_string());
-        report.tell(
-            format!("the first photographs come out as they do one after the other: {who}"),
+        let (results, compared) = (results.borrow(), one_by_one.len().to_string());
+        report.add_fact(
+            format!("the first results are the same as without overlapping: {who}"),
             compared,
-            Some(*results == alone),
+            Some(*results == one_by_one),
         );
     }
     Ok(())
 }
 
-/// Which takes the longest.
+/// The index of the longest one.
 fn longest_of(measured: &[Measured]) -> usize {
     let median_s = |index: usize| {
         measured[index].figure(|took| took.finish_s).map_or(0.0, |figure| figure.median_s)
@@ -62,12 +62,12 @@ fn longest_of(measured: &[Measured]) -> usize {
         .unwrap_or(0)
 }
 
-/// The photographs, and what became of them.
+/// The photographs and the results.
 struct Album {
     variations: Vec<Array3<u8>>,
     count: usize,
     studio: by_resident::Studio,
-    /// Of the last overlapped run, ours and by hand.
+    /// The results of the last overlapped run, ours and by hand.
     first_results: [RefCell<Vec<Array3<u8>>>; 2],
 }
 
@@ -94,8 +94,8 @@ impl Album {
         (0..self.count).map(|index| self.variations[index % VARIATIONS].clone()).collect()
     }
 
-    /// The first photographs one after the other.
-    fn develop_alone(&self) -> Outcome<Vec<Array3<u8>>> {
+    /// Processes the first photographs one after the other.
+    fn process_one_by_one(&self) -> Outcome<Vec<Array3<u8>>> {
         let first = self.photos().into_iter().take(VARIATIONS);
         first.map(|photo| Ok(self.studio.steps(&SmartArray::from(photo))?.into_array()?)).collect()
     }
@@ -106,7 +106,7 @@ fn overlapped(album: &Rc<Album>) -> Outcome<Run<'static>> {
     Ok(Box::new(move || {
         let photos = album.photos();
         let work = || {
-            *album.first_results[0].borrow_mut() = album.studio.develop(photos, VARIATIONS)?;
+            *album.first_results[0].borrow_mut() = album.studio.process(photos, VARIATIONS)?;
             Ok(())
         };
         timed(work, || Ok(()))
@@ -118,14 +118,14 @@ fn overlapped_by_hand(album: &Rc<Album>) -> Outcome<Run<'static>> {
     Ok(Box::new(move || {
         let photos = album.photos();
         let work = || {
-            *album.first_results[1].borrow_mut() = studio.develop(photos, VARIATIONS)?;
+            *album.first_results[1].borrow_mut() = studio.process(photos, VARIATIONS)?;
             Ok(())
         };
         timed(work, || Ok(()))
     }))
 }
 
-/// All photographs are there already, and no result comes down.
+/// All photographs are already on the device, and no result is downloaded.
 fn computing(album: &Rc<Album>) -> Outcome<Run<'static>> {
     let album = Rc::clone(album);
     Ok(Box::new(move || {
@@ -138,11 +138,11 @@ fn computing(album: &Rc<Album>) -> Outcome<Run<'static>> {
     }))
 }
 
-/// As many asynchronous copies of page-locked memory, each of a photograph's length.
+/// The same number of asynchronous copies of pinned memory, each of a photograph's size.
 fn copies(album: &Album, is_up: bool) -> Outcome<Run<'static>> {
     let (twin, count, len) = (Twin::untracked()?, album.count, album.variations[0].len());
     let stream = twin.stream()?;
-    let mut host = HostMemory::<u8>::page_locked(&twin.context, len)?;
+    let mut host = HostMemory::<u8>::pinned(&twin.context, len)?;
     let memory = twin::zeros::<u8>(&stream, len)?;
     stream.synchronize()?;
     let address = twin::address(&memory, &stream);
@@ -151,9 +151,9 @@ fn copies(album: &Album, is_up: bool) -> Outcome<Run<'static>> {
         let copy = || {
             let copy = |_| {
                 if is_up {
-                    bare::up(&stream, address, host.host())
+                    bare::upload(&stream, address, host.host())
                 } else {
-                    bare::down(&stream, host.host(), address)
+                    bare::download(&stream, host.host(), address)
                 }
             };
             (0..count).try_for_each(copy)

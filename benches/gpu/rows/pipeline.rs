@@ -1,5 +1,5 @@
-//! One array up, a chain of kernels over it, one array down: by this library, by hand, as a graph,
-//! and over managed memory.
+//! One upload, a chain of kernels, one download: with this library, by hand, as a CUDA graph, and
+//! with managed memory.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use resident::cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, CudaStream, s
 use crate::measure::{Contender, Run, timed_each};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
-use crate::rows::page_locked::size_text;
+use crate::rows::pinned::size_text;
 use crate::session::Session;
 use resident_benches::gpu::fault::{Fault, Outcome};
 use resident_benches::gpu::ours::{affine, cover};
 use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
 
-/// An even number, so that the result ends where the input was.
+/// An even number, so that the result is in the buffer of the input.
 const KERNELS: usize = 50;
 
-/// Each kernel halves the distance to 1: so the result is 1, whatever went in.
+/// Each kernel halves the distance to 1, so the result is 1 for any input.
 const NUMBERS: (f32, f32) = (0.5, 0.5);
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     session.expect(2);
-    // Seven contenders have two arrays each.
+    // Each of the seven contenders has two arrays.
     let large_len = (256 << 20).min(session.room_bytes()? / 2) as usize / 4;
     case(session, report, (session.size(large_len, 4096), 1), 1.02);
     case(session, report, (session.size((1 << 20) / 4, 1024), session.size(200, 3)), 1.05);
@@ -32,10 +32,10 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
 
 fn case(session: &Session, report: &mut Report, (len, times): (usize, usize), most: f64) {
     let measured = session.measure(vec![
-        Contender::new("ours, page-locked", || ours(session, len, times, true)),
-        Contender::new("ours, ordinary memory", || ours(session, len, times, false)),
-        Contender::new("by hand, page-locked", || by_hand_page_locked(len, times)),
-        Contender::new("by hand, ordinary memory", || by_hand_ordinary(len, times)),
+        Contender::new("ours, pinned", || ours(session, len, times, true)),
+        Contender::new("ours, pageable", || ours(session, len, times, false)),
+        Contender::new("by hand, pinned", || by_hand_pinned(len, times)),
+        Contender::new("by hand, pageable", || by_hand_pageable(len, times)),
         Contender::new("by hand, as a graph", || as_graph(len, times)),
         Contender::new("managed memory", || managed(len, times, false)),
         Contender::new("managed memory, prefetched", || managed(len, times, true)),
@@ -59,7 +59,7 @@ fn case(session: &Session, report: &mut Report, (len, times): (usize, usize), mo
     }
 }
 
-/// The input of a run differs from that of the one before.
+/// Changes the input, so that it differs from the previous run's.
 fn change(first: &mut f32) {
     *first += 7.0;
 }
@@ -68,19 +68,14 @@ fn check(first: f32) -> Outcome {
     if first == 1.0 {
         Ok(())
     } else {
-        Err(Fault::new(format_args!("the chain came to {first} instead of 1")))
+        Err(Fault::new(format_args!("the result of the chain is {first} instead of 1")))
     }
 }
 
-fn ours(
-    session: &Session,
-    len: usize,
-    times: usize,
-    is_page_locked: bool,
-) -> Outcome<Run<'static>> {
+fn ours(session: &Session, len: usize, times: usize, is_pinned: bool) -> Outcome<Run<'static>> {
     let (kernel, stream) = (affine(), session.gpu.new_stream()?);
     let (mut x, mut y) = (Floats::from(vec![1.0; len]), Floats::uninit(len));
-    if is_page_locked {
+    if is_pinned {
         x.page_lock()?;
     }
     Ok(Box::new(move || {
@@ -104,7 +99,7 @@ fn ours(
     }))
 }
 
-/// What all programs by hand have.
+/// Shared parts of the programs written by hand.
 struct Chain {
     stream: Arc<CudaStream>,
     kernel: CudaFunction,
@@ -134,11 +129,11 @@ impl Chain {
         Ok(())
     }
 
-    /// Up, the kernels, down: all queued.
+    /// Queues the upload, the kernels and the download.
     fn queue(&self, host: &mut [f32]) -> Outcome {
-        bare::up(&self.stream, self.address(0), host)?;
+        bare::upload(&self.stream, self.address(0), host)?;
         self.launch(self.address(0), self.address(1))?;
-        bare::down(&self.stream, host, self.address(0))
+        bare::download(&self.stream, host, self.address(0))
     }
 
     fn turn(&self, host: &mut [f32]) -> Outcome {
@@ -149,21 +144,21 @@ impl Chain {
     }
 }
 
-fn by_hand_page_locked(len: usize, times: usize) -> Outcome<Run<'static>> {
+fn by_hand_pinned(len: usize, times: usize) -> Outcome<Run<'static>> {
     let chain = Chain::new(len)?;
-    let mut host = HostMemory::<f32>::page_locked(&chain.twin.context, len)?;
+    let mut host = HostMemory::<f32>::pinned(&chain.twin.context, len)?;
     host.host().fill(1.0);
     Ok(Box::new(move || timed_each(times, || chain.turn(host.host()), || Ok(()))))
 }
 
-fn by_hand_ordinary(len: usize, times: usize) -> Outcome<Run<'static>> {
+fn by_hand_pageable(len: usize, times: usize) -> Outcome<Run<'static>> {
     let (chain, mut host) = (Chain::new(len)?, vec![1.0_f32; len]);
     Ok(Box::new(move || timed_each(times, || chain.turn(&mut host), || Ok(()))))
 }
 
 fn as_graph(len: usize, times: usize) -> Outcome<Run<'static>> {
     let chain = Chain::new(len)?;
-    let mut host = HostMemory::<f32>::page_locked(&chain.twin.context, len)?;
+    let mut host = HostMemory::<f32>::pinned(&chain.twin.context, len)?;
     host.host().fill(1.0);
     let graph = record(&chain, host.host())?;
     Ok(Box::new(move || {
@@ -186,7 +181,8 @@ fn record(chain: &Chain, host: &mut [f32]) -> Outcome<CudaGraph> {
     graph?.ok_or_else(|| Fault::new("nothing was captured"))
 }
 
-/// All of it moves there and back, as in the other programs: by page faults, or by prefetches.
+/// All data is copied in both directions, as in the other programs, by page faults or by
+/// prefetches.
 fn managed(len: usize, times: usize, is_prefetched: bool) -> Outcome<Run<'static>> {
     const PAGE: usize = 4096 / size_of::<f32>();
     let chain = Chain::new(len)?;

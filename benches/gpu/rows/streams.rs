@@ -1,4 +1,4 @@
-//! Four streams that share an input: what order between streams costs.
+//! Four streams that share an input: the cost of ordering between streams.
 
 use std::sync::Arc;
 
@@ -25,26 +25,22 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     let measured = session.measure(contenders);
     for (theirs, target) in [(1, Target::Ratio(1.10)), (2, Target::Ratio(0.90))] {
         let figures = [0, theirs].map(|index| measured[index].figure(|took| took.finish_s));
-        report.compare("a round of 5 launches, through", measured[theirs].name, figures, target);
+        report.compare("a round of 5 launches: total", measured[theirs].name, figures, target);
         let figures = [0, theirs].map(|index| measured[index].figure(|took| took.queue_s));
         report.compare(
-            "a round of 5 launches, queued",
+            "a round of 5 launches: queueing",
             measured[theirs].name,
             figures,
             Target::None,
         );
     }
     let figure = correct(session);
-    report.tell(
-        "what the readers saw is what the writer had written before, and nothing later",
-        figure.1,
-        Some(figure.0),
-    );
+    report.add_fact("each reader sees the value of its round", figure.1, Some(figure.0));
     Ok(())
 }
 
-/// Round by round: the shared array goes up by one, and each reader adds it, and one, to its own.
-/// So after n rounds that has n(n + 1)/2 + n.
+/// In each round the shared array increases by one, and each reader adds it and one to its own
+/// array. So after n rounds that array has n(n + 1)/2 + n.
 fn correct(session: &Session) -> (bool, String) {
     let rounds = session.size(200, 20);
     let outcome = Ours::new(session).and_then(|mut ours| {
@@ -114,7 +110,7 @@ fn ours_run(session: &Session) -> Outcome<Run<'static>> {
     }))
 }
 
-/// The same by cudarc: kernels, streams and memory.
+/// The same with cudarc: kernels, streams and memory.
 struct Theirs {
     twin: Twin,
     streams: Vec<Arc<CudaStream>>,
@@ -158,8 +154,8 @@ fn wait_for_all(streams: &[Arc<CudaStream>]) -> Outcome {
     Ok(streams.iter().try_for_each(|stream| stream.synchronize())?)
 }
 
-/// One event when the shared array is written, which the readers wait for; one behind each reader,
-/// which the next writer waits for.
+/// One event after the shared array is written, for which the readers wait; one after each reader,
+/// for which the next writer waits.
 fn by_hand(session: &Session) -> Outcome<Run<'static>> {
     let (mut theirs, rounds) = (Theirs::new(Twin::untracked()?)?, session.size(200, 5));
     let event = |_| Ok(theirs.twin.context.new_event(None)?);
@@ -185,7 +181,7 @@ fn by_hand(session: &Session) -> Outcome<Run<'static>> {
     }))
 }
 
-/// cudarc keeps the order, as far as it does: of several readers it remembers the last.
+/// cudarc orders the work, as far as it can: it remembers only the last of several readers.
 fn tracked(session: &Session) -> Outcome<Run<'static>> {
     let (mut theirs, rounds) = (Theirs::new(Twin::tracked()?)?, session.size(200, 5));
     let streams = theirs.streams.clone();

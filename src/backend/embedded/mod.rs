@@ -1,53 +1,39 @@
-//! The embedded device: a real, asynchronous device made of this process's own memory and threads.
+//! The embedded device: an asynchronous device made of this process's memory and threads.
 //!
-//! It is the device where there is no GPU, and the place where everything above is tested. One
-//! engine, two modes:
+//! Programs run on it where there is no GPU, and tests use it to check the layers above. Streams
+//! run in one of two modes: each on a worker thread of its own, or all of them in an order that a
+//! seed determines.
 //!
-//! | file | what it is |
-//! |---|---|
-//! | `device`, `queue`, `event` | the three traits of [`super`], thin: count, refuse, hand on |
-//! | `lane` | what of a queue lives on when its handle is gone: the line of operations and how far it got |
-//! | `progress` | how far a lane got, and who waits for it |
-//! | `operation`, `execute` | what stands in the line, and how one piece of it is run, the same in both modes |
-//! | `block`, `memory` | memory: one block; the address space, its pool and its limit |
-//! | `time` | what transfers cost, and the clocks that events read |
-//! | `workers`, `seeded` | who picks the next operation: a thread for each lane, or whoever waits, in an order drawn from a seed |
-//! | `emulation`, `instruments`, `log` | what an emulated device is asked for, counts, fails and remembers |
-//! | `tracker`, `hazard` | the check of ordering: histories of pending uses; what it reports |
-//! | `usage`, `order`, `overlap`, `written` | its parts: who touches what; vector clocks; shared bytes; bytes ever written |
+//! * `device`, `backend`, `queue`, `event` implement the three traits of [`super`]. They check,
+//!   count and refuse calls, and pass the rest on.
+//! * `engine` runs operations: `stream_core` (a stream's pending operations, which outlive its
+//!   handle), `operation`, `execute`, `progress` (the completed position and its waiters),
+//!   `worker`, `streams` (all streams of a device), `device_core`, `clock`.
+//! * `memory` is device memory: `address_space` (addresses, the pool, the limit) and `block`.
+//! * `simulation` is what only emulated devices have: `emulation` (settings), `seeded` (the seeded
+//!   scheduler), `faults`, `call_log`, `instruments`.
+//! * `race_check` reports accesses that nothing orders: `tracker`, `hazard` (its reports), `access`
+//!   (the bytes that an operation accesses), `vector_clock`, `overlap`, `written`.
 //!
-//! Locks, taken in this order and never the other way: a world's turn, a world's state, a lane's
-//! line, then any one of the leaves (an address space, a tracker, a log, the waiters of a
-//! progress). User code (bodies, wakers, the drop of queued work) runs with no lock held but a
-//! world's turn, which no call takes on a thread that runs queued work.
+//! Lock order: a simulation's turn, a simulation's state, a stream's state, then any one leaf (an
+//! address space, a tracker, a call log, the waiters of a stream). User code (kernel bodies,
+//! wakers, drops of queued work) runs under no lock except a simulation's turn. A call on a thread
+//! that runs queued work never takes the turn.
 
-mod block;
+mod backend;
 mod device;
-mod emulation;
+mod engine;
+mod errors;
 mod event;
-mod execute;
-mod hazard;
-mod instruments;
-mod lane;
-mod log;
 mod memory;
-mod operation;
-mod order;
-mod overlap;
-mod progress;
 mod queue;
-mod seeded;
-mod time;
-mod tracker;
-mod usage;
-mod workers;
-mod written;
+mod race_check;
+mod simulation;
 
 #[cfg(test)]
 mod tests;
 
-pub use emulation::{Emulation, Fault, Link};
-pub use hazard::{Hazard, HazardKind, HazardOperation, Touch};
-pub use log::{Call, CallKind, EmulationLog, Outcome};
+pub use race_check::{Hazard, HazardKind, HazardOperation, Touch};
+pub use simulation::{Call, CallKind, Emulation, EmulationLog, Fault, Link, Outcome};
 
 pub(crate) use device::EmbeddedDevice;

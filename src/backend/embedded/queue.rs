@@ -1,225 +1,212 @@
-//! A queue's handle: refuses what cannot be queued, and hands the rest to its lane.
+//! The handle of a stream: it refuses invalid calls, and queues the others.
 
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::device::{EmbeddedDevice, inside_kernel};
-use super::event::EmbeddedEvent;
-use super::instruments::{Instruments, bare_draft, draft, work_draft};
-use super::lane::Lane;
-use super::log::{CallKind, Draft};
-use super::operation::{Operation, Point, Stamp, Upkeep};
-use super::progress;
-use super::seeded::World;
-use crate::backend::{
-    Address, BackendError, BackendErrorKind, CopyWork, FillWork, Label, Position, Queue, QueueId,
-    RawEvent, Work, scope,
+use super::device::EmbeddedDevice;
+use super::engine::{
+    ControlOperation, DeviceCore, Operation, StreamCore, StreamPoint, Streams, Timestamp, wake_all,
 };
-
-/// The driver code of arguments that no device could carry out.
-const CODE_INVALID: i64 = 5;
+use super::errors::{CODE_INVALID, driver_error};
+use super::event::EmbeddedEvent;
+use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
+use super::simulation::{CallDraft, CallKind, Instruments};
+use crate::backend::{
+    Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, Work,
+};
+use crate::call_site::CallSite;
 
 /// One in-order stream of an embedded device.
 pub(crate) struct EmbeddedQueue {
-    lane: Arc<Lane>,
-    /// Keeps the world alive: lanes do not.
-    world: Option<Arc<World>>,
+    stream: Arc<StreamCore>,
+    /// All streams of the device. They keep a simulation alive, which streams do not.
+    streams: Arc<Streams>,
 }
 
 impl EmbeddedQueue {
-    /// The handle of `lane`.
-    pub(super) fn new(lane: Arc<Lane>, world: Option<Arc<World>>) -> Self {
-        Self { lane, world }
+    /// The handle of a new stream of `device`.
+    pub(super) fn new(device: &Arc<DeviceCore>, streams: &Arc<Streams>) -> Self {
+        Self { stream: streams.add(device), streams: Arc::clone(streams) }
     }
 
-    /// A call of this queue: counted on emulated devices, which may refuse it, or hand in the call
-    /// whose work is to fail late.
+    fn instruments(&self) -> Option<&Instruments> {
+        self.stream.device.instruments.as_ref()
+    }
+
+    /// A call without label and length: logged on emulated devices, which may refuse it.
     fn counted<T>(
-        &self,
-        draft: impl FnOnce() -> Draft,
-        call: impl FnOnce(Option<u64>) -> Result<(T, Position), BackendError>,
-    ) -> Result<T, BackendError> {
-        match self.instruments() {
-            None => call(None).map(|(value, _)| value),
-            Some(instruments) => instruments.counted(draft(), call),
-        }
-    }
-
-    /// As `counted`, with nothing to say beyond the kind.
-    fn counted_bare<T>(
         &self,
         kind: CallKind,
         call: impl FnOnce() -> Result<(T, Position), BackendError>,
     ) -> Result<T, BackendError> {
-        self.counted(|| bare_draft(Some(self.lane.number()), kind), |_| call())
+        match self.instruments() {
+            None => call().map(|(value, _)| value),
+            Some(instruments) => {
+                let draft = CallDraft::unlabelled(kind, Some(self.stream.number));
+                instruments.counted(draft, |_| call())
+            }
+        }
     }
 
-    fn instruments(&self) -> Option<&Instruments> {
-        self.lane.device().instruments.as_ref()
+    /// Allocates memory. If there is no room, this waits for queued frees that can make room.
+    fn allocate_block(&self, len_bytes: u64) -> Result<Address, BackendError> {
+        if len_bytes == 0 {
+            return Err(invalid("allocate", "0 bytes asked for"));
+        }
+        let memory = &self.stream.device.memory;
+        memory.allocate(len_bytes).or_else(|refusal| {
+            if !memory.may_find_room(len_bytes) {
+                return Err(refusal);
+            }
+            self.streams.wait_for_frees("allocate")?;
+            memory.allocate(len_bytes)
+        })
     }
 
     fn free_block(&self, address: Address) -> Result<Position, BackendError> {
-        let memory = &self.lane.device().memory;
-        let light = memory.is_light(address);
-        let len_bytes = memory.begin_free(address)?;
-        let observe = |position| {
-            self.instruments().iter().for_each(|instruments| {
-                instruments.observe_free(&self.lane, position, address, len_bytes)
+        let device = &self.stream.device;
+        let is_cheap = device.memory.is_cheap_to_free(address);
+        let len_bytes = device.memory.begin_free(address)?;
+        let check = |position| {
+            if let Some(instruments) = self.instruments() {
+                let access = MemoryAccess::of_free(device.ordinal, address, len_bytes);
+                let submission = self.submission(position, "free".into(), None, &[]);
+                instruments.check(&submission, &[access]);
+            }
+        };
+        let free = ControlOperation::Free(address);
+        let queued = self.stream.enqueue_control(free, is_cheap, check);
+        queued.inspect_err(|_| device.memory.undo_free(address))
+    }
+
+    fn submit_counted(
+        &self,
+        work: Work,
+        instruments: &Instruments,
+    ) -> Result<Position, BackendError> {
+        let draft = CallDraft::submission(&work, self.stream.number);
+        instruments.counted(draft, |fault| {
+            let check = |position, operation: &Operation| {
+                self.check_work(instruments, position, operation);
+            };
+            let position = self.stream.enqueue(prepare(work)?, fault, check)?;
+            Ok((position, position))
+        })
+    }
+
+    /// Checks work that has its position and cannot run yet.
+    fn check_work(&self, instruments: &Instruments, position: Position, operation: &Operation) {
+        let Some(description) = operation.description() else { return };
+        let mut accesses = operation.accesses(self.stream.device.ordinal);
+        if let Operation::CopyBetween { source, .. } = operation
+            && !instruments.share_tracker(source.instruments.as_ref())
+        {
+            accesses.retain(|access| !access.is_on_device(source.ordinal));
+        }
+        let name = description.name().into();
+        let submission = self.submission(position, name, description.site, description.depends);
+        instruments.check(&submission, &accesses);
+    }
+
+    fn submission<'a>(
+        &'a self,
+        position: Position,
+        name: Arc<str>,
+        site: Option<CallSite>,
+        depends: &'a [(QueueId, Position)],
+    ) -> Submission<'a> {
+        let operation = HazardOperation {
+            name,
+            device: self.stream.device.ordinal,
+            stream: self.stream.number,
+            position: position.0,
+            site,
+            touch: Touch::Reads,
+        };
+        Submission { queue: &self.stream.progress, position, operation, depends }
+    }
+
+    fn record_event(&self, has_timing: bool) -> Result<EmbeddedEvent, BackendError> {
+        // Every event of a simulation has a time: a stream that waits for it continues no earlier.
+        let timestamp = (has_timing || self.stream.is_seeded()).then(Timestamp::default);
+        let mut clock = None;
+        let record = ControlOperation::Record(timestamp.clone());
+        let position = self.stream.enqueue_control(record, true, |position| {
+            clock = self.instruments().map(|instruments| {
+                instruments.tracker.event_clock(&self.stream.progress, position)
             });
-        };
-        let free = Upkeep::Free(address);
-        let queued = if light {
-            self.lane.enqueue_light(free, observe)
-        } else {
-            self.lane.enqueue_upkeep(free, observe)
-        };
-        queued.inspect_err(|_| memory.undo_free(address))
-    }
-
-    fn record_event(&self, timing: bool) -> Result<EmbeddedEvent, BackendError> {
-        // In a world each event has a time, since whoever waits for it goes on at that time at the
-        // earliest.
-        let stamp = (timing || self.lane.is_seeded()).then(Stamp::default);
-        let mut order = None;
-        let position = self.lane.enqueue_light(Upkeep::Record(stamp.clone()), |position| {
-            order =
-                self.instruments().map(|instruments| instruments.recorded(&self.lane, position));
         })?;
-        let point = Point { lane: Arc::clone(&self.lane), position, stamp };
-        Ok(EmbeddedEvent::new(point, timing, order, self.world.clone()))
+        let point = StreamPoint { stream: Arc::clone(&self.stream), position, timestamp };
+        Ok(EmbeddedEvent { point, has_timing, clock, _streams: Arc::clone(&self.streams) })
     }
 
-    fn wait_event(&self, event: &dyn RawEvent) -> Result<Position, BackendError> {
+    fn wait_for_event(&self, event: &dyn RawEvent) -> Result<Position, BackendError> {
         let Some(event) = event.downcast_ref::<EmbeddedEvent>() else {
-            return Err(invalid("wait", "the event belongs to another kind of device".to_owned()));
+            return Err(invalid("wait", "the event belongs to another kind of device"));
         };
-        let observe = |_| {
-            if let (Some(instruments), Some(order)) = (self.instruments(), event.order()) {
-                instruments.waited(&self.lane, order);
+        let join_clock = |_| {
+            if let (Some(instruments), Some(clock)) = (self.instruments(), &event.clock) {
+                instruments.tracker.wait_for_event(&self.stream.progress, clock);
             }
         };
-        let point = event.point().clone();
-        let light = point.is_complete();
-        let wait = Upkeep::Wait(point);
-        if light {
-            self.lane.enqueue_light(wait, observe)
-        } else {
-            self.lane.enqueue_upkeep(wait, observe)
-        }
-    }
-
-    /// Puts work into the form that stands in a line, or says why it cannot run.
-    fn prepare(work: Work) -> Result<Operation, BackendError> {
-        match work {
-            Work::Launch(_) => Ok(Operation::Work(work)),
-            Work::Copy(copy) => prepare_copy(copy),
-            Work::Fill(fill) => {
-                check_fill(&fill)?;
-                Ok(Operation::Work(Work::Fill(fill)))
-            }
-        }
+        let point = event.point.clone();
+        let is_cheap = point.is_complete();
+        self.stream.enqueue_control(ControlOperation::Wait(point), is_cheap, join_clock)
     }
 
     fn register(&self, waker: Waker) {
-        let position = self.lane.tail();
-        let again = self.lane.is_seeded().then(|| waker.clone());
-        progress::wake(self.lane.progress().register(position, waker));
-        // In a world nothing would ever wake a lone task: it is asked to look again at once, and
-        // each look runs one operation.
-        if !self.lane.progress().is_complete(position) {
-            progress::wake(again.into_iter().collect());
+        let position = self.stream.tail();
+        let poll_again = self.stream.is_seeded().then(|| waker.clone());
+        wake_all(self.stream.progress.register(position, waker));
+        // No thread runs a simulation in the background, so a task must poll: each poll runs one
+        // operation. The task is woken at once to do so.
+        if !self.stream.progress.is_complete(position) {
+            wake_all(poll_again.into_iter().collect());
         }
     }
-
-    /// Waits, unless there is nothing to wait for.
-    fn wait_for(&self, position: Position) -> Result<(), BackendError> {
-        // What was not drawn yet is nothing to wait for.
-        let position = position.min(self.lane.tail());
-        if self.lane.progress().is_complete(position) {
-            return Ok(());
-        }
-        wait_in(&self.lane, position)
-    }
-}
-
-/// Waits for a position of a lane that is not complete yet: refused inside a body.
-pub(super) fn wait_in(lane: &Arc<Lane>, position: Position) -> Result<(), BackendError> {
-    if scope::is_in_body() {
-        return Err(inside_kernel("synchronize"));
-    }
-    match &lane.device().instruments {
-        None => lane.wait_until(position),
-        Some(instruments) => {
-            let draft = bare_draft(Some(lane.number()), CallKind::Synchronize);
-            instruments
-                .counted(draft, |_| lane.wait_until(position).map(|()| ((), Position::START)))
-        }
-    }
-}
-
-/// Looks whether a position has completed; in a world, one ready operation is run first, unless
-/// that would be inside another.
-pub(super) fn poll_in(lane: &Lane, position: Position) -> bool {
-    if !lane.progress().is_complete(position) && !scope::is_in_body() {
-        lane.nudge();
-    }
-    lane.progress().is_complete(position)
 }
 
 impl Queue for EmbeddedQueue {
     fn id(&self) -> QueueId {
-        self.lane.progress().id()
+        self.stream.progress.id()
     }
 
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
-        let draft = || draft(&self.lane, CallKind::Allocate, len_bytes, &label.text);
-        self.counted(draft, |_| {
-            if len_bytes == 0 {
-                return Err(invalid("allocate", "0 bytes asked for".to_owned()));
-            }
-            let device = self.lane.device();
-            let address = device.allocate(len_bytes)?;
-            device
-                .instruments
-                .iter()
-                .for_each(|instruments| instruments.allocated(device, address, len_bytes, label));
+        let Some(instruments) = self.instruments() else { return self.allocate_block(len_bytes) };
+        let draft = CallDraft {
+            kind: CallKind::Allocate,
+            label: Arc::clone(&label.text),
+            len_bytes,
+            stream: Some(self.stream.number),
+        };
+        instruments.counted(draft, |_| {
+            let address = self.allocate_block(len_bytes)?;
+            let device = self.stream.device.ordinal;
+            instruments.tracker.add_block(device, address, len_bytes, &label.text);
             Ok((address, Position::START))
         })
     }
 
     fn free(&self, address: Address) -> Result<Position, BackendError> {
-        self.counted_bare(CallKind::Free, || {
+        self.counted(CallKind::Free, || {
             self.free_block(address).map(|position| (position, position))
         })
     }
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
-        if self.instruments().is_none() {
-            // A launch goes straight into the line: each move of it on the way costs as much as the
-            // lock.
-            return match work {
-                Work::Launch(_) => self.lane.enqueue(Operation::Work(work), None, |_, _| ()),
-                other => self.lane.enqueue(Self::prepare(other)?, None, |_, _| ()),
-            };
+        if let Some(instruments) = self.instruments() {
+            return self.submit_counted(work, instruments);
         }
-        let draft = work_draft(&self.lane, &work);
-        self.counted(
-            || draft,
-            |fault| {
-                let observe = |position, operation: &Operation| {
-                    self.instruments().iter().for_each(|instruments| {
-                        instruments.observe(&self.lane, position, operation)
-                    });
-                };
-                let position = self.lane.enqueue(Self::prepare(work)?, fault, observe)?;
-                Ok((position, position))
-            },
-        )
+        // A launch moves into the queue directly: each move on the way costs as much as the lock.
+        match work {
+            Work::Launch(_) => self.stream.enqueue(Operation::Work(work), None, |_, _| ()),
+            other => self.stream.enqueue(prepare(other)?, None, |_, _| ()),
+        }
     }
 
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
-        self.counted_bare(CallKind::RecordEvent, || {
+        self.counted(CallKind::RecordEvent, || {
             let event = self.record_event(timing)?;
             let position = event.position();
             Ok((Arc::new(event) as Arc<dyn RawEvent>, position))
@@ -227,46 +214,56 @@ impl Queue for EmbeddedQueue {
     }
 
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
-        self.counted_bare(CallKind::WaitEvent, || Ok(((), self.wait_event(event)?)))
+        self.counted(CallKind::WaitEvent, || Ok(((), self.wait_for_event(event)?)))
     }
 
     fn tail(&self) -> Position {
-        self.lane.tail()
+        self.stream.tail()
     }
 
     fn completed(&self) -> Position {
-        self.lane.progress().completed()
+        self.stream.progress.completed()
     }
 
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
-        self.wait_for(position)
+        self.stream.synchronize(position.min(self.tail()))
     }
 
     fn poll(&self, position: Position) -> Result<bool, BackendError> {
-        Ok(poll_in(&self.lane, position.min(self.lane.tail())))
+        Ok(self.stream.poll(position.min(self.tail())))
     }
 
     fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
-        self.counted_bare(CallKind::Notify, || Ok((self.register(waker), Position::START)))
+        self.counted(CallKind::Notify, || Ok((self.register(waker), Position::START)))
     }
 }
 
 impl Drop for EmbeddedQueue {
     fn drop(&mut self) {
-        self.lane.close();
-        self.instruments().iter().for_each(|instruments| instruments.tracker().forget(self.id()));
+        self.stream.close();
+        if let Some(instruments) = self.instruments() {
+            instruments.tracker.remove_queue(self.id());
+        }
     }
 }
 
 impl fmt::Debug for EmbeddedQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, number) = (self.stream.device.ordinal, self.stream.number);
         let (completed, tail) = (self.completed().0, self.tail().0);
-        write!(
-            f,
-            "EmbeddedQueue({}.{}, {completed} of {tail} done)",
-            self.lane.device().ordinal,
-            self.lane.number()
-        )
+        write!(f, "EmbeddedQueue({device}.{number}, {completed} of {tail} done)")
+    }
+}
+
+/// Turns work into a queued operation, or refuses what cannot run.
+fn prepare(work: Work) -> Result<Operation, BackendError> {
+    match work {
+        Work::Launch(_) => Ok(Operation::Work(work)),
+        Work::Copy(copy) => prepare_copy(copy),
+        Work::Fill(fill) => {
+            check_fill(&fill)?;
+            Ok(Operation::Work(Work::Fill(fill)))
+        }
     }
 }
 
@@ -277,14 +274,12 @@ fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
     let Some(peer) = copy.source_device.take() else {
         return Ok(Operation::Work(Work::Copy(copy)));
     };
-    let Some(peer) = peer.downcast_ref::<EmbeddedDevice>() else {
-        return Err(invalid(
-            "copy",
-            format!("{peer:?} cannot be reached from the embedded device"),
-        ));
-    };
-    let source = Arc::clone(peer.core());
-    Ok(Operation::Between { copy, source })
+    match peer.downcast_ref::<EmbeddedDevice>() {
+        Some(peer) => Ok(Operation::CopyBetween { copy, source: Arc::clone(&peer.core) }),
+        None => {
+            Err(invalid("copy", format!("the embedded device cannot access memory of {peer:?}")))
+        }
+    }
 }
 
 fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
@@ -298,7 +293,6 @@ fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
     }
 }
 
-/// A call with arguments that make no sense.
-fn invalid(call: &'static str, detail: String) -> BackendError {
-    BackendError { kind: BackendErrorKind::Driver { code: CODE_INVALID }, call, detail }
+fn invalid(call: &'static str, detail: impl Into<String>) -> BackendError {
+    driver_error(CODE_INVALID, call, detail)
 }

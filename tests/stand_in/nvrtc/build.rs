@@ -1,9 +1,9 @@
-//! Names the shared object as NVRTC is named.
+//! Gives the shared object the SONAME of NVRTC.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // The first name that cudarc tries. glibc gives a library that is loaded under this name to
-    // whoever asks for it later, so that the stand-in wins over a real one.
+    // This is the first name that cudarc tries. When code asks for this name later, glibc returns
+    // the library already loaded under it, so the stand-in is used instead of a real NVRTC.
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libnvrtc.so");
     }

@@ -64,10 +64,10 @@ fn a_known_reader_gets_its_own_address_or_none() {
         let published = Arc::new(Published::new(std::ptr::null_mut(), false));
         let readers = [5, 6].map(|stream| {
             let published = Arc::clone(&published);
-            thread::spawn(move || published.known_to(stream, 1))
+            thread::spawn(move || published.reader_address(stream, 1))
         });
-        published.know(1, 5, 50);
-        published.know(1, 6, 60);
+        published.publish_reader(1, 5, 50);
+        published.publish_reader(1, 6, 60);
         for (reader, address) in readers.into_iter().zip([50, 60]) {
             let found = reader.join().expect("no panic");
             assert!(found.is_none() || found == Some(address), "{found:?}");
@@ -81,17 +81,24 @@ fn a_known_reader_gets_its_own_address_or_none() {
 fn readers_entered_before_a_failure_are_not_known_after_it() {
     orders_in_which(|_| {
         let published = Arc::new(Published::new(std::ptr::null_mut(), false));
-        published.know(1, 5, 50);
+        published.publish_reader(1, 5, 50);
         let reader = {
             let published = Arc::clone(&published);
             thread::spawn(move || {
-                (published.known_to(5, 2), published.known_to(6, 2), published.known_to(5, 1))
+                (
+                    published.reader_address(5, 2),
+                    published.reader_address(6, 2),
+                    published.reader_address(5, 1),
+                )
             })
         };
-        published.know(2, 6, 60);
+        published.publish_reader(2, 6, 60);
         assert_eq!(reader.join().expect("no panic"), (None, None, Some(50)));
-        published.forget_known();
-        published.know(2, 6, 60);
-        assert_eq!((published.known_to(5, 2), published.known_to(6, 2)), (None, Some(60)));
+        published.forget_readers();
+        published.publish_reader(2, 6, 60);
+        assert_eq!(
+            (published.reader_address(5, 2), published.reader_address(6, 2)),
+            (None, Some(60))
+        );
     });
 }

@@ -1,4 +1,4 @@
-//! The solver with cudarc alone.
+//! The solver with cudarc only.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Solver {
         })
     }
 
-    /// From zeros, with ones on the right-hand side.
+    /// Solves with ones on the right-hand side, starting from zeros.
     pub fn solve(&mut self) -> Outcome<Solved> {
         let (len, stream) = (self.side * self.side, &self.stream);
         let (r, p) = (stream.clone_dtod(&self.ones)?, stream.clone_dtod(&self.ones)?);
@@ -69,11 +69,11 @@ impl Solver {
         let mut partial = self.stream.launch_builder(&self.partial_dot);
         partial.arg(a).arg(b).arg(&mut *sums).arg(&len);
         // SAFETY: these are the parameters of the function; both vectors have that length, and
-        // there is a part for each block.
+        // there is a partial sum for each block.
         unsafe { partial.launch(parts()) }?;
         let mut finish = self.stream.launch_builder(&self.finish_dot);
         finish.arg(&*sums).arg(dot);
-        // SAFETY: as above, with a part for each thread, and one sum.
+        // SAFETY: as above, with a partial sum for each thread, and one result.
         unsafe { finish.launch(one_block()) }?;
         Ok(())
     }
@@ -85,13 +85,13 @@ impl State<'_> {
         let (side, len, grid) = (solver.side as u64, x.len() as u64, cover(x.len()));
         let mut laplace = solver.stream.launch_builder(&solver.laplace);
         laplace.arg(&*p).arg(&mut *ap).arg(&side);
-        // SAFETY: these are the parameters of the function, and both vectors are squares of that
-        // side.
+        // SAFETY: these are the parameters of the function, and both vectors have `side` squared
+        // elements.
         unsafe { laplace.launch(grid) }?;
         solver.dot(p, ap, parts, pap)?;
         let mut advance = solver.stream.launch_builder(&solver.advance);
         advance.arg(x).arg(&mut *r).arg(&*p).arg(&*ap).arg(&*rr).arg(&*pap).arg(&len);
-        // SAFETY: as above; the vectors have that length, the others one number.
+        // SAFETY: as above; the vectors have that length, and the other arguments one number each.
         unsafe { advance.launch(grid) }?;
         solver.dot(r, r, parts, rr_new)?;
         let mut redirect = solver.stream.launch_builder(&solver.redirect);

@@ -5,7 +5,7 @@ use resident::{Device, In, InOut, Kernel, Out, SmartArray, Stream};
 
 use super::{Solved, iterate};
 use crate::gpu::fault::Outcome;
-use crate::gpu::ours::{PARTS, cover, on_gpus, one_block, parts};
+use crate::gpu::ours::{PARTS, cover, one_block, parts, with_cuda_body};
 
 type Vector = SmartArray<f64, Ix1>;
 
@@ -40,28 +40,25 @@ struct State<'a> {
 impl Solver {
     pub fn new(gpu: &Device, side: usize) -> Outcome<Self> {
         Ok(Self {
-            laplace: on_gpus(
-                Laplace::new("laplace").require("squares of one side", |_grid, (p, ap, side)| {
-                    side * side == p.len() as u64 && p.len() == ap.len()
-                }),
+            laplace: with_cuda_body(
+                Laplace::new("laplace")
+                    .require("squares with the same side", |_grid, (p, ap, side)| {
+                        side * side == p.len() as u64 && p.len() == ap.len()
+                    }),
             ),
-            partial_dot: on_gpus(PartialDot::new("partial_dot").require(
-                "vectors of one length, and a part for each block of 256",
+            partial_dot: with_cuda_body(PartialDot::new("partial_dot").require(
+                "vectors of one length, and a partial sum for each block of 256",
                 |grid, (a, b, parts, len)| {
                     let fits = parts.len() as u64 == grid.blocks().count()
                         && grid.threads().count() == 256;
                     fits && a.len() as u64 == len && b.len() as u64 == len
                 },
             )),
-            finish_dot: on_gpus(
-                FinishDot::new("finish_dot").require(
-                    "a part for each of 256 threads, and one sum",
-                    |grid, (parts, dot)| {
-                        grid == one_block() && parts.len() == PARTS && dot.len() == 1
-                    },
-                ),
-            ),
-            advance: on_gpus(Advance::new("advance").require(
+            finish_dot: with_cuda_body(FinishDot::new("finish_dot").require(
+                "a partial sum for each of 256 threads, and one result",
+                |grid, (parts, dot)| grid == one_block() && parts.len() == PARTS && dot.len() == 1,
+            )),
+            advance: with_cuda_body(Advance::new("advance").require(
                 "vectors of one length, and two numbers",
                 |_grid, (x, r, p, ap, rr, pap, len)| {
                     [x.len(), r.len(), p.len(), ap.len()].iter().all(|other| *other as u64 == len)
@@ -69,7 +66,7 @@ impl Solver {
                         && pap.len() == 1
                 },
             )),
-            redirect: on_gpus(Redirect::new("redirect").require(
+            redirect: with_cuda_body(Redirect::new("redirect").require(
                 "vectors of one length, and two numbers",
                 |_grid, (p, r, rr_new, rr, len)| {
                     p.len() as u64 == len
@@ -83,7 +80,7 @@ impl Solver {
         })
     }
 
-    /// From zeros, with ones on the right-hand side.
+    /// Solves with ones on the right-hand side, starting from zeros.
     pub fn solve(&mut self) -> Outcome<Solved> {
         let len = self.side * self.side;
         let (vector, number) = (|| Vector::uninit(len), || Vector::uninit(1));

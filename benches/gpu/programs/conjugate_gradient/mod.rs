@@ -1,37 +1,37 @@
-//! Conjugate gradient on a square's Laplacian to a fixed residual: two programs of the same kernels
-//! and the same steps.
+//! Conjugate gradient on a square's Laplacian to a fixed residual: two programs with the same
+//! kernels and steps.
 
 pub mod by_hand;
 pub mod by_resident;
 
 use crate::gpu::fault::{Fault, Outcome};
 
-/// The residual is looked at after so many steps.
-pub const STEPS_PER_LOOK: usize = 10;
-/// By how much it has to become smaller.
+/// The residual is read after this many steps.
+pub const STEPS_PER_READ: usize = 10;
+/// The iteration ends when the residual is this fraction of the initial one.
 pub const REDUCTION: f64 = 1e-6;
-/// Nobody needs as many steps on these squares.
+/// More steps than any of these squares needs.
 const STEPS_MAX: usize = 20_000;
 
-/// What the solver came to.
+/// The result of the solver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Solved {
     pub steps: usize,
     pub residual: f64,
 }
 
-/// Steps until the squared residual is small enough: `advance` takes one step, `look` brings the
-/// squared residual to the host.
+/// Runs steps until the squared residual is small enough. `advance` takes one step, `read`
+/// downloads the squared residual.
 fn iterate<S>(
     state: &mut S,
     start: f64,
     advance: impl Fn(&mut S) -> Outcome,
-    look: impl Fn(&S) -> Outcome<f64>,
+    read: impl Fn(&S) -> Outcome<f64>,
 ) -> Outcome<Solved> {
     for steps in 1..=STEPS_MAX {
         advance(state)?;
-        if steps % STEPS_PER_LOOK == 0 {
-            let squared = look(state)?;
+        if steps % STEPS_PER_READ == 0 {
+            let squared = read(state)?;
             if squared <= REDUCTION * REDUCTION * start {
                 return Ok(Solved { steps, residual: squared.sqrt() });
             }

@@ -1,5 +1,5 @@
-//! With cudarc alone: events placed by hand, and page-locked memory at both ends, since copies of
-//! other memory hold up who calls.
+//! The program with cudarc only: hand-placed events, and pinned memory for both directions, because
+//! copies of pageable memory block the calling thread.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::gpu::fault::{Fault, Outcome};
 use crate::gpu::twin::{HostMemory, Twin, address, bare};
 use resident_examples::pipeline::steps::BLOCK;
 
-/// The kernels, with what their views are made of in front.
+/// The kernels, after the prelude that defines their views.
 const SOURCE: &str = concat!(
     include_str!("../../../../src/backend/cuda/code/prelude.cuh"),
     include_str!("../../../../examples/pipeline/kernels.cu")
 );
 
-/// As `resident::View` in device code.
+/// The layout of `resident::View` in device code.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct View<const N: usize> {
@@ -30,19 +30,19 @@ struct View<const N: usize> {
     strides: [i64; N],
 }
 
-// SAFETY: it is laid out as C lays out the structure of the kernels, and holds plain numbers.
+// SAFETY: it has the C layout of the kernels' structure and contains only numbers.
 unsafe impl<const N: usize> DeviceRepr for View<N> {}
 
 type Plane = View<2>;
 
-/// Memory that is handed on from one photograph to a later one.
+/// Memory that one photograph after another uses.
 struct Slot {
     up: HostMemory<u8>,
     down: HostMemory<u8>,
     uploaded: CudaEvent,
     computed: CudaEvent,
     downloaded: CudaEvent,
-    /// What the streams are at work on: freed when the result was waited for.
+    /// Memory that queued work uses; freed after the wait for the result.
     in_use: Vec<CudaSlice<u8>>,
 }
 
@@ -90,8 +90,8 @@ impl Studio {
         Ok(Self { twin, kernels, upload, compute, download, shape, slots })
     }
 
-    /// All photographs, and what became of the first `kept`.
-    pub fn develop(&mut self, photos: Vec<Array3<u8>>, kept: usize) -> Outcome<Vec<Array3<u8>>> {
+    /// Processes all photographs and returns the first `kept` results.
+    pub fn process(&mut self, photos: Vec<Array3<u8>>, kept: usize) -> Outcome<Vec<Array3<u8>>> {
         let (mut under_way, mut first) = (VecDeque::new(), Vec::new());
         for photo in photos {
             under_way.push_back(self.queue(&photo)?);
@@ -109,7 +109,7 @@ impl Studio {
         let Some(mut slot) = slot else { return Ok(()) };
         slot.downloaded.synchronize()?;
         slot.in_use.clear();
-        // As an array of its own, as the other program gives it out.
+        // Copied into an array, as in the other program.
         let edges =
             Array3::from_shape_vec(self.shape, slot.down.host().to_vec()).map_err(Fault::new)?;
         if first.len() < kept {
@@ -125,8 +125,8 @@ impl Studio {
         }
         let (context, len) = (&self.twin.context, self.shape.0 * self.shape.1 * self.shape.2);
         Ok(Slot {
-            up: HostMemory::page_locked(context, len)?,
-            down: HostMemory::page_locked(context, len)?,
+            up: HostMemory::pinned(context, len)?,
+            down: HostMemory::pinned(context, len)?,
             uploaded: context.new_event(None)?,
             computed: context.new_event(None)?,
             downloaded: context.new_event(None)?,
@@ -136,23 +136,25 @@ impl Studio {
 
     fn queue(&mut self, photo: &Array3<u8>) -> Outcome<Slot> {
         let mut slot = self.slot()?;
-        let pixels =
-            photo.as_slice().ok_or_else(|| Fault::new("the photograph lies in another order"))?;
+        let pixels = photo
+            .as_slice()
+            .ok_or_else(|| Fault::new("the photograph is not in row-major order"))?;
         slot.up.host().copy_from_slice(pixels);
         let photo = new_memory::<u8>(&self.upload, pixels.len())?;
-        bare::up(&self.upload, address(&photo, &self.upload), slot.up.host())?;
+        bare::upload(&self.upload, address(&photo, &self.upload), slot.up.host())?;
         slot.uploaded.record(&self.upload)?;
         self.compute.wait(&slot.uploaded)?;
         let overlay = self.compute(&photo)?;
         slot.computed.record(&self.compute)?;
         self.download.wait(&slot.computed)?;
-        bare::down(&self.download, slot.down.host(), address(&overlay, &self.compute))?;
+        bare::download(&self.download, slot.down.host(), address(&overlay, &self.compute))?;
         slot.downloaded.record(&self.download)?;
         slot.in_use.extend([photo, overlay]);
         Ok(slot)
     }
 
-    /// The kernels of one photograph. What lies between them is freed behind them, on their stream.
+    /// Queues the kernels of one photograph. Intermediate memory is freed after them, in stream
+    /// order.
     fn compute(&self, photo: &CudaSlice<u8>) -> Outcome<CudaSlice<u8>> {
         let (Self { kernels, compute: stream, shape, .. }, len) =
             (self, self.shape.0 * self.shape.1);
@@ -183,13 +185,13 @@ impl Studio {
         self.launch(&kernels.keep, None, &[], &[labels, anchored, edges])?;
         let mut last = stream.launch_builder(&kernels.overlay);
         last.arg(&colours).arg(&edges).arg(&overlay);
-        // SAFETY: these are the parameters of the kernel, each over memory of its shape, which is
-        // freed behind it.
+        // SAFETY: these are the parameters of the kernel; each view has memory of its shape, which
+        // is freed after the kernel in stream order.
         unsafe { last.launch(self.cover()) }?;
         Ok(overlay_memory)
     }
 
-    /// Launches with a number, pictures and planes, in this order.
+    /// Launches a kernel with a number, pictures and planes, in this order.
     fn launch(
         &self,
         kernel: &CudaFunction,
@@ -207,8 +209,8 @@ impl Studio {
         planes.iter().for_each(|plane| {
             launch.arg(plane);
         });
-        // SAFETY: the caller gives the parameters of the kernel in their order, each over memory of
-        // its shape, which is freed behind it.
+        // SAFETY: the caller passes the parameters of the kernel in order; each view has memory of
+        // its shape, which is freed after the kernel in stream order.
         unsafe { launch.launch(self.cover()) }?;
         Ok(())
     }
@@ -236,6 +238,6 @@ impl Studio {
 }
 
 fn new_memory<T: DeviceRepr>(stream: &Arc<CudaStream>, len: usize) -> Outcome<CudaSlice<T>> {
-    // SAFETY: plain numbers, of which each is written by a copy or a kernel before it is read.
+    // SAFETY: the elements are plain numbers, and a copy or a kernel writes each before it is read.
     Ok(unsafe { stream.alloc(len) }?)
 }

@@ -1,4 +1,4 @@
-//! With this library: the steps of the example.
+//! The program with this library: the steps of the example.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ impl Studio {
         })
     }
 
-    /// The kernels of one photograph.
+    /// Queues the kernels of one photograph.
     pub fn steps(&self, photo: &Picture) -> resident::Result<Picture> {
         let steps =
             Steps { kernels: &self.kernels, stream: &self.compute, progress: &Progress::hidden() };
@@ -44,8 +44,8 @@ impl Studio {
         self.steps(&photo)?.snapshot_on(&self.download)
     }
 
-    /// All photographs, and what became of the first `kept`.
-    pub fn develop(&self, photos: Vec<Array3<u8>>, kept: usize) -> Outcome<Vec<Array3<u8>>> {
+    /// Processes all photographs and returns the first `kept` results.
+    pub fn process(&self, photos: Vec<Array3<u8>>, kept: usize) -> Outcome<Vec<Array3<u8>>> {
         let (mut under_way, mut first) = (VecDeque::new(), Vec::new());
         let mut finish = |edges: Pending<Array3<u8>>| -> Outcome {
             let edges = edges.wait()?;

@@ -1,11 +1,11 @@
-//! Photographs through the edge detector of the examples, uploading, computing and downloading
-//! overlapped: two programs of the same kernels.
+//! Photographs through the edge detector of the examples, with upload, computation and download
+//! overlapped: two programs with the same kernels.
 
 pub mod by_hand;
 pub mod by_resident;
 
-/// Photographs under way at once, as in the example: three streams are busy with three; the fourth
-/// is ready when one of them is done.
+/// Photographs in flight at once, as in the example: one for each of the three streams, and one
+/// that is ready when a stream becomes idle.
 pub const IN_FLIGHT: usize = 4;
 
 const SIGMA: f32 = 1.4;

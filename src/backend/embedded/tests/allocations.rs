@@ -1,12 +1,11 @@
-//! No heap allocation per launch in the steady state, counted on the submitting thread and on the
-//! worker.
+//! In the steady state a launch makes no heap allocation, on the submitting thread or the worker.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::scene::{allocate, body, entered_gate, finish, launch, queue_of};
+use super::fixtures::{allocate, body, entered_gate, finish, launch, queue_of};
 use crate::access::Access;
 use crate::backend::embedded::EmbeddedDevice;
 
@@ -16,28 +15,28 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call is the system allocator's, which keeps the contract.
+// SAFETY: every call goes to the system allocator, which fulfils the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller promises.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, len_bytes: usize) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller promises.
         unsafe { System.realloc(memory, layout, len_bytes) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller promises.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -59,9 +58,9 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
             queue.submit(launch(&count, &arrays)).unwrap();
         }
     };
-    // The worker swaps two line buffers whenever it takes what is there. Behind a gate a whole
-    // batch gathers in one of them, and behind a gate after one swap more in the other: both are as
-    // long as they will be.
+    // The worker swaps two buffers whenever it takes the queued operations. A gate makes a whole
+    // batch gather in one of them, and after one more swap a gate makes a batch gather in the
+    // other. Then both have their final capacity.
     for _ in 0..2 {
         queue.submit(launch(&count, &arrays)).unwrap();
         finish(&queue);

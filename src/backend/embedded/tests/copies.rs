@@ -1,12 +1,12 @@
-//! Copies and fills, in all directions and numbers of axes, against loops that take one byte at a
-//! time.
+//! Copies and fills, in all directions and numbers of axes, compared with loops over single bytes.
 
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::scene::{
-    Cells, Random, allocate, contents, copy, download, fill, finish, flat, label, queue_of, upload,
+use super::fixtures::{
+    HostBytes, Random, allocate, contents, copy, download, fill, finish, flat, label, queue_of,
+    upload,
 };
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{
@@ -16,8 +16,7 @@ use crate::backend::{
 
 const LEN_BYTES: u64 = 4096;
 
-/// A random part with up to five axes, dense or with gaps, that stays within `LEN_BYTES` at both
-/// ends.
+/// A random box with up to five axes, dense or with gaps, within `LEN_BYTES` at both ends.
 fn random_part(random: &mut Random) -> CopyBox {
     let run_bytes = 1 + random.below(9);
     let mut part = flat(run_bytes, 0, 0);
@@ -87,12 +86,12 @@ fn copied(
     part: &CopyBox,
 ) -> Vec<u8> {
     let (source_cells, destination_cells) =
-        (Cells::new(source.to_vec()), Cells::new(destination.to_vec()));
+        (HostBytes::new(source.to_vec()), HostBytes::new(destination.to_vec()));
     let (source_address, destination_address) =
         (allocate(queue, LEN_BYTES).unwrap(), allocate(queue, LEN_BYTES).unwrap());
     queue.submit(upload(&source_cells, source_address, LEN_BYTES)).unwrap();
     queue.submit(upload(&destination_cells, destination_address, LEN_BYTES)).unwrap();
-    let host = |cells: &Arc<Cells>| Memory::Host(Arc::<Cells>::clone(cells));
+    let host = |cells: &Arc<HostBytes>| Memory::Host(Arc::<HostBytes>::clone(cells));
     let from = if direction.is_multiple_of(2) {
         host(&source_cells)
     } else {
@@ -111,7 +110,7 @@ fn copied(
     result
 }
 
-fn host_contents(queue: &Arc<dyn Queue>, cells: &Cells) -> Vec<u8> {
+fn host_contents(queue: &Arc<dyn Queue>, cells: &HostBytes) -> Vec<u8> {
     finish(queue);
     cells.bytes()
 }
@@ -127,8 +126,8 @@ fn copies_between_devices_match_a_naive_loop() {
     let (source, destination) = (random_bytes(random), random_bytes(random));
     let (from, to) =
         (allocate(&queues[0], LEN_BYTES).unwrap(), allocate(&queues[1], LEN_BYTES).unwrap());
-    queues[0].submit(upload(&Cells::new(source.clone()), from, LEN_BYTES)).unwrap();
-    queues[1].submit(upload(&Cells::new(destination.clone()), to, LEN_BYTES)).unwrap();
+    queues[0].submit(upload(&HostBytes::new(source.clone()), from, LEN_BYTES)).unwrap();
+    queues[1].submit(upload(&HostBytes::new(destination.clone()), to, LEN_BYTES)).unwrap();
     let part = random_part(random);
     queues[1].wait(queues[0].record(false).unwrap().as_ref()).unwrap();
     let work = CopyWork {
@@ -145,15 +144,15 @@ fn copies_between_devices_match_a_naive_loop() {
     let mut expected = destination;
     copy_slowly(&source, &mut expected, &part);
     assert_eq!(contents(&queues[1], to, LEN_BYTES), expected);
-    assert!(devices.iter().all(|device| super::scene::log_of(device).hazards().is_empty()));
+    assert!(devices.iter().all(|device| super::fixtures::log_of(device).hazards().is_empty()));
 }
 
 #[test]
 fn a_copy_of_several_parts_copies_each() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 8).unwrap();
-    queue.submit(fill(address, super::scene::contiguous(0, 8), &[0])).unwrap();
-    let source = Cells::new(1..=8);
+    queue.submit(fill(address, super::fixtures::contiguous(0, 8), &[0])).unwrap();
+    let source = HostBytes::new(1..=8);
     let Work::Copy(mut work) = upload(&source, address, 2) else {
         unreachable!("an upload is a copy")
     };
@@ -168,7 +167,7 @@ fn fills_repeat_the_pattern_in_each_run() {
     for pattern in [&[7_u8][..], &[1, 2], &[1, 2, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9]] {
         let run_bytes = pattern.len() as u64 * 3;
         let address = allocate(&queue, LEN_BYTES).unwrap();
-        queue.submit(fill(address, super::scene::contiguous(0, LEN_BYTES), &[0])).unwrap();
+        queue.submit(fill(address, super::fixtures::contiguous(0, LEN_BYTES), &[0])).unwrap();
         let footprint = Footprint {
             offset_bytes: 5,
             run_bytes,
@@ -189,7 +188,7 @@ fn fills_repeat_the_pattern_in_each_run() {
 fn a_large_fill_is_filled_to_the_end() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 99_999).unwrap();
-    queue.submit(fill(address, super::scene::contiguous(0, 99_999), &[1, 2, 3])).unwrap();
+    queue.submit(fill(address, super::fixtures::contiguous(0, 99_999), &[1, 2, 3])).unwrap();
     assert!(contents(&queue, address, 99_999).chunks(3).all(|chunk| chunk == [1, 2, 3]));
 }
 
@@ -197,21 +196,21 @@ fn a_large_fill_is_filled_to_the_end() {
 fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 8).unwrap();
-    queue.submit(upload(&Cells::new(1..=8), address, 8)).unwrap();
-    let refused = queue.submit(upload(&Cells::new([0; 7]), address, 8)).unwrap_err();
+    queue.submit(upload(&HostBytes::new(1..=8), address, 8)).unwrap();
+    let refused = queue.submit(upload(&HostBytes::new([0; 7]), address, 8)).unwrap_err();
     assert!(
         matches!(refused.kind, BackendErrorKind::Driver { .. })
             && refused.detail.contains("host memory that has 7"),
         "{refused}"
     );
     let overflowing = CopyBox { axes: smallvec![(u64::MAX, u64::MAX, 1)], ..flat(1, 0, 0) };
-    let source = Memory::Host(Cells::new([0; 16]));
+    let source = Memory::Host(HostBytes::new([0; 16]));
     queue.submit(copy("huge", source, Memory::Device(address), overflowing)).unwrap_err();
-    let late = queue.submit(upload(&Cells::new([0; 16]), address, 9)).unwrap();
-    queue.submit(fill(address, super::scene::contiguous(4, 6), &[0, 0])).unwrap();
-    queue.submit(fill(address, super::scene::contiguous(0, 3), &[0, 0])).unwrap_err();
-    queue.submit(fill(address, super::scene::contiguous(0, 3), &[])).unwrap_err();
-    let target = Cells::new([0; 16]);
+    let late = queue.submit(upload(&HostBytes::new([0; 16]), address, 9)).unwrap();
+    queue.submit(fill(address, super::fixtures::contiguous(4, 6), &[0, 0])).unwrap();
+    queue.submit(fill(address, super::fixtures::contiguous(0, 3), &[0, 0])).unwrap_err();
+    queue.submit(fill(address, super::fixtures::contiguous(0, 3), &[])).unwrap_err();
+    let target = HostBytes::new([0; 16]);
     let beyond = queue.submit(download(address, &target, 9)).unwrap();
     assert_eq!(contents(&queue, address, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(target.bytes(), [0; 16]);
@@ -233,7 +232,12 @@ fn empty_parts_are_in_range_everywhere() {
     let address = allocate(&queue, 8).unwrap();
     let nothing = CopyBox { axes: smallvec![(0, 8, 8), (4, 2, 2)], ..flat(1, 100, 100) };
     let position = queue
-        .submit(copy("nothing", Memory::Host(Cells::new([1; 4])), Memory::Device(address), nothing))
+        .submit(copy(
+            "nothing",
+            Memory::Host(HostBytes::new([1; 4])),
+            Memory::Device(address),
+            nothing,
+        ))
         .unwrap();
     finish(&queue);
     assert!(failure::at(queue.id(), position).is_none());

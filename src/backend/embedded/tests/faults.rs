@@ -1,11 +1,11 @@
-//! Faults: at submission and late, for each call of a scenario; what fails by inheritance; panics
+//! Injected faults, at submission and late, for each call of a scenario; inherited failures; panics
 //! in bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::scene::{
-    Cells, allocate, body, contents, contiguous, depending, download, fill, finish, increment,
+use super::fixtures::{
+    HostBytes, allocate, body, contents, contiguous, depending, download, fill, finish, increment,
     label, launch, log_of, queue_of, upload,
 };
 use crate::access::Access;
@@ -14,12 +14,12 @@ use crate::backend::{
     Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure,
 };
 
-/// Each kind of call once, and some twice. Gives back what the download brought.
+/// Makes each kind of call once, and some twice. Returns the downloaded bytes.
 fn scenario(device: &Arc<EmbeddedDevice>) -> Result<Vec<u8>, BackendError> {
     let (queue, other) = (queue_of(device), device.new_queue()?);
     let address = queue.allocate(8, &label("array"))?;
     let result = on_array(&queue, &other, address);
-    // A refused free is made good later.
+    // A refused free is retried.
     queue.wait(other.record(false)?.as_ref()).or_else(|_| finish_quietly(&other))?;
     queue.free(address).or_else(|_| queue.free(address))?;
     device.trim().or_else(|_| device.trim())?;
@@ -35,8 +35,8 @@ fn on_array(
     other: &Arc<dyn Queue>,
     address: crate::backend::Address,
 ) -> Result<Vec<u8>, BackendError> {
-    let target = Cells::new([0; 8]);
-    queue.submit(upload(&Cells::new(0..8), address, 8))?;
+    let target = HostBytes::new([0; 8]);
+    queue.submit(upload(&HostBytes::new(0..8), address, 8))?;
     queue.submit(fill(address, contiguous(0, 2), &[40]))?;
     queue.submit(launch(&increment(), &[(address, 8, Access::ReadWrite)]))?;
     let event = queue.record(false)?;
@@ -99,7 +99,7 @@ fn each_call_can_be_refused_and_leaves_nothing_behind() {
         assert_eq!(refused.iter().map(|refused| refused.number).collect::<Vec<_>>(), [call]);
         match refused[0].kind {
             CallKind::Free | CallKind::Trim => {
-                assert_eq!(outcome.unwrap(), EXPECTED, "made good by trying again")
+                assert_eq!(outcome.unwrap(), EXPECTED, "the retry succeeds")
             }
             CallKind::WaitEvent if call == 11 => {
                 assert_eq!(outcome.unwrap(), EXPECTED, "the host waited instead")
@@ -114,7 +114,7 @@ fn each_call_can_be_refused_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn each_work_can_fail_late_and_no_other_call_can() {
+fn copies_fills_and_launches_can_fail_late_and_other_calls_cannot() {
     for call in 1..=13 {
         let device = EmbeddedDevice::emulated(emulated(call).fail(Fault::nth(call).late()));
         let result = scenario(&device).unwrap();
@@ -124,7 +124,11 @@ fn each_work_can_fail_late_and_no_other_call_can() {
             .filter(|call| call.outcome == Outcome::Failed)
             .collect();
         if !matches!(call, 3..=5 | 8) {
-            assert_eq!((result, failed.len()), (EXPECTED.to_vec(), 0), "call {call} is no work");
+            assert_eq!(
+                (result, failed.len()),
+                (EXPECTED.to_vec(), 0),
+                "call {call} cannot fail late"
+            );
             continue;
         }
         assert_eq!(failed.iter().map(|failed| failed.number).collect::<Vec<_>>(), [call]);
@@ -140,11 +144,11 @@ fn each_work_can_fail_late_and_no_other_call_can() {
 }
 
 #[test]
-fn late_failures_are_in_the_table_before_their_position_completes() {
+fn a_late_failure_is_recorded_before_its_position_completes() {
     let device = EmbeddedDevice::emulated(emulated(1).fail(Fault::nth(2).late()));
     let queue = queue_of(&device);
     let address = allocate(&queue, 4).unwrap();
-    let position = queue.submit(upload(&Cells::new([1; 4]), address, 4)).unwrap();
+    let position = queue.submit(upload(&HostBytes::new([1; 4]), address, 4)).unwrap();
     assert!(failure::at(queue.id(), position).is_none(), "it has not run");
     finish(&queue);
     let record = failure::at(queue.id(), position).unwrap();
@@ -159,7 +163,7 @@ fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(emulated(1))] {
         let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
         let address = allocate(&queue, 4).unwrap();
-        queue.submit(upload(&Cells::new([1; 4]), address, 4)).unwrap();
+        queue.submit(upload(&HostBytes::new([1; 4]), address, 4)).unwrap();
         let failing = body("failing", |_| panic!("the {} of a test", "panic"));
         let root = queue.submit(launch(&failing, &[(address, 4, Access::Read)])).unwrap();
         other.wait(queue.record(false).unwrap().as_ref()).unwrap();
@@ -169,7 +173,7 @@ fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
         let second = other.submit(depending(launch(&mark, &[]), &[(&queue, root)])).unwrap();
         let third = other
             .submit(depending(
-                upload(&Cells::new([7; 4]), address, 4),
+                upload(&HostBytes::new([7; 4]), address, 4),
                 &[(&queue, Position(1)), (&other, second)],
             ))
             .unwrap();

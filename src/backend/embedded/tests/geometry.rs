@@ -1,18 +1,17 @@
-//! Overlap and sets of written bytes, against sets of single bytes.
+//! Overlap and sets of written bytes, compared with sets of single bytes.
 
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::scene::Random;
+use super::fixtures::Random;
 use crate::backend::Footprint;
-use crate::backend::embedded::overlap;
-use crate::backend::embedded::written::ByteSet;
+use crate::backend::embedded::race_check::overlap;
+use crate::backend::embedded::race_check::written::ByteSet;
 
 const CASES: u64 = if cfg!(miri) { 50 } else { 20_000 };
 
-/// A random footprint below about 300 bytes. Axes need not be nested by stride: repetitions may
-/// interleave.
+/// A random footprint of up to about 300 bytes. Repetitions may interleave.
 fn random_footprint(random: &mut Random) -> Footprint {
     let run_bytes = random.below(5);
     let mut axes: SmallVec<[(u64, u64); 3]> = SmallVec::new();
@@ -61,7 +60,7 @@ fn ends_and_lengths_match_sets_of_bytes() {
 }
 
 #[test]
-fn an_end_beyond_64_bits_is_no_end() {
+fn an_end_beyond_64_bits_is_none() {
     let axes = |axis| SmallVec::from_slice(&[axis]);
     assert_eq!(
         Footprint { offset_bytes: u64::MAX, run_bytes: 1, axes: SmallVec::new() }.end_bytes(),
@@ -96,11 +95,11 @@ fn overlap_matches_sets_of_bytes() {
         );
         hits += u64::from(!shared.is_empty());
     }
-    assert!(hits > CASES / 20 && hits < CASES, "both outcomes were tried: {hits} of {CASES}");
+    assert!(hits > CASES / 20 && hits < CASES, "both outcomes occur: {hits} of {CASES}");
 }
 
 #[test]
-fn overlap_of_large_boxes_is_found_without_walking_them() {
+fn the_overlap_of_large_boxes_is_found_without_walking_them() {
     let interior = |offset: u64| Footprint {
         offset_bytes: offset,
         run_bytes: 4,
@@ -109,7 +108,7 @@ fn overlap_of_large_boxes_is_found_without_walking_them() {
     assert_eq!(
         overlap::first_overlap(&interior(0), &interior(4)),
         None,
-        "interleaved columns share nothing, and too many to look at all"
+        "interleaved columns share nothing, and are too many to walk"
     );
     let one = Footprint { offset_bytes: (1 << 33) + 2, run_bytes: 1, axes: SmallVec::new() };
     assert_eq!(
@@ -143,11 +142,11 @@ fn written_bytes_match_sets_of_bytes() {
 }
 
 #[test]
-fn footprints_of_very_many_runs_are_taken_leniently() {
+fn footprints_of_very_many_runs_are_approximated() {
     let many =
         Footprint { offset_bytes: 0, run_bytes: 1, axes: SmallVec::from_slice(&[(1 << 20, 2)]) };
     let mut set = ByteSet::default();
-    assert_eq!(set.first_missing(&many), None, "too many runs to look at");
+    assert_eq!(set.first_missing(&many), None, "too many runs to check");
     set.insert(&many);
     let gap = Footprint { offset_bytes: 1, run_bytes: 1, axes: SmallVec::new() };
     assert_eq!(set.first_missing(&gap), None, "gaps count as written");

@@ -1,12 +1,12 @@
-//! The check of ordering: what it finds, what it leaves alone, and that it forgets.
+//! The race check: what it reports, what it does not report, and that it forgets.
 
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::scene::{
-    Cells, allocate, body, contiguous, copy, depending, download, entered_gate, fill, finish, flat,
-    gate, increment, label, launch, log_of, queue_of, upload,
+use super::fixtures::{
+    HostBytes, allocate, body, contiguous, copy, depending, download, entered_gate, fill, finish,
+    flat, gate, increment, label, launch, log_of, queue_of, upload,
 };
 use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
@@ -15,24 +15,24 @@ use crate::backend::{
     Position, Queue, SourceDevice, Work, failure,
 };
 
-struct Scene {
+struct TwoQueues {
     device: Arc<EmbeddedDevice>,
     one: Arc<dyn Queue>,
     two: Arc<dyn Queue>,
     address: Address,
 }
 
-/// Two queues, and 64 bytes that are written and settled.
-fn scene() -> Scene {
+/// Two queues, and 64 bytes of device memory, written by a completed upload.
+fn two_queues() -> TwoQueues {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
     let (one, two) = (queue_of(&device), device.new_queue().unwrap());
     let address = one.allocate(64, &label("\"photo\"")).unwrap();
-    one.submit(upload(&Cells::new([1; 64]), address, 64)).unwrap();
+    one.submit(upload(&HostBytes::new([1; 64]), address, 64)).unwrap();
     finish(&one);
-    Scene { device, one, two, address }
+    TwoQueues { device, one, two, address }
 }
 
-impl Scene {
+impl TwoQueues {
     fn hazards(&self) -> Vec<Hazard> {
         log_of(&self.device).hazards()
     }
@@ -41,18 +41,18 @@ impl Scene {
         self.hazards().iter().map(|hazard| hazard.kind).collect()
     }
 
-    /// One queue goes on behind the other.
+    /// Orders later work of one queue after earlier work of the other.
     fn order(&self, before: &Arc<dyn Queue>, after: &Arc<dyn Queue>) {
         after.wait(before.record(false).unwrap().as_ref()).unwrap();
     }
 }
 
 #[test]
-fn two_writes_without_order_are_a_hazard_that_names_both() {
-    let scene = scene();
-    scene.one.submit(launch(&increment(), &[(scene.address, 64, Access::ReadWrite)])).unwrap();
-    scene.two.submit(fill(scene.address, contiguous(16, 8), &[0])).unwrap();
-    let hazards = scene.hazards();
+fn two_unordered_writes_are_a_hazard_that_names_both() {
+    let queues = two_queues();
+    queues.one.submit(launch(&increment(), &[(queues.address, 64, Access::ReadWrite)])).unwrap();
+    queues.two.submit(fill(queues.address, contiguous(16, 8), &[0])).unwrap();
+    let hazards = queues.hazards();
     assert_eq!(hazards.len(), 1);
     let (hazard, earlier) = (&hazards[0], hazards[0].earlier.as_ref().unwrap());
     assert_eq!((hazard.kind, hazard.bytes.clone()), (HazardKind::Unordered, 16..24));
@@ -64,97 +64,97 @@ fn two_writes_without_order_are_a_hazard_that_names_both() {
         (hazard.operation.name.as_ref(), hazard.operation.stream, hazard.operation.position),
         ("fill", 1, 1)
     );
-    let told = hazard.to_string();
-    assert!(told.contains("writes and fill (cpu:"), "{told}");
+    let text = hazard.to_string();
+    assert!(text.contains("writes and fill (cpu:"), "{text}");
     assert!(
-        told.contains("bytes 16..24 of \"photo\" on cpu:")
-            && told.ends_with(", and nothing orders them"),
-        "{told}"
+        text.contains("bytes 16..24 of \"photo\" on cpu:")
+            && text.ends_with(", and nothing orders them"),
+        "{text}"
     );
 }
 
 #[test]
 fn order_is_by_queue_event_or_completion() {
-    let scene = scene();
-    let write = || launch(&increment(), &[(scene.address, 64, Access::ReadWrite)]);
-    scene.one.submit(write()).unwrap();
-    scene.one.submit(write()).unwrap();
-    scene.order(&scene.one, &scene.two);
-    scene.two.submit(write()).unwrap();
-    finish(&scene.two);
-    scene.one.submit(write()).unwrap();
-    assert!(scene.kinds().is_empty(), "{:?}", scene.hazards());
-    // An event orders what is behind it and nothing later: this write is after the one that the
-    // first queue was ordered behind.
-    scene.order(&scene.one, &scene.two);
-    scene.one.submit(write()).unwrap();
-    scene.two.submit(write()).unwrap();
-    assert_eq!(scene.kinds(), [HazardKind::Unordered]);
+    let queues = two_queues();
+    let write = || launch(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
+    queues.one.submit(write()).unwrap();
+    queues.one.submit(write()).unwrap();
+    queues.order(&queues.one, &queues.two);
+    queues.two.submit(write()).unwrap();
+    finish(&queues.two);
+    queues.one.submit(write()).unwrap();
+    assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
+    // An event does not order work submitted after it: the second queue waits for an event before
+    // this write.
+    queues.order(&queues.one, &queues.two);
+    queues.one.submit(write()).unwrap();
+    queues.two.submit(write()).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::Unordered]);
 }
 
 #[test]
-fn order_goes_through_a_queue_in_between() {
-    let scene = scene();
-    let three = scene.device.new_queue().unwrap();
-    scene.one.submit(fill(scene.address, contiguous(0, 64), &[2])).unwrap();
-    scene.order(&scene.one, &three);
-    scene.order(&three, &scene.two);
-    scene.two.submit(fill(scene.address, contiguous(0, 64), &[3])).unwrap();
-    assert!(scene.kinds().is_empty());
+fn order_is_transitive_across_queues() {
+    let queues = two_queues();
+    let three = queues.device.new_queue().unwrap();
+    queues.one.submit(fill(queues.address, contiguous(0, 64), &[2])).unwrap();
+    queues.order(&queues.one, &three);
+    queues.order(&three, &queues.two);
+    queues.two.submit(fill(queues.address, contiguous(0, 64), &[3])).unwrap();
+    assert!(queues.kinds().is_empty());
 }
 
 #[test]
-fn reads_and_disjoint_uses_are_in_no_conflict() {
-    let scene = scene();
+fn reads_and_disjoint_accesses_do_not_conflict() {
+    let queues = two_queues();
     let columns = |offset_bytes| Footprint { offset_bytes, run_bytes: 4, axes: smallvec![(8, 8)] };
-    scene.one.submit(fill(scene.address, columns(0), &[2])).unwrap();
-    scene.two.submit(fill(scene.address, columns(4), &[3])).unwrap();
-    assert!(scene.kinds().is_empty(), "interleaved columns share no byte");
-    scene
+    queues.one.submit(fill(queues.address, columns(0), &[2])).unwrap();
+    queues.two.submit(fill(queues.address, columns(4), &[3])).unwrap();
+    assert!(queues.kinds().is_empty(), "interleaved columns share no byte");
+    queues
         .two
         .submit(fill(
-            scene.address,
+            queues.address,
             Footprint { offset_bytes: 12, run_bytes: 4, axes: smallvec![(2, 12)] },
             &[3],
         ))
         .unwrap();
-    assert_eq!((scene.hazards().len(), scene.hazards()[0].bytes.clone()), (1, 24..28));
-    let scene = self::scene();
+    assert_eq!((queues.hazards().len(), queues.hazards()[0].bytes.clone()), (1, 24..28));
+    let queues = two_queues();
     let look = body("look", |_| ());
-    scene.one.submit(launch(&look, &[(scene.address, 64, Access::Read)])).unwrap();
-    scene.two.submit(launch(&look, &[(scene.address, 64, Access::Read)])).unwrap();
-    scene.two.submit(download(scene.address, &Cells::new([0; 64]), 64)).unwrap();
-    assert!(scene.kinds().is_empty());
-    scene.two.submit(fill(scene.address, contiguous(0, 1), &[0])).unwrap();
-    assert_eq!(scene.kinds(), [HazardKind::Unordered], "the other queue's read is pending");
+    queues.one.submit(launch(&look, &[(queues.address, 64, Access::Read)])).unwrap();
+    queues.two.submit(launch(&look, &[(queues.address, 64, Access::Read)])).unwrap();
+    queues.two.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    assert!(queues.kinds().is_empty());
+    queues.two.submit(fill(queues.address, contiguous(0, 1), &[0])).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::Unordered], "the other queue's read is pending");
 }
 
 #[test]
-fn host_memory_is_watched_as_well() {
-    let scene = scene();
-    let (host, other) = (Cells::new([0; 64]), allocate(&scene.two, 64).unwrap());
-    scene.one.submit(download(scene.address, &host, 64)).unwrap();
-    scene.two.submit(upload(&host, other, 64)).unwrap();
-    let hazards = scene.hazards();
+fn host_memory_is_checked_too() {
+    let queues = two_queues();
+    let (host, other) = (HostBytes::new([0; 64]), allocate(&queues.two, 64).unwrap());
+    queues.one.submit(download(queues.address, &host, 64)).unwrap();
+    queues.two.submit(upload(&host, other, 64)).unwrap();
+    let hazards = queues.hazards();
     assert_eq!(
         (hazards.len(), hazards[0].kind, hazards[0].bytes.clone()),
         (1, HazardKind::Unordered, 0..64)
     );
     assert_eq!(hazards[0].memory, "host memory of 64 bytes");
-    let (scene, host) = (self::scene(), Cells::new([0; 64]));
-    scene.one.submit(download(scene.address, &host, 64)).unwrap();
+    let (queues, host) = (two_queues(), HostBytes::new([0; 64]));
+    queues.one.submit(download(queues.address, &host, 64)).unwrap();
     let last = copy(
         "last",
-        Memory::Device(scene.address),
-        Memory::Host(Arc::<Cells>::clone(&host)),
+        Memory::Device(queues.address),
+        Memory::Host(Arc::<HostBytes>::clone(&host)),
         flat(8, 0, 56),
     );
-    scene.two.submit(last).unwrap();
-    assert_eq!(scene.hazards()[0].bytes, 56..64);
+    queues.two.submit(last).unwrap();
+    assert_eq!(queues.hazards()[0].bytes, 56..64);
 }
 
 #[test]
-fn devices_of_one_world_are_watched_together() {
+fn devices_of_one_simulation_are_checked_together() {
     let (one, two) = (
         EmbeddedDevice::emulated(Emulation::new().seed(1)),
         EmbeddedDevice::emulated(Emulation::new().seed(1)),
@@ -183,106 +183,110 @@ fn devices_of_one_world_are_watched_together() {
     let hazards = log_of(&two).hazards();
     assert_eq!((hazards.len(), hazards[0].kind), (1, HazardKind::Unordered), "{hazards:?}");
     assert_eq!(hazards[0].memory, format!("memory on cpu:{}", one.ordinal()));
-    // A device that nobody watches gives no false alarm.
+    // Memory of a device without instruments is not tracked, so it is not reported.
     let plain = EmbeddedDevice::plain();
     let queue = queue_of(&plain);
-    let unwatched = allocate(&queue, 8).unwrap();
-    queue.submit(fill(unwatched, contiguous(0, 8), &[6])).unwrap();
+    let untracked = allocate(&queue, 8).unwrap();
+    queue.submit(fill(untracked, contiguous(0, 8), &[6])).unwrap();
     finish(&queue);
     finish(&target);
     let Work::Copy(mut work) = exchange() else { unreachable!("an exchange is a copy") };
-    work.source = Memory::Device(unwatched);
+    work.source = Memory::Device(untracked);
     work.source_device = Some(plain);
     target.submit(Work::Copy(work)).unwrap();
-    assert_eq!(super::scene::contents(&target, to, 8), [6; 8]);
+    assert_eq!(super::fixtures::contents(&target, to, 8), [6; 8]);
     assert_eq!(log_of(&two).hazards().len(), 1);
 }
 
 #[test]
-fn a_free_that_is_not_behind_a_use_is_a_hazard() {
-    let scene = scene();
-    scene.one.submit(download(scene.address, &Cells::new([0; 64]), 64)).unwrap();
-    scene.two.free(scene.address).unwrap();
-    let hazards = scene.hazards();
+fn a_free_that_is_not_ordered_after_an_access_is_a_hazard() {
+    let queues = two_queues();
+    queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    queues.two.free(queues.address).unwrap();
+    let hazards = queues.hazards();
     assert_eq!(
         (hazards.len(), hazards[0].kind, hazards[0].operation.touch),
         (1, HazardKind::Unordered, Touch::Frees)
     );
-    let scene = self::scene();
-    scene.one.submit(download(scene.address, &Cells::new([0; 64]), 64)).unwrap();
-    scene.order(&scene.one, &scene.two);
-    scene.two.free(scene.address).unwrap();
-    assert!(scene.kinds().is_empty());
+    let queues = two_queues();
+    queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    queues.order(&queues.one, &queues.two);
+    queues.two.free(queues.address).unwrap();
+    assert!(queues.kinds().is_empty());
 }
 
 #[test]
 fn a_use_after_a_free_is_a_hazard_and_fails() {
     for finished in [false, true] {
-        let scene = scene();
-        scene.one.free(scene.address).unwrap();
-        assert!(scene.one.free(scene.address).is_err(), "a second free is refused, queued or run");
-        if finished {
-            finish(&scene.one);
-        }
-        let position = scene.one.submit(download(scene.address, &Cells::new([0; 64]), 64)).unwrap();
-        let launched = scene
-            .one
-            .submit(launch(&increment(), &[(scene.address, 64, Access::ReadWrite)]))
-            .unwrap();
-        assert_eq!(scene.kinds(), [HazardKind::UseAfterFree; 2]);
-        let told = scene.hazards()[0].to_string();
+        let queues = two_queues();
+        queues.one.free(queues.address).unwrap();
         assert!(
-            told.starts_with("free (cpu:")
-                && told.contains("\"photo\"")
-                && told.ends_with("which was freed before"),
-            "{told}"
+            queues.one.free(queues.address).is_err(),
+            "a second free is refused, queued or run"
         );
-        finish(&scene.one);
-        assert_eq!(failure::at(scene.one.id(), position).unwrap().kind, FailureKind::Copy);
-        assert_eq!(failure::at(scene.one.id(), launched).unwrap().kind, FailureKind::Contents);
-        let again = scene.one.free(scene.address).unwrap_err();
+        if finished {
+            finish(&queues.one);
+        }
+        let position =
+            queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+        let launched = queues
+            .one
+            .submit(launch(&increment(), &[(queues.address, 64, Access::ReadWrite)]))
+            .unwrap();
+        assert_eq!(queues.kinds(), [HazardKind::UseAfterFree; 2]);
+        let text = queues.hazards()[0].to_string();
+        assert!(
+            text.starts_with("free (cpu:")
+                && text.contains("\"photo\"")
+                && text.ends_with("which was freed before"),
+            "{text}"
+        );
+        finish(&queues.one);
+        assert_eq!(failure::at(queues.one.id(), position).unwrap().kind, FailureKind::Copy);
+        assert_eq!(failure::at(queues.one.id(), launched).unwrap().kind, FailureKind::Contents);
+        let again = queues.one.free(queues.address).unwrap_err();
         assert!(again.detail.contains("freed before"), "{again}");
     }
 }
 
 #[test]
 fn work_out_of_range_is_a_hazard_and_fails() {
-    let scene = scene();
-    let copied = scene.one.submit(upload(&Cells::new([0; 65]), scene.address, 65)).unwrap();
-    let inside = Address(scene.address.0 + 60);
+    let queues = two_queues();
+    let copied = queues.one.submit(upload(&HostBytes::new([0; 65]), queues.address, 65)).unwrap();
+    let inside = Address(queues.address.0 + 60);
     let launched =
-        scene.one.submit(launch(&increment(), &[(inside, 5, Access::ReadWrite)])).unwrap();
-    assert_eq!(scene.kinds(), [HazardKind::OutOfRange; 2]);
-    assert!(scene.hazards()[0].to_string().contains("writes bytes 0..65 of \"photo\""));
-    scene.one.submit(launch(&increment(), &[(inside, 4, Access::ReadWrite)])).unwrap();
+        queues.one.submit(launch(&increment(), &[(inside, 5, Access::ReadWrite)])).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::OutOfRange; 2]);
+    assert!(queues.hazards()[0].to_string().contains("writes bytes 0..65 of \"photo\""));
+    queues.one.submit(launch(&increment(), &[(inside, 4, Access::ReadWrite)])).unwrap();
     let unknown =
-        scene.one.submit(launch(&increment(), &[(Address(7), 4, Access::ReadWrite)])).unwrap();
-    assert_eq!(scene.kinds().len(), 3, "memory that never was is told once");
-    finish(&scene.one);
+        queues.one.submit(launch(&increment(), &[(Address(7), 4, Access::ReadWrite)])).unwrap();
+    assert_eq!(queues.kinds().len(), 3, "unknown memory is reported once");
+    finish(&queues.one);
     for position in [copied, launched, unknown] {
-        assert!(failure::at(scene.one.id(), position).is_some());
+        assert!(failure::at(queues.one.id(), position).is_some());
     }
     assert!(
-        failure::at(scene.one.id(), Position(launched.0 + 1)).is_none(),
-        "an address inside a block is good"
+        failure::at(queues.one.id(), Position(launched.0 + 1)).is_none(),
+        "an address inside a block is valid"
     );
 }
 
 #[test]
 fn an_origin_beyond_the_block_fails_the_launch() {
-    let scene = scene();
+    let queues = two_queues();
     for (origin_bytes, fails) in [(64, false), (65, true)] {
         let Work::Launch(mut work) =
-            launch(&body("look", |_| ()), &[(scene.address, 64, Access::Read)])
+            launch(&body("look", |_| ()), &[(queues.address, 64, Access::Read)])
         else {
             unreachable!("a launch is a launch")
         };
-        // Not a byte is looked at, so that the origin alone decides.
+        // The argument has no bytes, so only its origin can be out of range.
         work.arguments.words[0] = 0;
         work.arguments.arrays[0].origin_bytes = origin_bytes;
-        let position = scene.one.submit(Work::Launch(work)).unwrap();
-        finish(&scene.one);
-        assert_eq!(failure::at(scene.one.id(), position).is_some(), fails);
+        let position = queues.one.submit(Work::Launch(work)).unwrap();
+        finish(&queues.one);
+        assert_eq!(failure::at(queues.one.id(), position).is_some(), fails);
     }
 }
 
@@ -299,7 +303,7 @@ fn a_block_freed_under_running_work_is_not_reused() {
     assert_eq!(
         (device.memory().in_use, device.memory().pooled),
         (0, 0),
-        "the body's bytes stay its own"
+        "the block stays with the running body"
     );
     drop(open);
     finish(&one);
@@ -307,7 +311,7 @@ fn a_block_freed_under_running_work_is_not_reused() {
 }
 
 #[test]
-fn work_that_has_run_is_no_rival_while_it_is_dropped() {
+fn work_that_has_run_does_not_conflict_while_it_is_dropped() {
     struct Successor {
         queue: Arc<dyn Queue>,
         address: Address,
@@ -317,42 +321,42 @@ fn work_that_has_run_is_no_rival_while_it_is_dropped() {
             self.queue.submit(fill(self.address, contiguous(0, 64), &[9])).unwrap();
         }
     }
-    let scene = scene();
-    let successor = Successor { queue: Arc::clone(&scene.two), address: scene.address };
+    let queues = two_queues();
+    let successor = Successor { queue: Arc::clone(&queues.two), address: queues.address };
     let last = body("last", move |_| {
         let _held = &successor;
     });
-    scene.one.submit(launch(&last, &[(scene.address, 64, Access::Overwrite)])).unwrap();
+    queues.one.submit(launch(&last, &[(queues.address, 64, Access::Overwrite)])).unwrap();
     drop(last);
-    finish(&scene.one);
-    finish(&scene.two);
-    assert!(scene.kinds().is_empty(), "{:?}", scene.hazards());
-    assert_eq!(super::scene::contents(&scene.two, scene.address, 64), [9; 64]);
+    finish(&queues.one);
+    finish(&queues.two);
+    assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
+    assert_eq!(super::fixtures::contents(&queues.two, queues.address, 64), [9; 64]);
 }
 
 #[test]
 fn a_read_of_bytes_never_written_is_a_hazard() {
-    let scene = scene();
-    let fresh = scene.one.allocate(64, &label("fresh")).unwrap();
-    scene.one.submit(fill(fresh, contiguous(0, 32), &[1])).unwrap();
-    scene.one.submit(download(fresh, &Cells::new([0; 64]), 64)).unwrap();
-    let hazards = scene.hazards();
+    let queues = two_queues();
+    let fresh = queues.one.allocate(64, &label("fresh")).unwrap();
+    queues.one.submit(fill(fresh, contiguous(0, 32), &[1])).unwrap();
+    queues.one.submit(download(fresh, &HostBytes::new([0; 64]), 64)).unwrap();
+    let hazards = queues.hazards();
     assert_eq!(
         (hazards.len(), hazards[0].kind, hazards[0].bytes.clone()),
         (1, HazardKind::NeverWritten, 32..64)
     );
     assert!(hazards[0].to_string().contains("fresh on cpu:"));
     let overwrite = body("overwrite", |_| ());
-    scene.one.submit(launch(&overwrite, &[(fresh, 64, Access::Overwrite)])).unwrap();
-    scene.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
-    assert_eq!(scene.kinds().len(), 1, "an overwrite writes");
+    queues.one.submit(launch(&overwrite, &[(fresh, 64, Access::Overwrite)])).unwrap();
+    queues.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
+    assert_eq!(queues.kinds().len(), 1, "an overwrite writes");
     let Work::Fill(mut poison) = fill(fresh, contiguous(8, 8), &[0xFF]) else {
         unreachable!("a fill is a fill")
     };
     poison.loss = FailureKind::Poison;
-    scene.one.submit(Work::Fill(poison)).unwrap();
-    scene.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
-    let hazards = scene.hazards();
+    queues.one.submit(Work::Fill(poison)).unwrap();
+    queues.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
+    let hazards = queues.hazards();
     assert_eq!(
         (hazards.len(), hazards[1].kind, hazards[1].bytes.clone()),
         (2, HazardKind::NeverWritten, 8..16)
@@ -360,19 +364,19 @@ fn a_read_of_bytes_never_written_is_a_hazard() {
 }
 
 #[test]
-fn a_recycled_block_is_fresh() {
-    let scene = scene();
-    scene.one.free(scene.address).unwrap();
-    finish(&scene.one);
-    let again = allocate(&scene.one, 64).unwrap();
-    assert_ne!(again, scene.address, "no address is given out twice");
-    scene.one.submit(download(again, &Cells::new([0; 64]), 64)).unwrap();
-    assert_eq!(scene.kinds(), [HazardKind::NeverWritten]);
+fn a_reused_block_counts_as_never_written() {
+    let queues = two_queues();
+    queues.one.free(queues.address).unwrap();
+    finish(&queues.one);
+    let again = allocate(&queues.one, 64).unwrap();
+    assert_ne!(again, queues.address, "no address is given out twice");
+    queues.one.submit(download(again, &HostBytes::new([0; 64]), 64)).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::NeverWritten]);
 }
 
 #[test]
-fn an_array_without_a_byte_needs_no_memory() {
-    let scene = scene();
+fn an_empty_array_needs_no_memory() {
+    let queues = two_queues();
     let look = body("look", |views| assert_eq!(views[0].len(), 0));
     let Work::Launch(mut work) = launch(&look, &[(Address(0), 0, Access::Read)]) else {
         unreachable!("a launch is a launch")
@@ -388,19 +392,19 @@ fn an_array_without_a_byte_needs_no_memory() {
         is_flat: false,
         access,
     });
-    let position = scene.one.submit(depending(Work::Launch(work), &[])).unwrap();
-    finish(&scene.one);
-    assert!(failure::at(scene.one.id(), position).is_none() && scene.kinds().is_empty());
+    let position = queues.one.submit(depending(Work::Launch(work), &[])).unwrap();
+    finish(&queues.one);
+    assert!(failure::at(queues.one.id(), position).is_none() && queues.kinds().is_empty());
 }
 
 #[test]
-fn watched_workers_find_hazards_too() {
+fn emulated_devices_without_a_seed_find_hazards() {
     let device = EmbeddedDevice::emulated(Emulation::new());
     let (one, two) = (queue_of(&device), device.new_queue().unwrap());
     let address = allocate(&one, 8).unwrap();
     let (open, gate) = gate();
     one.submit(launch(&gate, &[(address, 8, Access::Overwrite)])).unwrap();
-    // Nothing is touched for real: the race is one in name only.
+    // The bodies access nothing, so this test has no real race.
     two.submit(launch(&body("race", |_| ()), &[(address, 8, Access::Overwrite)])).unwrap();
     finish(&two);
     drop(open);

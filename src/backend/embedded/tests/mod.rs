@@ -3,11 +3,11 @@
 mod allocations;
 mod copies;
 mod faults;
+mod fixtures;
 mod geometry;
 mod hazards;
+mod memory;
 mod ordering;
-mod scene;
 mod seeds;
-mod space;
 mod timing;
 mod waiting;

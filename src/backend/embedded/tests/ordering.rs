@@ -1,12 +1,12 @@
-//! Order in worker mode: within a queue, across events, and none where none was asked for.
+//! Order on worker threads: within a queue, across events, and none where no event asks for it.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::scene::{
-    Cells, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
+use super::fixtures::{
+    HostBytes, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
 };
 use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
@@ -32,13 +32,13 @@ fn work_of_one_queue_runs_in_the_order_of_submission() {
 }
 
 #[test]
-fn a_slow_queue_does_not_hold_up_another() {
+fn a_slow_queue_does_not_delay_another() {
     let device = EmbeddedDevice::plain();
     let (slow, quick) = (queue_of(&device), device.new_queue().unwrap());
     let (open, gate) = gate();
     let held = slow.submit(launch(&gate, &[])).unwrap();
     let address = allocate(&quick, 4).unwrap();
-    quick.submit(upload(&Cells::new([1, 2, 3, 4]), address, 4)).unwrap();
+    quick.submit(upload(&HostBytes::new([1, 2, 3, 4]), address, 4)).unwrap();
     quick.submit(launch(&increment(), &[(address, 4, Access::ReadWrite)])).unwrap();
     assert_eq!(contents(&quick, address, 4), [2, 3, 4, 5]);
     assert!(!slow.poll(held).unwrap());
@@ -48,11 +48,11 @@ fn a_slow_queue_does_not_hold_up_another() {
 }
 
 #[test]
-fn work_behind_an_event_sees_what_came_before_it() {
+fn work_after_an_event_sees_earlier_writes() {
     let device = EmbeddedDevice::plain();
     let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
     let address = allocate(&queues[0], 64).unwrap();
-    queues[0].submit(fill(address, super::scene::contiguous(0, 64), &[0])).unwrap();
+    queues[0].submit(fill(address, super::fixtures::contiguous(0, 64), &[0])).unwrap();
     let increment = increment();
     for round in 0..ROUNDS {
         let (before, after) = (&queues[round % 3], &queues[(round + 1) % 3]);
@@ -78,27 +78,24 @@ fn an_event_is_complete_once_everything_before_it_is() {
 }
 
 #[test]
-fn the_last_handle_dropped_lets_queued_work_finish() {
+fn queued_work_finishes_after_the_last_handle_drops() {
     let device = EmbeddedDevice::plain();
     let (open, gate) = gate();
-    let (told, done) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let queue = device.new_queue().unwrap();
     queue.submit(launch(&gate, &[])).unwrap();
-    let told = Mutex::new(told);
     queue
-        .submit(launch(
-            &body("tell", move |_| told.lock().unwrap().send(thread::current().id()).unwrap()),
-            &[],
-        ))
+        .submit(launch(&body("send", move |_| sender.send(thread::current().id()).unwrap()), &[]))
         .unwrap();
     drop((queue, device));
     drop(open);
     let worker =
-        done.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
+        receiver.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
     assert_ne!(worker, thread::current().id());
-    // The body's captures go with the work, and the thread ends: the channel closes.
+    // The work drops the body's captures, and the thread ends: the channel closes.
     assert!(
-        done.recv_timeout(Duration::from_secs(60))
+        receiver
+            .recv_timeout(Duration::from_secs(60))
             .is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected)
     );
 }
@@ -110,13 +107,13 @@ fn a_worker_ends_with_its_queue() {
     queue.submit(launch(&body("work", |_| ()), &[])).unwrap();
     finish(&queue);
     let address = allocate(&queue, 8).unwrap();
-    assert!(Arc::strong_count(device.core()) > 1, "the worker's lane holds the device's core");
+    assert!(Arc::strong_count(&device.core) > 1, "the worker's stream holds the device's core");
     drop(queue);
     let start = Instant::now();
-    while Arc::strong_count(device.core()) > 1 && start.elapsed() < Duration::from_secs(60) {
+    while Arc::strong_count(&device.core) > 1 && start.elapsed() < Duration::from_secs(60) {
         thread::yield_now();
     }
-    assert_eq!(Arc::strong_count(device.core()), 1);
+    assert_eq!(Arc::strong_count(&device.core), 1);
     let other = queue_of(&device);
     other.free(address).unwrap();
     assert_eq!(device.memory().in_use, 0);
@@ -126,7 +123,7 @@ fn a_worker_ends_with_its_queue() {
 fn many_threads_may_submit_to_one_queue() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 1).unwrap();
-    queue.submit(fill(address, super::scene::contiguous(0, 1), &[0])).unwrap();
+    queue.submit(fill(address, super::fixtures::contiguous(0, 1), &[0])).unwrap();
     let increment = increment();
     let (queue_of_all, body_of_all) = (&queue, &increment);
     thread::scope(|scope| {
@@ -166,11 +163,11 @@ fn worker_and_seeded_queues_may_wait_for_each_other() {
 }
 
 #[test]
-fn a_worker_that_runs_a_world_waits_for_what_holds_its_own_event_up() {
+fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     let (one, other) = (EmbeddedDevice::plain(), EmbeddedDevice::plain());
     let seeded = EmbeddedDevice::emulated(Emulation::new().seed(1));
-    // The lane that was made first is the one that a world comes to first: it waits for the worker
-    // that comes to run the world.
+    // The simulation looks at its streams in the order of their creation. `last` is the first, and
+    // waits for the worker that will run the simulation.
     let (last, first) = (queue_of(&seeded), seeded.new_queue().unwrap());
     let (slow, worker) = (queue_of(&one), queue_of(&other));
     let (open_slow, slow_gate) = gate();
@@ -181,7 +178,7 @@ fn a_worker_that_runs_a_world_waits_for_what_holds_its_own_event_up() {
     worker.wait(first.record(false).unwrap().as_ref()).unwrap();
     last.wait(worker.record(false).unwrap().as_ref()).unwrap();
     drop(open_worker);
-    // Time for the worker to come to its wait; if it is late, the test only shows less.
+    // Time for the worker to reach its wait. If it is late, the test only proves less.
     thread::sleep(Duration::from_millis(20));
     drop(open_slow);
     finish(&last);

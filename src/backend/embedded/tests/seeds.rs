@@ -1,11 +1,11 @@
-//! Seeded devices: nothing runs by itself, and the seed alone says in what order.
+//! Seeded devices: work runs only when a thread waits, in an order that the seed determines.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use super::scene::{
-    Cells, allocate, body, contents, contiguous, download, fill, finish, increment, launch, log_of,
-    queue_of, upload,
+use super::fixtures::{
+    HostBytes, allocate, body, contents, contiguous, download, fill, finish, increment, launch,
+    log_of, queue_of, upload,
 };
 use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, HazardKind};
@@ -32,14 +32,14 @@ fn order_of(seed: u64) -> Vec<(usize, u32)> {
                 .unwrap();
         }
     }
-    assert!(ran.lock().unwrap().is_empty(), "nothing runs by itself");
+    assert!(ran.lock().unwrap().is_empty(), "no work runs before a thread waits");
     queues.iter().for_each(finish);
     drop(queues);
     Arc::into_inner(ran).expect("work that ran is gone").into_inner().unwrap()
 }
 
 #[test]
-fn the_same_seed_gives_the_same_order_and_others_give_others() {
+fn a_seed_determines_the_order_and_different_seeds_give_different_orders() {
     let orders: Vec<_> = (0..SEEDS).map(order_of).collect();
     assert_eq!(orders, (0..SEEDS).map(order_of).collect::<Vec<_>>());
     for order in &orders {
@@ -54,13 +54,12 @@ fn the_same_seed_gives_the_same_order_and_others_give_others() {
     assert!(different.len() as u64 > SEEDS / 4, "{} orders of {SEEDS} seeds", different.len());
 }
 
-/// A pipeline over three queues and two devices; without its event the second step may run before
-/// the first.
+/// A pipeline over three queues. Without its event the second step may run before the first.
 fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(seed));
     let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
-    let source = Cells::new(0..16);
-    let (target, aside) = (Cells::new([0; 16]), Cells::new([0; 16]));
+    let source = HostBytes::new(0..16);
+    let (target, aside) = (HostBytes::new([0; 16]), HostBytes::new([0; 16]));
     let (address, other) = (allocate(&queues[0], 16).unwrap(), allocate(&queues[1], 16).unwrap());
     queues[0].submit(upload(&source, address, 16)).unwrap();
     let uploaded = queues[0].record(false).unwrap();
@@ -76,7 +75,7 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
         .unwrap();
     queues[2].wait(queues[1].record(false).unwrap().as_ref()).unwrap();
     queues[2].submit(download(address, &target, 16)).unwrap();
-    // Two reads at once are in no conflict.
+    // Two unordered reads do not conflict.
     queues[1].submit(download(other, &aside, 16)).unwrap();
     queues[2].submit(launch(&body("look", |_| ()), &[(other, 16, Access::Read)])).unwrap();
     queues[1].wait(queues[2].record(false).unwrap().as_ref()).unwrap();
@@ -93,22 +92,22 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
 }
 
 #[test]
-fn a_program_in_order_has_equal_results_and_no_hazard_under_all_seeds() {
+fn an_ordered_program_has_one_result_and_no_hazard_under_every_seed() {
     let expected: Vec<u8> = (1..17).collect();
     for seed in 0..SEEDS {
-        let (result, hazards, told) = pipeline(seed, true);
-        assert_eq!((result, hazards), (expected.clone(), vec![]), "seed {seed}: {told:?}");
+        let (result, hazards, texts) = pipeline(seed, true);
+        assert_eq!((result, hazards), (expected.clone(), vec![]), "seed {seed}: {texts:?}");
     }
 }
 
 #[test]
-fn a_missing_event_is_a_hazard_under_each_seed_and_a_wrong_result_under_some() {
+fn a_missing_event_is_a_hazard_under_every_seed_and_a_wrong_result_under_some() {
     let expected: Vec<u8> = (1..17).collect();
     let mut wrong = 0;
     for seed in 0..SEEDS {
-        let (result, hazards, told) = pipeline(seed, false);
+        let (result, hazards, texts) = pipeline(seed, false);
         assert!(hazards.contains(&HazardKind::Unordered), "seed {seed}");
-        let first = &told[0];
+        let first = &texts[0];
         assert!(
             ["upload", "kernel \"increment\"", "bytes 0..16", "memory on cpu:"]
                 .iter()
@@ -117,11 +116,11 @@ fn a_missing_event_is_a_hazard_under_each_seed_and_a_wrong_result_under_some() {
         );
         wrong += usize::from(result != expected);
     }
-    assert!(wrong > 0, "the order was never turned round");
+    assert!(wrong > 0, "the order was never reversed");
 }
 
 #[test]
-fn work_that_nobody_waited_for_goes_with_the_last_handle() {
+fn the_last_handle_drops_work_that_no_thread_waited_for() {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
     let queue = queue_of(&device);
     let held = Arc::new(());
@@ -134,24 +133,24 @@ fn work_that_nobody_waited_for_goes_with_the_last_handle() {
         .unwrap();
     let event = queue.record(false).unwrap();
     drop((queue, device));
-    assert_eq!(Arc::strong_count(&held), 2, "an event keeps the world alive");
+    assert_eq!(Arc::strong_count(&held), 2, "an event keeps the simulation alive");
     drop(event);
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
 #[test]
-fn a_closed_queue_still_runs_its_work_for_whoever_waits_behind_it() {
+fn a_closed_queue_still_runs_work_that_another_queue_waits_for() {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(2));
     let (queue, closed) = (queue_of(&device), device.new_queue().unwrap());
     let address = allocate(&queue, 4).unwrap();
-    closed.submit(upload(&Cells::new([5; 4]), address, 4)).unwrap();
+    closed.submit(upload(&HostBytes::new([5; 4]), address, 4)).unwrap();
     queue.wait(closed.record(false).unwrap().as_ref()).unwrap();
     drop(closed);
     assert_eq!(contents(&queue, address, 4), [5; 4]);
 }
 
 #[test]
-fn a_world_may_be_run_by_several_threads() {
+fn several_threads_may_run_a_simulation() {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(3));
     let queues: Vec<Arc<dyn Queue>> = (0..4).map(|_| device.new_queue().unwrap()).collect();
     let address = allocate(&queues[0], 4).unwrap();

@@ -1,13 +1,13 @@
-//! Modelled time, to the nanosecond, and real time, at least.
+//! Modelled time, to the nanosecond, and lower bounds of real time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smallvec::smallvec;
 
-use super::scene::{
-    Cells, allocate, body, contiguous, copy, download, fill, finish, flat, label, launch, queue_of,
-    upload,
+use super::fixtures::{
+    HostBytes, allocate, body, contiguous, copy, download, fill, finish, flat, label, launch,
+    queue_of, upload,
 };
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Link};
 use crate::backend::{
@@ -37,10 +37,10 @@ fn each_queue_has_its_own_modelled_time_whatever_the_seed() {
         let (one, two) = (queue_of(&device), device.new_queue().unwrap());
         let (first, second) = (allocate(&one, 1000).unwrap(), allocate(&two, 1000).unwrap());
         let start = one.record(true).unwrap();
-        one.submit(upload(&Cells::new([1; 1000]), first, 1000)).unwrap(); // 1,500
+        one.submit(upload(&HostBytes::new([1; 1000]), first, 1000)).unwrap(); // 1,500
         let uploaded = one.record(true).unwrap();
         two.submit(fill(second, contiguous(0, 1000), &[2])).unwrap(); // 1,000
-        two.submit(download(second, &Cells::new([0; 100]), 100)).unwrap(); // 600
+        two.submit(download(second, &HostBytes::new([0; 100]), 100)).unwrap(); // 600
         two.wait(uploaded.as_ref()).unwrap(); // at 1,600 already
         let behind = two.record(true).unwrap();
         two.submit(copy("within", Memory::Device(first), Memory::Device(second), flat(10, 0, 0)))
@@ -60,7 +60,7 @@ fn each_queue_has_its_own_modelled_time_whatever_the_seed() {
         assert_eq!(
             start.elapsed_since(end.as_ref()).unwrap(),
             Duration::ZERO,
-            "an order turned round is no time"
+            "a reversed order is zero"
         );
     }
 }
@@ -92,7 +92,7 @@ fn between_devices_the_slower_link_counts() {
 }
 
 #[test]
-fn times_that_are_not_there_are_errors() {
+fn missing_times_are_errors() {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
     let queue = queue_of(&device);
     let (timed, untimed) = (queue.record(true).unwrap(), queue.record(false).unwrap());
@@ -100,7 +100,7 @@ fn times_that_are_not_there_are_errors() {
     assert_eq!(
         kind(timed.elapsed_since(timed.as_ref())),
         BackendErrorKind::NoTiming,
-        "it is not complete"
+        "it has not completed"
     );
     finish(&queue);
     assert_eq!(timed.elapsed_since(timed.as_ref()).unwrap(), Duration::ZERO);
@@ -111,12 +111,12 @@ fn times_that_are_not_there_are_errors() {
 }
 
 #[test]
-fn with_workers_a_transfer_takes_its_time_for_real() {
+fn without_a_seed_a_transfer_really_takes_its_time() {
     let link = Link { bytes_per_second: 1e6, latency: Duration::from_millis(5) };
     let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().link(link)));
     let address = allocate(&queue, 5000).unwrap();
     let (clock, start) = (Instant::now(), queue.record(true).unwrap());
-    queue.submit(upload(&Cells::new([1; 5000]), address, 5000)).unwrap();
+    queue.submit(upload(&HostBytes::new([1; 5000]), address, 5000)).unwrap();
     let end = queue.record(true).unwrap();
     end.synchronize().unwrap();
     let elapsed = end.elapsed_since(start.as_ref()).unwrap();

@@ -1,11 +1,11 @@
-//! Who may wait, who is woken, and what a wait inside a body gets.
+//! Waits, wakers, and calls inside a body.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-use super::scene::{allocate, body, finish, gate, launch, queue_of};
+use super::fixtures::{allocate, body, finish, gate, launch, queue_of};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::scope::is_in_body;
 use crate::backend::{Backend, BackendErrorKind, Position, failure};
@@ -24,30 +24,29 @@ fn both_modes() -> [Arc<EmbeddedDevice>; 2] {
 }
 
 #[test]
-fn a_wait_inside_a_body_is_refused_if_there_is_something_to_wait_for() {
+fn a_wait_inside_a_body_is_refused_if_it_would_block() {
     for device in both_modes() {
         let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (open, gate) = gate();
-        let tell = Mutex::new(tell);
         let inner = Arc::clone(&other);
         let event = other.record(false).unwrap();
         event.synchronize().unwrap();
         let seeing = body("seeing", move |_| {
-            // Something that cannot have completed: it stands behind the gate, or in a world in
-            // which this thread has the turn.
+            // This cannot have completed: it is queued after the gate, or in a simulation whose
+            // turn this thread holds.
             let pending = inner.submit(launch(&body("later", |_| ()), &[])).unwrap();
             let complete = inner.synchronize_to(Position::START).map_err(|error| error.kind);
             let event = event.synchronize().map_err(|error| error.kind);
             let waited = inner.synchronize_to(pending).map_err(|error| error.kind);
-            tell.lock().unwrap().send((is_in_body(), complete, event, waited)).unwrap();
+            sender.send((is_in_body(), complete, event, waited)).unwrap();
         });
         if device.ordinal() == 0 {
             other.submit(launch(&gate, &[])).unwrap();
         }
         queue.submit(launch(&seeing, &[])).unwrap();
         finish(&queue);
-        let (inside, complete, event, waited) = told.recv().unwrap();
+        let (inside, complete, event, waited) = receiver.recv().unwrap();
         assert!(inside && !is_in_body());
         assert_eq!(
             (complete, event, waited),
@@ -63,21 +62,17 @@ fn a_wait_inside_a_body_is_refused_if_there_is_something_to_wait_for() {
 fn a_trim_inside_a_body_is_refused_while_a_free_is_queued() {
     for device in both_modes() {
         let queue = queue_of(&device);
-        let (tell, told) = mpsc::channel();
-        let tell = Mutex::new(tell);
+        let (sender, receiver) = mpsc::channel();
         let (inner_device, inner) = (Arc::clone(&device), Arc::clone(&queue));
         let address = allocate(&queue, 100).unwrap();
         let trimming = body("trimming", move |_| {
             let before = inner_device.trim().map_err(|error| error.kind);
             inner.free(address).unwrap();
-            tell.lock()
-                .unwrap()
-                .send((before, inner_device.trim().map_err(|error| error.kind)))
-                .unwrap();
+            sender.send((before, inner_device.trim().map_err(|error| error.kind))).unwrap();
         });
         queue.submit(launch(&trimming, &[])).unwrap();
         finish(&queue);
-        assert_eq!(told.recv().unwrap(), (Ok(()), Err(BackendErrorKind::InsideKernel)));
+        assert_eq!(receiver.recv().unwrap(), (Ok(()), Err(BackendErrorKind::InsideKernel)));
     }
 }
 
@@ -85,22 +80,18 @@ fn a_trim_inside_a_body_is_refused_while_a_free_is_queued() {
 fn an_allocation_inside_a_body_does_not_wait_for_frees() {
     for emulation in [Emulation::new().memory(100).seed(1), Emulation::new().memory(100)] {
         let queue = queue_of(&EmbeddedDevice::emulated(emulation));
-        let (tell, told) = mpsc::channel();
-        let tell = Mutex::new(tell);
+        let (sender, receiver) = mpsc::channel();
         let inner = Arc::clone(&queue);
         let address = allocate(&queue, 100).unwrap();
         let allocating = body("allocating", move |_| {
             let full = allocate(&inner, 1).map_err(|error| error.kind);
             inner.free(address).unwrap();
-            tell.lock()
-                .unwrap()
-                .send((full, allocate(&inner, 1).map_err(|error| error.kind)))
-                .unwrap();
+            sender.send((full, allocate(&inner, 1).map_err(|error| error.kind))).unwrap();
         });
         queue.submit(launch(&allocating, &[])).unwrap();
         finish(&queue);
         let full = BackendErrorKind::OutOfMemory { requested: 1, free: 0 };
-        assert_eq!(told.recv().unwrap(), (Err(full), Err(BackendErrorKind::InsideKernel)));
+        assert_eq!(receiver.recv().unwrap(), (Err(full), Err(BackendErrorKind::InsideKernel)));
         assert!(allocate(&queue, 1).is_ok());
     }
 }
@@ -109,19 +100,16 @@ fn an_allocation_inside_a_body_does_not_wait_for_frees() {
 fn a_poll_inside_a_body_runs_nothing() {
     let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().seed(1)));
     let inner = Arc::clone(&queue);
-    let (tell, told) = mpsc::channel();
-    let tell = Mutex::new(tell);
-    let polling = body("polling", move |_| {
-        tell.lock().unwrap().send(inner.poll(Position(2)).unwrap()).unwrap()
-    });
+    let (sender, receiver) = mpsc::channel();
+    let polling = body("polling", move |_| sender.send(inner.poll(Position(2)).unwrap()).unwrap());
     queue.submit(launch(&polling, &[])).unwrap();
     queue.submit(launch(&body("later", |_| ()), &[])).unwrap();
     finish(&queue);
-    assert!(!told.recv().unwrap());
+    assert!(!receiver.recv().unwrap());
 }
 
 #[test]
-fn what_was_never_drawn_is_nothing_to_wait_for() {
+fn a_wait_is_clamped_to_the_last_submitted_position() {
     for device in both_modes() {
         let queue = queue_of(&device);
         queue.submit(launch(&body("one", |_| ()), &[])).unwrap();
@@ -148,28 +136,28 @@ fn a_waker_is_woken_after_completion_and_not_before() {
         std::thread::yield_now();
     }
     finish(&queue);
-    assert_eq!(count.0.load(Ordering::SeqCst), 2, "once for both, since they are the same");
+    assert_eq!(count.0.load(Ordering::SeqCst), 2, "registered twice, woken once");
 }
 
 #[test]
-fn a_task_on_a_seeded_queue_comes_to_its_end() {
+fn a_task_on_a_seeded_queue_completes() {
     let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().seed(4)));
     for _ in 0..5 {
         queue.submit(launch(&body("work", |_| ()), &[])).unwrap();
     }
     let count = Arc::new(Count::default());
     let (position, mut polls) = (queue.tail(), 0);
-    // An executor in small: polls when woken, as often as it was woken.
+    // A minimal executor: polls once for each wake-up.
     while !queue.poll(position).unwrap() {
         polls += 1;
         queue.register_waker(Waker::from(Arc::clone(&count))).unwrap();
-        assert!(count.0.load(Ordering::SeqCst) >= polls, "each look is followed by a wake-up");
+        assert!(count.0.load(Ordering::SeqCst) >= polls, "each poll is followed by a wake-up");
     }
-    assert_eq!(polls, 4, "each poll runs one piece of work");
+    assert_eq!(polls, 4, "each poll runs one operation");
 }
 
 #[test]
-fn a_waker_that_panics_leaves_the_queue_in_order() {
+fn a_waker_that_panics_leaves_the_queue_running() {
     struct Panicking;
     impl Wake for Panicking {
         fn wake(self: Arc<Self>) {

@@ -1,19 +1,19 @@
-//! The side of the tests.
+//! The client, which tests use to load the library.
 
 use std::sync::OnceLock;
 
 use crate::library::Library;
 
-/// The file that cargo builds beside the test.
+/// The shared object, which cargo builds beside the test.
 const FILE: &str = "libresident_stand_in_cublas.so";
 
-/// Loads the library into this process, so that whoever looks for cuBLAS afterwards finds it. The
-/// stand-in driver is to be loaded before the first handle is made. May be called by each test of a
-/// process.
+/// Loads the library into this process, so that code that looks for cuBLAS afterwards finds it. The
+/// stand-in driver must be loaded before the first handle is created. Each test of a process may
+/// call this.
 ///
 /// # Errors
 ///
-/// Says what was looked for and where.
+/// If the library cannot be found, with the paths that were tried.
 pub fn load() -> Result<(), String> {
     static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
     LIBRARY

@@ -6,17 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::handle::{self, Handle, Outcome, Status, Word};
 use crate::kernels::{ADD, DOT, MULTIPLY, MULTIPLY_INTO};
 
-/// `CUBLAS_POINTER_MODE_DEVICE`; 0 is the host.
+/// `CUBLAS_POINTER_MODE_DEVICE`; the host mode is 0.
 const ON_DEVICE: u32 = 1;
 
-/// Exported under cuBLAS's names; none unwinds.
+/// Defines functions that are exported under cuBLAS's names and never unwind.
 macro_rules! library_functions {
     ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
-        /// As cuBLAS's manual says, in so far as the stand-in does it.
+        /// Implements the function of cuBLAS's manual, as far as the stand-in supports it.
         ///
         /// # Safety
         ///
-        /// As cuBLAS's manual says: what arguments point to is valid.
+        /// As in cuBLAS's manual: pointers are valid.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "cuBLAS's name")]
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
@@ -54,38 +54,87 @@ library_functions! {
         set(place, u32::from(handle::find(handle)?.has_numbers_on_device))
     }
 
-    cublasDdot_v2(handle: u64, n: c_int, x: u64, x_step: c_int, y: u64, y_step: c_int, product: u64) {
+    cublasDdot_v2(
+        handle: u64,
+        n: c_int,
+        x: u64,
+        x_step: c_int,
+        y: u64,
+        y_step: c_int,
+        product: u64,
+    ) {
         let handle = with_numbers(handle, true)?;
         forwards(&[x_step, y_step])?;
-        handle.launch(&DOT, &[n.into(), x.into(), x_step.into(), y.into(), y_step.into(), product.into()])
+        handle.launch(
+            &DOT,
+            &[n.into(), x.into(), x_step.into(), y.into(), y_step.into(), product.into()],
+        )
     }
 
-    cublasDaxpy_v2(handle: u64, n: c_int, factor: u64, x: u64, x_step: c_int, y: u64, y_step: c_int) {
+    cublasDaxpy_v2(
+        handle: u64,
+        n: c_int,
+        factor: u64,
+        x: u64,
+        x_step: c_int,
+        y: u64,
+        y_step: c_int,
+    ) {
         let handle = with_numbers(handle, true)?;
         forwards(&[x_step, y_step])?;
-        handle.launch(&ADD, &[n.into(), factor.into(), x.into(), x_step.into(), y.into(), y_step.into()])
+        handle.launch(
+            &ADD,
+            &[n.into(), factor.into(), x.into(), x_step.into(), y.into(), y_step.into()],
+        )
     }
 
     cublasSgemm_v2(
-        handle: u64, a_turned: u32, b_turned: u32, m: c_int, n: c_int, k: c_int, alpha: *const f32, a: u64, a_column: c_int, b: u64, b_column: c_int,
-        beta: *const f32, c: u64, c_column: c_int,
+        handle: u64,
+        a_turned: u32,
+        b_turned: u32,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: *const f32,
+        a: u64,
+        a_column: c_int,
+        b: u64,
+        b_column: c_int,
+        beta: *const f32,
+        c: u64,
+        c_column: c_int,
     ) {
         let handle = with_numbers(handle, false)?;
-        let rows = |is_turned: u32, plain: c_int, turned: c_int| if is_turned == 0 { plain } else { turned };
-        let least = [(a_column, rows(a_turned, m, k)), (b_column, rows(b_turned, k, n)), (c_column, m)];
-        if [m, n, k].iter().any(|size| *size < 0) || least.iter().any(|(distance, rows)| *distance < (*rows).max(1)) || a_turned.max(b_turned) > 2 {
+        let rows = |is_turned: u32, plain: c_int, turned: c_int| {
+            if is_turned == 0 { plain } else { turned }
+        };
+        let least =
+            [(a_column, rows(a_turned, m, k)), (b_column, rows(b_turned, k, n)), (c_column, m)];
+        if [m, n, k].iter().any(|size| *size < 0)
+            || least.iter().any(|(distance, rows)| *distance < (*rows).max(1))
+            || a_turned.max(b_turned) > 2
+        {
             return Err(Status::INVALID_VALUE);
         }
         let (alpha, beta) = (get(alpha)?, get(beta)?);
         let turned = |operation: u32| Word::from(i32::from(operation != 0));
-        let sizes = [turned(a_turned), turned(b_turned), m.into(), n.into(), k.into(), alpha.into()];
-        let matrices = [a.into(), a_column.into(), b.into(), b_column.into(), beta.into(), c.into(), c_column.into()];
+        let sizes =
+            [turned(a_turned), turned(b_turned), m.into(), n.into(), k.into(), alpha.into()];
+        let matrices = [
+            a.into(),
+            a_column.into(),
+            b.into(),
+            b_column.into(),
+            beta.into(),
+            c.into(),
+            c_column.into(),
+        ];
         let kernel = if beta == 0.0 && c_column == m { &MULTIPLY_INTO } else { &MULTIPLY };
         handle.launch(kernel, &[sizes.as_slice(), &matrices].concat())
     }
 }
 
-/// A handle whose pointer mode is this.
+/// The handle, if it has this pointer mode.
 fn with_numbers(handle: u64, on_device: bool) -> Outcome<Handle> {
     let handle = handle::find(handle)?;
     if handle.has_numbers_on_device == on_device { Ok(handle) } else { Err(Status::NOT_SUPPORTED) }
@@ -99,12 +148,12 @@ fn set<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(Status::INVALID_VALUE);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller (cuBLAS's manual).
     unsafe { place.write(value) };
     Ok(())
 }
 
 fn get<T: Copy>(place: *const T) -> Outcome<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller (cuBLAS's manual).
     if place.is_null() { Err(Status::INVALID_VALUE) } else { Ok(unsafe { place.read() }) }
 }

@@ -1,5 +1,5 @@
-//! Handles: a stream, a pointer mode, and the kernels as functions of the context that was current
-//! when the handle was made.
+//! Handles. Each has a stream, a pointer mode, and the kernels as functions of the context in which
+//! it was created.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_uint, c_void};
@@ -29,8 +29,8 @@ pub(crate) type Outcome<T = ()> = Result<T, Status>;
 type LoadModule = unsafe extern "C" fn(module: *mut u64, image: *const c_char) -> u32;
 type GetFunction =
     unsafe extern "C" fn(function: *mut u64, module: u64, name: *const c_char) -> u32;
-/// A function; blocks and threads along x, y and z; shared memory; a stream; the arguments'
-/// addresses; what is passed otherwise.
+/// A function; blocks and threads along x, y and z; shared memory; a stream; the addresses of the
+/// arguments; extra options.
 type LaunchKernel = unsafe extern "C" fn(
     u64,
     c_uint,
@@ -45,14 +45,14 @@ type LaunchKernel = unsafe extern "C" fn(
     *const *const c_void,
 ) -> u32;
 
-/// What is asked of the driver.
+/// The driver functions in use.
 struct Driver {
     load_module: LoadModule,
     get_function: GetFunction,
     launch_kernel: LaunchKernel,
 }
 
-/// The stand-in driver, which knows the kernels from here on.
+/// The stand-in driver, with the kernels registered.
 fn driver() -> Outcome<&'static Driver> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
     DRIVER.get_or_init(find_driver).as_ref().map_err(|_| Status::NOT_INITIALIZED)
@@ -79,17 +79,17 @@ pub(crate) struct Handle {
     functions: HashMap<&'static str, u64>,
 }
 
-/// Handles by a number that is never used as a pointer.
+/// Handles by number; the number is never used as a pointer.
 static HANDLES: Mutex<Option<HashMap<u64, Handle>>> = Mutex::new(None);
 
-/// Makes one for the context that is current.
+/// Creates a handle for the current context.
 pub(crate) fn create() -> Outcome<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(0xC0B1_0000_0000_0010);
     let driver = driver()?;
     let text = CString::new(kernels::module()).map_err(|_| Status::INTERNAL_ERROR)?;
     let mut module = 0;
-    // The module is never unloaded: nobody would know whether its kernels still run.
-    // SAFETY: one handle is written, and the text ends with a zero.
+    // The module is never unloaded, because its kernels may still be running. SAFETY: the driver
+    // writes one handle, and the text ends with a zero.
     done(unsafe { (driver.load_module)(&raw mut module, text.as_ptr()) }, Status::NOT_INITIALIZED)?;
     let function = |kernel: &Kernel| {
         let name = CString::new(kernel.name).map_err(|_| Status::INTERNAL_ERROR)?;
@@ -125,7 +125,7 @@ fn with_all<T>(body: impl FnOnce(&mut HashMap<u64, Handle>) -> T) -> T {
     body(HANDLES.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
-/// An argument of a launch, in the bytes that the driver reads.
+/// An argument of a launch, as the bytes that the driver reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word([u8; 8]);
 
@@ -141,7 +141,7 @@ impl From<f32> for Word {
     }
 }
 
-/// An address on the device.
+/// A device address.
 impl From<u64> for Word {
     fn from(address: u64) -> Self {
         Self(address.to_le_bytes())
@@ -154,14 +154,14 @@ impl Handle {
         assert_eq!(
             words.len(),
             kernel.parameters.len(),
-            "a word for each parameter of {}",
+            "one word per parameter of {}",
             kernel.name
         );
         let function = *self.functions.get(kernel.name).ok_or(Status::INTERNAL_ERROR)?;
         let places: Vec<*const c_void> = words.iter().map(|word| word.0.as_ptr().cast()).collect();
         let launch = driver()?.launch_kernel;
-        // SAFETY: there is a place for each parameter (asserted), each of at least its length; they
-        // live for the call, which copies what lies there.
+        // SAFETY: there is one word per parameter (asserted), each at least as long as the
+        // parameter. The words are live during the call, which copies them.
         let code = unsafe {
             launch(function, 1, 1, 1, 1, 1, 1, 0, self.stream, places.as_ptr(), ptr::null())
         };

@@ -1,4 +1,4 @@
-//! What cuBLAS launches here: kernels by name, with the host functions that stand for them.
+//! The kernels that the stand-in launches, each with its name and host function.
 
 use crate::launch::{Fault, Launch};
 use crate::protocol::{Access, Length, Parameter};
@@ -13,7 +13,7 @@ const fn pointer(access: Access) -> Parameter {
     Parameter::Pointer { access, length: Length::ToEnd }
 }
 
-/// A product goes into one number, and nothing behind it is touched.
+/// A dot product writes one number and nothing after it.
 const NUMBER: Parameter = Parameter::Pointer { access: Access::Write, length: Length::Bytes(8) };
 const FACTOR: Parameter = Parameter::Pointer { access: Access::Read, length: Length::Bytes(8) };
 
@@ -24,21 +24,22 @@ pub(crate) struct Kernel {
     pub(crate) body: fn(&Launch<'_>) -> Result<(), Fault>,
 }
 
-/// n, x, its step, y, its step, product.
+/// n; x and its increment; y and its increment; the product.
 pub(crate) const DOT: Kernel = Kernel {
     name: "cublas_ddot",
     parameters: &[INTEGER, READ, INTEGER, READ, INTEGER, NUMBER],
     body: dot,
 };
 
-/// n, factor, x, its step, y, its step.
+/// n; the factor; x and its increment; y and its increment.
 pub(crate) const ADD: Kernel = Kernel {
     name: "cublas_daxpy",
     parameters: &[INTEGER, FACTOR, READ, INTEGER, BOTH, INTEGER],
     body: add,
 };
 
-/// Whether A and B are transposed; m, n, k; alpha; A, its columns' distance; B, its; beta; C, its.
+/// Whether A and B are transposed; m, n, k; alpha; A and its leading dimension; B and its; beta; C
+/// and its.
 pub(crate) const MULTIPLY: Kernel = Kernel {
     name: "cublas_sgemm",
     parameters: &[
@@ -48,8 +49,8 @@ pub(crate) const MULTIPLY: Kernel = Kernel {
     body: multiply,
 };
 
-/// As `MULTIPLY`, where beta is 0 and C has no gaps: it is written, and what was there is not read,
-/// as BLAS says.
+/// Like `MULTIPLY`, for beta 0 and a contiguous C, which is then only written and not read, as BLAS
+/// specifies.
 pub(crate) const MULTIPLY_INTO: Kernel = Kernel {
     name: "cublas_sgemm_into",
     parameters: &[
@@ -61,7 +62,7 @@ pub(crate) const MULTIPLY_INTO: Kernel = Kernel {
 
 pub(crate) const ALL: [&Kernel; 4] = [&DOT, &ADD, &MULTIPLY, &MULTIPLY_INTO];
 
-/// All of them as a module's text: names and parameters, and no code.
+/// All kernels as PTX with names and parameters, but without code.
 pub(crate) fn module() -> String {
     let entry = |kernel: &&Kernel| {
         let list = kernel.parameters.iter().enumerate().map(|(index, parameter)| {
@@ -85,17 +86,17 @@ fn size(launch: &Launch<'_>, index: usize) -> usize {
 }
 
 fn read<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a [T] {
-    // SAFETY: elements are numbers; the kernel is registered as one that reads the memory, and the
-    // driver's check of order sees that nobody writes it.
+    // SAFETY: elements are numbers. The kernel is registered as reading the memory, and the driver
+    // checks that no unordered work writes it.
     unsafe { launch.slice(index) }
 }
 
 #[expect(
     clippy::mut_from_ref,
-    reason = "each kernel takes what it writes once, and reads it through nothing else"
+    reason = "each kernel takes its output once, and accesses it through no other parameter"
 )]
 fn written<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a mut [T] {
-    // SAFETY: as for `read`; BLAS asks that what is written overlaps nothing that is read.
+    // SAFETY: as for `read`; BLAS requires that outputs do not overlap inputs.
     unsafe { launch.slice_mut(index) }
 }
 
@@ -115,7 +116,7 @@ fn add(launch: &Launch<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Columns lie behind each other, as in Fortran.
+/// Matrices are column-major, as in Fortran.
 fn multiply(launch: &Launch<'_>) -> Result<(), Fault> {
     let [m, n, k] = [2, 3, 4].map(|index| size(launch, index));
     let (alpha, beta): (f32, f32) = (launch.scalar(5), launch.scalar(10));
@@ -131,8 +132,7 @@ fn multiply(launch: &Launch<'_>) -> Result<(), Fault> {
         };
         let sum: f32 = (0..k).map(product).sum();
         let place = &mut c[column * c_column + row];
-        // As BLAS says: where beta is 0, what was there counts for nothing, not even if it is no
-        // number.
+        // As BLAS specifies, with beta 0 the old value is ignored, even if it is NaN.
         let kept = if beta == 0.0 { 0.0 } else { beta * *place };
         *place = alpha * sum + kept;
     }

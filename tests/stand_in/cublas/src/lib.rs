@@ -1,21 +1,18 @@
-//! cuBLAS without a GPU, for tests: a few of its C functions, which launch kernels of the [stand-in
-//! driver](../resident_stand_in).
+//! cuBLAS without a GPU, for tests. It implements a few C functions, which launch kernels on the
+//! [stand-in driver](../resident_stand_in).
 //!
-//! Like the driver it is built twice at once: as a shared object, which exports the `cublas*`
-//! functions under cuBLAS's SONAME, and as a Rust library, which tests link to [`load`] it.
+//! Like the driver it is built as two libraries: a shared object, which exports the `cublas*`
+//! functions under cuBLAS's SONAME, and a Rust library, which tests link to [`load`] it.
 //!
-//! What it does: handles with a stream and a pointer mode; `cublasDdot_v2` and `cublasDaxpy_v2`
-//! with factor and product on the device, `cublasSgemm_v2` with factors on the host, each one
-//! launch on the handle's stream, so that the driver's check of ordering sees it. What else these
-//! functions can do they refuse as CUBLAS_STATUS_NOT_SUPPORTED; the library's other functions are
-//! not there.
+//! It supports handles with a stream and a pointer mode; `cublasDdot_v2` and `cublasDaxpy_v2` with
+//! factor and product on the device; and `cublasSgemm_v2` with factors on the host. Each is one
+//! launch on the handle's stream, so the driver checks its order. Other uses of these functions
+//! return CUBLAS_STATUS_NOT_SUPPORTED. The library has no other functions.
 //!
-//! | file | what it is |
-//! |---|---|
-//! | `client` | what tests call |
-//! | `functions` | cuBLAS's functions |
-//! | `handle` | handles, and launches on their streams |
-//! | `kernels` | what is launched: names, parameters, and the host functions that stand for them |
+//! * `client`: the function that tests call
+//! * `functions`: cuBLAS's functions
+//! * `handle`: handles, and launches on their streams
+//! * `kernels`: the kernels: names, parameters and host functions
 
 #![deny(missing_docs)]
 
@@ -29,7 +26,7 @@ mod kernels;
 #[path = "../../driver/src/library.rs"]
 mod library;
 
-/// What kernels are registered with, and what passes there.
+/// The driver's types for registered kernels.
 #[cfg(target_os = "linux")]
 #[allow(dead_code, unreachable_pub, reason = "the driver's tests use more of it")]
 #[path = "../../driver/src/launch.rs"]

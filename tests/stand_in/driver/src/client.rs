@@ -1,4 +1,4 @@
-//! The side of the tests: loads the driver, and steers it.
+//! The client, which tests use: it loads the driver and controls it.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::library::Library;
 use crate::protocol::{self, Parameter, RawCall, RawText, TextKind, symbol};
 use crate::settings::Settings;
 
-/// The file that cargo builds beside the test.
+/// The shared object, which cargo builds beside the test.
 const FILE: &str = "libresident_stand_in.so";
 
 /// One call of the driver.
@@ -17,11 +17,11 @@ const FILE: &str = "libresident_stand_in.so";
 pub struct Call {
     /// The function: `cuMemAlloc_v2`.
     pub name: String,
-    /// Bytes that it was about, or 0.
+    /// The number of bytes in the call's arguments, or 0.
     pub len_bytes: u64,
     /// The stream's handle, or 0.
     pub stream: u64,
-    /// What it returned: a CUresult.
+    /// The CUresult that it returned.
     pub code: u32,
 }
 
@@ -37,13 +37,14 @@ impl fmt::Display for Call {
 
 static DRIVER: OnceLock<Library> = OnceLock::new();
 
-/// Loads the driver into this process. To be called before anything looks for a CUDA driver, by
-/// each test of a process with the same settings: the first call loads, others find it loaded.
+/// Loads the driver into this process. Each test must call it before anything looks for a CUDA
+/// driver, and all tests of a process must pass the same settings. The first call loads the driver;
+/// later calls find it loaded.
 ///
 /// # Errors
 ///
-/// Says what was looked for and where if the driver cannot be loaded, and refuses other settings
-/// than those of the first call.
+/// If the driver cannot be found, with the paths that were tried; or if an earlier call passed
+/// other settings.
 pub fn load(settings: Settings) -> Result<(), String> {
     static LOADING: Mutex<Option<Settings>> = Mutex::new(None);
     let mut loaded = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,17 +57,18 @@ pub fn load(settings: Settings) -> Result<(), String> {
     }
     let library = Library::open_beside_tests(FILE)?;
     let configure: protocol::Configure = library.function(symbol::CONFIGURE)?;
-    // SAFETY: the settings live for the call, which copies them.
+    // SAFETY: the settings are live during the call, which copies them.
     if unsafe { configure(&raw const settings, false) } != 0 {
-        return Err("the stand-in driver was used before it got its settings: load it before the first call of a CUDA driver".to_owned());
+        return Err("the stand-in driver was used before it got its settings: load it before the \
+            first call to a CUDA driver"
+            .to_owned());
     }
     let _first = DRIVER.set(library);
     *loaded = Some(settings);
     Ok(())
 }
 
-/// Makes another machine of it, for the contexts that are made from now on: another seed, for
-/// instance.
+/// Changes the settings for contexts that are created from now on, for example the seed.
 ///
 /// # Errors
 ///
@@ -77,16 +79,19 @@ pub fn load(settings: Settings) -> Result<(), String> {
 /// If the driver is not loaded.
 pub fn change(settings: Settings) -> Result<(), String> {
     let configure: protocol::Configure = function_of(symbol::CONFIGURE);
-    // SAFETY: the settings live for the call, which copies them.
+    // SAFETY: the settings are live during the call, which copies them.
     match unsafe { configure(&raw const settings, true) } {
         0 => Ok(()),
-        _ => Err("a context is retained: release all of them, and with them what holds them, before the machine is changed".to_owned()),
+        _ => Err("a context is retained: release all contexts and everything that retains them \
+            before changing the settings"
+            .to_owned()),
     }
 }
 
-/// Lets `function` stand for the kernel whose entry has this name, in all modules; it replaces an
-/// earlier one. A C++ name may be given as the source has it (`blur`) or as the compiler lowers it
-/// (`_Z4blurPf`). What it touches must keep to `parameters`: the check of ordering goes by them.
+/// Makes `function` replace the kernel whose entry has this name, in all modules. A later
+/// registration replaces an earlier one. A C++ name may be given as in the source (`blur`) or as
+/// lowered by the compiler (`_Z4blurPf`). The function must access memory only as `parameters`
+/// declare, because the check for unordered accesses uses them.
 ///
 /// # Panics
 ///
@@ -109,7 +114,7 @@ pub fn calls() -> Vec<Call> {
     list_calls(false)
 }
 
-/// As [`calls`], which are forgotten.
+/// Like [`calls`], and clears the record.
 ///
 /// # Panics
 ///
@@ -118,7 +123,7 @@ pub fn take_calls() -> Vec<Call> {
     list_calls(true)
 }
 
-/// What the check of ordering found on all devices: the texts of the embedded device's hazards.
+/// The unordered accesses found on all devices, as texts of the embedded device's hazards.
 ///
 /// # Panics
 ///
@@ -128,7 +133,7 @@ pub fn hazards() -> Vec<String> {
     list_texts(TextKind::Hazards, false)
 }
 
-/// As [`hazards`], which are forgotten.
+/// Like [`hazards`], and clears the record.
 ///
 /// # Panics
 ///
@@ -137,8 +142,8 @@ pub fn take_hazards() -> Vec<String> {
     list_texts(TextKind::Hazards, true)
 }
 
-/// What the driver has to say: unsupported calls, kernels that nobody registered, arguments that do
-/// not fit.
+/// The driver's notes: unsupported calls, kernels without a registered function, arguments that do
+/// not match.
 ///
 /// # Panics
 ///
@@ -148,7 +153,7 @@ pub fn notes() -> Vec<String> {
     list_texts(TextKind::Notes, false)
 }
 
-/// As [`notes`], which are forgotten.
+/// Like [`notes`], and clears the record.
 ///
 /// # Panics
 ///
@@ -157,8 +162,8 @@ pub fn take_notes() -> Vec<String> {
     list_texts(TextKind::Notes, true)
 }
 
-/// Lets the `nth` call from now on (counted from 1) of the function `name` return `code`, a
-/// CUresult, and do nothing. Once.
+/// Makes the `nth` call (counted from 1, from now on) of the function `name` do nothing and return
+/// `code`, a CUresult. This happens once.
 ///
 /// # Panics
 ///
@@ -167,7 +172,7 @@ pub fn fail_nth(name: &str, nth: u64, code: u32) {
     add_fault(name, nth, code, false);
 }
 
-/// As [`fail_nth`], counting calls of all functions.
+/// Like [`fail_nth`], but counts the calls of all functions.
 ///
 /// # Panics
 ///
@@ -176,8 +181,8 @@ pub fn fail_any(nth: u64, code: u32) {
     add_fault("", nth, code, false);
 }
 
-/// Lets the `nth` piece of work from now on (a copy, fill or launch that is queued, counted from 1)
-/// fail with `code` when it runs. Its context is lost.
+/// Makes the `nth` operation that is queued from now on (a copy, fill or launch, counted from 1)
+/// fail with `code` when it runs. Its context is then lost.
 ///
 /// # Panics
 ///
@@ -186,7 +191,7 @@ pub fn fail_late(nth: u64, code: u32) {
     add_fault("", nth, code, true);
 }
 
-/// Forgets all faults that were asked for and have not come up.
+/// Removes all requested faults that have not occurred yet.
 ///
 /// # Panics
 ///
@@ -195,7 +200,7 @@ pub fn forget_faults() {
     add_fault("", 0, 0, false);
 }
 
-/// Bytes that are allocated on a device and not freed.
+/// Bytes that are allocated on a device and not yet freed.
 ///
 /// # Panics
 ///
@@ -203,20 +208,20 @@ pub fn forget_faults() {
 #[must_use]
 pub fn memory_in_use(device: u32) -> u64 {
     let memory: protocol::Memory = function_of(symbol::MEMORY);
-    // SAFETY: it takes a number and gives one back.
+    // SAFETY: it takes and returns a number.
     unsafe { memory(device) }
 }
 
 fn add_fault(name: &str, nth: u64, code: u32, late: bool) {
     let fail: protocol::Fail = function_of(symbol::FAIL);
-    // SAFETY: the name lives for the call, which copies it.
+    // SAFETY: the name is live during the call, which copies it.
     unsafe { fail(RawText::of(name), nth, code, late) };
 }
 
 fn list_calls(take: bool) -> Vec<Call> {
     let list: protocol::Calls = function_of(symbol::CALLS);
     let mut calls: Vec<Call> = Vec::new();
-    // SAFETY: the list lives for the call, and is what `visit_call` takes it for.
+    // SAFETY: the list is live during the call and has the type that `visit_call` expects.
     unsafe { list(take, visit_call, (&raw mut calls).cast()) };
     calls
 }
@@ -224,13 +229,13 @@ fn list_calls(take: bool) -> Vec<Call> {
 fn list_texts(kind: TextKind, take: bool) -> Vec<String> {
     let list: protocol::Texts = function_of(symbol::TEXTS);
     let mut texts: Vec<String> = Vec::new();
-    // SAFETY: the list lives for the call, and is what `visit_text` takes it for.
+    // SAFETY: the list is live during the call and has the type that `visit_text` expects.
     unsafe { list(kind, take, visit_text, (&raw mut texts).cast()) };
     texts
 }
 
 unsafe extern "C" fn visit_call(list: *mut c_void, call: RawCall) {
-    // SAFETY: `list_calls` passes its own list, which nobody else touches during the call.
+    // SAFETY: `list_calls` passes its own list, and nothing else accesses it during the call.
     let calls = unsafe { &mut *list.cast::<Vec<Call>>() };
     // SAFETY: the driver passes the text of a live string.
     let name = unsafe { call.name.get() }.to_owned();
@@ -238,7 +243,7 @@ unsafe extern "C" fn visit_call(list: *mut c_void, call: RawCall) {
 }
 
 unsafe extern "C" fn visit_text(list: *mut c_void, text: RawText) {
-    // SAFETY: `list_texts` passes its own list, which nobody else touches during the call.
+    // SAFETY: `list_texts` passes its own list, and nothing else accesses it during the call.
     let texts = unsafe { &mut *list.cast::<Vec<String>>() };
     // SAFETY: the driver passes the text of a live string.
     texts.push(unsafe { text.get() }.to_owned());

@@ -1,4 +1,4 @@
-//! What a host function gets that stands for a kernel.
+//! The arguments of a host function that replaces a kernel.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,10 +8,10 @@ use crate::protocol::{self, Parameter, RawArgument, RawLaunch, RawText};
 /// How a kernel can fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// As if it had touched memory that is not its own: CUDA_ERROR_ILLEGAL_ADDRESS, and the context
-    /// is lost.
+    /// CUDA_ERROR_ILLEGAL_ADDRESS, as if the kernel had accessed invalid memory. The context is
+    /// lost.
     IllegalAddress,
-    /// CUDA_ERROR_LAUNCH_FAILED, and the context is lost. A panic counts as this.
+    /// CUDA_ERROR_LAUNCH_FAILED. The context is lost. A panic has the same effect.
     Failed,
 }
 
@@ -24,40 +24,40 @@ impl Fault {
     }
 }
 
-/// One launch, for the time that it runs. Parameters are counted from 0; asking for one that is not
-/// there, or is not of the kind asked for, panics, which fails the launch.
+/// One launch while it runs. Parameters are counted from 0. A method that is called for a missing
+/// parameter, or for one of another kind, panics, which fails the launch.
 #[derive(Debug)]
 pub struct Launch<'a> {
     raw: &'a RawLaunch,
     arguments: &'a [RawArgument],
 }
 
-/// A view that a kernel got by value.
+/// A view that was passed to a kernel by value.
 #[derive(Clone, Debug)]
 pub struct View {
     start: *mut u8,
     element_bytes: usize,
     /// Extents in elements.
     pub shape: Vec<i64>,
-    /// In elements.
+    /// Strides in elements.
     pub strides: Vec<i64>,
 }
 
-/// What stands for a kernel.
+/// A host function that replaces a kernel.
 type Function = Box<dyn Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync>;
 
-/// Lets the driver whose function `register` is run `function` for the kernel of this name.
+/// Registers `function` for the kernel with this name in the driver that exports `register`.
 pub(crate) fn register(
     register: protocol::Register,
     name: &str,
     parameters: &[Parameter],
     function: impl Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync + 'static,
 ) {
-    // Launches may run at any time to come, so it is never given back.
+    // The function is leaked, because launches may run at any later time.
     let function: Function = Box::new(function);
     let function: &'static Function = Box::leak(Box::new(function));
-    // SAFETY: name and parameters live for the call, which copies them; the function lives for
-    // ever, and is what `run` takes it for.
+    // SAFETY: name and parameters are live during the call, which copies them. The function is
+    // `'static` and has the type that `run` expects.
     unsafe {
         register(
             RawText::of(name),
@@ -70,16 +70,16 @@ pub(crate) fn register(
 }
 
 unsafe extern "C" fn run(function: *const c_void, launch: *const RawLaunch) -> u32 {
-    // SAFETY: `register` passed a function of this very type, which lives for ever.
+    // SAFETY: `register` passed a `'static` function of this type.
     let function = unsafe { &*function.cast::<Function>() };
-    // SAFETY: the driver passes the launch that it runs, which lives for the call.
+    // SAFETY: the driver passes the launch that it runs, which is live during the call.
     let launch = unsafe { &*launch };
     // SAFETY: as above.
     let launch = unsafe { Launch::new(launch) };
     match catch_unwind(AssertUnwindSafe(|| function(&launch))) {
         Ok(Ok(())) => 0,
         Ok(Err(fault)) => fault.code(),
-        // The panic hook has told.
+        // The panic hook has already printed the message.
         Err(payload) => {
             std::mem::forget(payload);
             Fault::Failed.code()
@@ -90,7 +90,7 @@ unsafe extern "C" fn run(function: *const c_void, launch: *const RawLaunch) -> u
 impl<'a> Launch<'a> {
     /// # Safety
     ///
-    /// `raw` is a launch that the driver runs now, with so many arguments.
+    /// `raw` is a launch that the driver runs now; its argument pointer and count are valid.
     pub(crate) unsafe fn new(raw: &'a RawLaunch) -> Self {
         let count = raw.argument_count as usize;
         // SAFETY: the driver keeps the arguments of a launch in an array of this length while it
@@ -121,7 +121,7 @@ impl<'a> Launch<'a> {
         self.raw.shared_bytes
     }
 
-    /// A scalar. `T` is a plain type, of the scalar's size, for which all bits are a value.
+    /// A scalar. `T` is a plain type of the scalar's size for which every bit pattern is valid.
     #[must_use]
     pub fn scalar<T: Copy>(&self, index: usize) -> T {
         let argument = self.argument(index, 0);
@@ -130,11 +130,11 @@ impl<'a> Launch<'a> {
             size_of::<T>(),
             "parameter {index} has another size"
         );
-        // SAFETY: the driver holds as many bytes as `T` has (asserted) for the time of the launch.
+        // SAFETY: the driver keeps `size_of::<T>()` bytes (asserted) during the launch.
         unsafe { argument.start.cast::<T>().read_unaligned() }
     }
 
-    /// The memory at a pointer: where it starts, and how many bytes of it may be touched.
+    /// The memory at a pointer: its start, and how many bytes may be accessed.
     #[must_use]
     pub fn memory(&self, index: usize) -> (*mut u8, usize) {
         let argument = self.argument(index, 0);
@@ -145,26 +145,27 @@ impl<'a> Launch<'a> {
     ///
     /// # Safety
     ///
-    /// All bits are a value of `T`, and nobody writes the memory during the launch: no other
-    /// stream, and not this kernel.
+    /// Every bit pattern is a valid `T`, and neither another stream nor this kernel writes the
+    /// memory during the launch.
     #[must_use]
     pub unsafe fn slice<T: Copy>(&self, index: usize) -> &[T] {
         let (start, len_bytes) = self.aligned::<T>(index);
-        // SAFETY: the driver resolved so many live, initialised bytes; the caller says the rest.
+        // SAFETY: the driver resolved this many live, initialised bytes; the caller guarantees the
+        // rest.
         unsafe { std::slice::from_raw_parts(start, len_bytes / size_of::<T>()) }
     }
 
-    /// As [`slice`](Self::slice), to be written.
+    /// Like [`slice`](Self::slice), for writing.
     ///
     /// # Safety
     ///
-    /// As there, and nobody else touches the memory during the launch, through another parameter
-    /// neither.
+    /// As for `slice`; in addition nothing else accesses the memory during the launch, not even
+    /// through another parameter of this kernel.
     #[must_use]
-    #[expect(clippy::mut_from_ref, reason = "that it is the only one is the caller's promise")]
+    #[expect(clippy::mut_from_ref, reason = "the caller guarantees that it is the only one")]
     pub unsafe fn slice_mut<T: Copy>(&self, index: usize) -> &mut [T] {
         let (start, len_bytes) = self.aligned::<T>(index);
-        // SAFETY: as in `slice`, and the caller says that nobody else touches it.
+        // SAFETY: as in `slice`, and the caller guarantees exclusive access.
         unsafe { std::slice::from_raw_parts_mut(start, len_bytes / size_of::<T>()) }
     }
 
@@ -174,12 +175,12 @@ impl<'a> Launch<'a> {
         let argument =
             self.arguments.get(index).unwrap_or_else(|| panic!("there is no parameter {index}"));
         let dimensions = argument.dimensions as usize;
-        assert!(argument.element_bytes > 0, "parameter {index} is no view");
+        assert!(argument.element_bytes > 0, "parameter {index} is not a view");
         let extents = if dimensions == 0 {
             &[]
         } else {
-            // SAFETY: the driver keeps shape and strides, each of `dimensions` words, for the time
-            // of the launch.
+            // SAFETY: the driver keeps shape and strides, `dimensions` words each, during the
+            // launch.
             unsafe { std::slice::from_raw_parts(argument.extents, 2 * dimensions) }
         };
         let (shape, strides) = extents.split_at(dimensions);
@@ -210,13 +211,13 @@ impl<'a> Launch<'a> {
 }
 
 impl View {
-    /// All its elements.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).product()
     }
 
-    /// Whether it has no element.
+    /// Whether it has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -225,14 +226,14 @@ impl View {
     /// Reads the element of number `index`, counted in row-major order.
     #[must_use]
     pub fn get<T: Copy>(&self, index: usize) -> T {
-        // SAFETY: `at` gives the place of an element that the driver found to lie in live,
-        // initialised memory.
+        // SAFETY: `at` returns the address of an element, and the driver has checked that the view
+        // lies in live, initialised memory.
         unsafe { self.at::<T>(index).read_unaligned() }
     }
 
     /// Writes the element of number `index`, counted in row-major order.
     pub fn set<T: Copy>(&self, index: usize, value: T) {
-        // SAFETY: as for `get`; that the kernel may write it is what it was registered with.
+        // SAFETY: as for `get`; the registered parameter declares that the kernel may write it.
         unsafe { self.at::<T>(index).write_unaligned(value) }
     }
 

@@ -1,19 +1,18 @@
-//! A CUDA driver without a GPU, for tests: the driver's C functions over the engine of `resident`'s
-//! embedded device.
+//! A CUDA driver without a GPU, for tests. It implements the driver's C functions with the engine
+//! of `resident`'s embedded device.
 //!
-//! The package is built twice at once. As a shared object it is the driver: it exports the `cu*`
-//! functions, and its SONAME is that of a CUDA driver. As a Rust library, which tests link, it is
-//! the client: [`load`] loads the shared object into the process, so that whoever looks for a CUDA
-//! driver afterwards finds it, and the other functions steer it.
+//! Cargo builds the package as two libraries. The shared object is the driver: it exports the `cu*`
+//! functions, and its SONAME is that of a CUDA driver. The Rust library is the client, which tests
+//! link: [`load`] loads the shared object into the process, so that code that looks for a CUDA
+//! driver afterwards finds it. The other functions control the driver.
 //!
-//! | file | what it is |
-//! |---|---|
-//! | `client`, `launch` | what tests call; what a host function that stands for a kernel gets |
-//! | `settings`, `protocol` | what both sides share |
-//! | `driver/` | the driver: see there |
+//! * `client`, `launch`: the functions that tests call; the arguments of a host function that
+//!   replaces a kernel
+//! * `settings`, `protocol`: the types that both sides share
+//! * `driver/`: the driver; see its `mod.rs`
 //!
-//! It knows no PTX: a kernel is a host function that the test [registers](register) under the
-//! entry's name. Only Linux has it; elsewhere [`load`] says so.
+//! It does not run PTX: a kernel is a host function that the test [registers](register) under the
+//! name of the entry. It works only on Linux; elsewhere [`load`] returns an error.
 
 mod client;
 mod launch;
@@ -28,14 +27,14 @@ mod driver;
 #[allow(dead_code, reason = "the library uses more of it")]
 #[path = "../../../../src/access.rs"]
 mod access;
-/// The engine: the embedded device, as the library has it.
+/// The engine: the library's embedded device.
 #[cfg(target_os = "linux")]
 #[allow(
     dead_code,
     unused_imports,
     unreachable_pub,
     rustdoc::broken_intra_doc_links,
-    reason = "the library uses more of it, and exports some"
+    reason = "the library uses more of it and exports some"
 )]
 #[path = "../../../../src/backend/mod.rs"]
 mod backend;
@@ -48,7 +47,7 @@ mod call_site;
 #[path = "../../../../src/coherence/mod.rs"]
 mod coherence;
 #[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, reason = "the library uses more of it, and exports some")]
+#[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
 #[path = "../../../../src/grid.rs"]
 mod grid;
 #[cfg(target_os = "linux")]

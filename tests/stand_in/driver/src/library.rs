@@ -1,4 +1,4 @@
-//! Loading a shared object that cargo has built beside the tests.
+//! Loads a shared object that cargo has built beside the tests.
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::Library;
@@ -13,30 +13,30 @@ mod linux {
 
     const RTLD_NOW: c_int = 2;
 
-    // In glibc itself, or in libdl, which std links.
+    // These are in glibc or in libdl, which std links.
     unsafe extern "C" {
         fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
         fn dlerror() -> *const c_char;
     }
 
-    /// A loaded library. It stays loaded for the life of the process.
+    /// A loaded library. It is never unloaded.
     #[derive(Debug)]
     pub(crate) struct Library(NonNull<c_void>);
 
-    // SAFETY: the handle is a name for a library that is never unloaded; the functions that take it
-    // may be called on any thread.
+    // SAFETY: the handle identifies a library that is never unloaded, and any thread may call the
+    // functions that take it.
     unsafe impl Send for Library {}
     // SAFETY: as above.
     unsafe impl Sync for Library {}
 
     impl Library {
-        /// Loads `file` from the folder of this program, or from the one where cargo puts
-        /// libraries: `deps`, for examples the one beside theirs.
+        /// Loads `file` from the folder of this program, or from the folder `deps` in or beside it,
+        /// where cargo puts libraries.
         ///
         /// # Errors
         ///
-        /// Says where it was looked for, or what the loader says.
+        /// With the folders that were tried, or with the loader's message.
         pub(crate) fn open_beside_tests(file: &str) -> Result<Self, String> {
             let program = std::env::current_exe()
                 .map_err(|fault| format!("the path of this program is not known: {fault}"))?;
@@ -53,13 +53,13 @@ mod linux {
             )
         }
 
-        /// The library of this SONAME that is loaded already; if there is none, the one that the
-        /// loader finds.
+        /// The library with this SONAME: the one already loaded, or else the one that the loader
+        /// finds.
         ///
         /// # Errors
         ///
-        /// Says what the loader says.
-        #[allow(dead_code, reason = "the libraries beside the driver look for it")]
+        /// With the loader's message.
+        #[allow(dead_code, reason = "the other stand-in libraries call it")]
         pub(crate) fn open_named(name: &str) -> Result<Self, String> {
             Self::open(Path::new(name))
         }
@@ -67,7 +67,7 @@ mod linux {
         fn open(path: &Path) -> Result<Self, String> {
             let name = CString::new(path.as_os_str().as_encoded_bytes())
                 .map_err(|fault| fault.to_string())?;
-            // SAFETY: the name is a C string; the library's initialisers are those of Rust's
+            // SAFETY: the name is a C string; the library has only the initialisers of Rust's
             // standard library.
             let library = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
             NonNull::new(library)
@@ -75,32 +75,33 @@ mod linux {
                 .ok_or_else(|| format!("{}: {}", path.display(), last_error()))
         }
 
-        /// A function of the library, as a function pointer of type `F`, which must be its own.
+        /// A function of the library, as a function pointer of type `F`, which must be the
+        /// function's type.
         ///
         /// # Errors
         ///
-        /// If there is none of that name.
+        /// If there is no function with that name.
         pub(crate) fn function<F: Copy>(&self, name: &str) -> Result<F, String> {
             const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
             let symbol = CString::new(name).map_err(|fault| fault.to_string())?;
-            // SAFETY: the library stays loaded (`Library`), the name is a C string.
+            // SAFETY: the library is never unloaded (`Library`), and the name is a C string.
             let address = unsafe { dlsym(self.0.as_ptr(), symbol.as_ptr()) };
             if address.is_null() {
                 return Err(format!("the stand-in has no function {name}"));
             }
-            // SAFETY: the sizes are equal (asserted), and both sides are built from one source,
-            // which gives the function this type.
+            // SAFETY: the sizes are equal (asserted), and both libraries are built from the same
+            // source, which defines this type for the function.
             Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
         }
     }
 
     fn last_error() -> String {
-        // SAFETY: it may be called at any time.
+        // SAFETY: it has no preconditions.
         let text = unsafe { dlerror() };
         if text.is_null() {
             return "the loader gives no reason".to_owned();
         }
-        // SAFETY: what is not null is a C string that lives until the thread's next call of the
+        // SAFETY: a non-null result is a C string that is live until the thread's next call to the
         // loader.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
@@ -108,21 +109,21 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    /// There is none.
+    /// Cannot exist: no stand-in is built for this platform.
     #[derive(Debug)]
     pub(crate) enum Library {}
 
     impl Library {
-        /// Refuses.
+        /// Returns an error.
         ///
         /// # Errors
         ///
         /// Always.
         pub(crate) fn open_beside_tests(file: &str) -> Result<Self, String> {
-            Err(format!("{file} stands in for a CUDA driver on Linux alone"))
+            Err(format!("{file} is available only on Linux"))
         }
 
-        /// Refuses.
+        /// Returns an error.
         ///
         /// # Errors
         ///

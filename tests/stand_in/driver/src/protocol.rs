@@ -1,4 +1,4 @@
-//! What passes between the client and the driver. Both are made of this very file, so that the
+//! The types that pass between the client and the driver. Both are built from this file, so the
 //! layouts agree.
 
 use std::ffi::c_void;
@@ -7,56 +7,55 @@ use std::ffi::c_void;
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// It reads it.
+    /// The kernel only reads it.
     Read,
-    /// It writes all of it, and reads none of it before.
+    /// The kernel writes all of it and reads nothing before that.
     Write,
-    /// It may read and may write it.
+    /// The kernel may read and write it.
     ReadWrite,
 }
 
-/// How many bytes a kernel may touch from a pointer on.
+/// How many bytes a kernel may access at a pointer.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Length {
-    /// So many.
+    /// This many bytes.
     Bytes(u64),
-    /// All up to the end of the allocation that the pointer points into.
+    /// All bytes up to the end of the allocation that contains the pointer.
     ToEnd,
-    /// Elements, counted by the scalar parameter of this number (from 0), an integer of 4 or 8
-    /// bytes.
+    /// As many elements as another parameter says: a scalar integer of 4 or 8 bytes.
     Counted {
-        /// The parameter that counts.
+        /// The index of that parameter, counted from 0.
         by: u32,
         /// Bytes of one element.
         element_bytes: u64,
     },
 }
 
-/// What a parameter of a kernel is.
+/// A parameter of a kernel.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parameter {
     /// A plain value.
     Scalar {
-        /// Bytes of it.
+        /// Its size.
         len_bytes: u32,
     },
     /// A pointer to device memory.
     Pointer {
-        /// How it is used.
+        /// How the memory is used.
         access: Access,
-        /// How many bytes of it.
+        /// How many bytes are used.
         length: Length,
     },
     /// A view by value: `{ T* data; int64_t shape[N]; int64_t strides[N]; }`, strides in elements,
-    /// possibly negative; `data` is element 0, 0, ...
+    /// possibly negative; `data` points to element (0, 0, ...).
     View {
-        /// N.
+        /// The number of dimensions, `N`.
         dimensions: u32,
         /// Bytes of one element.
         element_bytes: u32,
-        /// How it is used.
+        /// How the memory is used.
         access: Access,
     },
 }
@@ -71,7 +70,7 @@ pub(crate) struct RawCall {
     pub(crate) code: u32,
 }
 
-/// A text that lives for the call.
+/// A text that is live during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawText {
@@ -86,23 +85,23 @@ impl RawText {
 
     /// # Safety
     ///
-    /// It was made by `of` from a text that still lives.
+    /// It was made by `of` from a text that is still live.
     pub(crate) unsafe fn get<'a>(self) -> &'a str {
-        // SAFETY: the caller says that these are the bytes of a live text.
+        // SAFETY: the caller guarantees that these are the bytes of a live text.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.len_bytes) };
         std::str::from_utf8(bytes).unwrap_or("text that is not UTF-8")
     }
 }
 
-/// A parameter of a launch, device addresses turned into pointers of the host.
+/// An argument of a launch, with device addresses resolved to host pointers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawArgument {
-    /// A scalar's bytes; the memory at a pointer; element 0, 0, ... of a view.
+    /// The bytes of a scalar, the memory at a pointer, or element (0, 0, ...) of a view.
     pub(crate) start: *mut u8,
-    /// Of a scalar or a pointer's memory.
+    /// The size of a scalar or of the memory at a pointer.
     pub(crate) len_bytes: u64,
-    /// Shape and then strides of a view.
+    /// The shape of a view, followed by its strides.
     pub(crate) extents: *const i64,
     pub(crate) dimensions: u32,
     pub(crate) element_bytes: u32,
@@ -119,16 +118,16 @@ pub(crate) struct RawLaunch {
     pub(crate) arguments: *const RawArgument,
 }
 
-/// Runs a registered host function; gives back a CUresult. Never unwinds.
+/// Runs a registered host function and returns a CUresult. It never unwinds.
 pub(crate) type RunLaunch =
     unsafe extern "C" fn(function: *const c_void, launch: *const RawLaunch) -> u32;
 
-/// Takes one item of a list.
+/// Receives one text of a list.
 pub(crate) type VisitText = unsafe extern "C" fn(list: *mut c_void, text: RawText);
-/// As above.
+/// Receives one call of a list.
 pub(crate) type VisitCall = unsafe extern "C" fn(list: *mut c_void, call: RawCall);
 
-/// What the driver exports for the client, by name.
+/// The names of the functions that the driver exports for the client.
 pub(crate) mod symbol {
     pub(crate) const CONFIGURE: &str = "resident_stand_in_configure";
     pub(crate) const REGISTER: &str = "resident_stand_in_register";
@@ -138,8 +137,8 @@ pub(crate) mod symbol {
     pub(crate) const MEMORY: &str = "resident_stand_in_memory";
 }
 
-/// 0 if the settings hold from now on. 1 if others do already, unless it is `again`, or while the
-/// machine runs.
+/// Returns 0 if the settings apply from now on. Returns 1 while a context is retained, or if other
+/// settings already apply and `again` is false.
 pub(crate) type Configure =
     unsafe extern "C" fn(settings: *const crate::Settings, again: bool) -> u32;
 pub(crate) type Register = unsafe extern "C" fn(
@@ -149,21 +148,22 @@ pub(crate) type Register = unsafe extern "C" fn(
     run: RunLaunch,
     function: *const c_void,
 );
-/// `take`: forgets what it told.
+/// With `take` the record is cleared.
 pub(crate) type Calls = unsafe extern "C" fn(take: bool, visit: VisitCall, list: *mut c_void);
 pub(crate) type Texts =
     unsafe extern "C" fn(kind: TextKind, take: bool, visit: VisitText, list: *mut c_void);
-/// `name` empty: any call, or for a late one any work. `nth` 0: forget all faults.
+/// With an empty `name` any call counts, or with `late` any queued operation. With `nth` 0 all
+/// faults are removed.
 pub(crate) type Fail = unsafe extern "C" fn(name: RawText, nth: u64, code: u32, late: bool);
 /// Bytes in use on a device.
 pub(crate) type Memory = unsafe extern "C" fn(device: u32) -> u64;
 
-/// Which texts.
+/// The kind of texts to list.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TextKind {
-    /// What the check of ordering found.
+    /// Unordered accesses.
     Hazards,
-    /// What the driver has to say: unsupported calls, kernels that nobody registered.
+    /// Unsupported calls, kernels without a registered function, arguments that do not match.
     Notes,
 }

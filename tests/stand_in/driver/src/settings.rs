@@ -1,9 +1,9 @@
-//! What the machine that the stand-in driver drives is like.
+//! The settings of the simulated machine.
 
 use std::time::Duration;
 
-/// The machine: its devices, its driver, its links. Made with [`Settings::new`] and the methods
-/// below, and given to [`load`](crate::load).
+/// The devices, driver and links of the simulated machine. Create it with [`Settings::new`] and the
+/// methods below, and pass it to [`load`](crate::load).
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[must_use]
@@ -15,8 +15,8 @@ pub struct Settings {
     pub(crate) has_pools: bool,
     pub(crate) driver_version: i32,
     pub(crate) compute_capability: [i32; 2],
-    pub(crate) peers_reach: bool,
-    /// 0: as fast as the machine.
+    pub(crate) can_access_peers: bool,
+    /// 0 means as fast as the machine runs.
     pub(crate) link_bytes_per_second: f64,
     pub(crate) latency_ns: u64,
     pub(crate) poisons: bool,
@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// One device of 1 GiB with compute capability 9.0, memory pools and a driver of CUDA 13.5, a
+    /// One device with 1 GiB, compute capability 9.0 and memory pools, a CUDA 13.5 driver, and a
     /// thread for each stream.
     pub fn new() -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Settings {
             has_pools: true,
             driver_version: 13_050,
             compute_capability: [9, 0],
-            peers_reach: true,
+            can_access_peers: true,
             link_bytes_per_second: 0.0,
             latency_ns: 0,
             poisons: true,
@@ -47,46 +47,46 @@ impl Settings {
         }
     }
 
-    /// So many devices. With 0, `cuInit` says that there is none.
+    /// The number of devices. With 0, `cuInit` reports that there is none.
     pub fn devices(self, devices: u32) -> Self {
         Self { devices, ..self }
     }
 
-    /// Bytes of each device.
+    /// The memory of each device in bytes.
     pub fn memory(self, len_bytes: u64) -> Self {
         Self { memory_bytes: len_bytes, ..self }
     }
 
-    /// Nothing runs by itself: whoever waits or polls runs ready work, in an order drawn from
-    /// `seed`.
+    /// Makes execution deterministic: work runs only when a thread waits or polls, in an order
+    /// drawn from `seed`.
     pub fn seed(self, seed: u64) -> Self {
         Self { is_seeded: true, seed, ..self }
     }
 
-    /// Devices without memory pools: the calls of pools and of stream-ordered allocation are not
+    /// Devices without memory pools: pool functions and stream-ordered allocation are not
     /// supported.
     pub fn without_pools(self) -> Self {
         Self { has_pools: false, ..self }
     }
 
-    /// What `cuDriverGetVersion` says: 13050 for CUDA 13.5. What PTX it takes, and which functions
-    /// it has, follow.
+    /// The result of `cuDriverGetVersion`: 13050 for CUDA 13.5. It determines the accepted PTX
+    /// versions and the available functions.
     pub fn driver_version(self, driver_version: i32) -> Self {
         Self { driver_version, ..self }
     }
 
-    /// Compute capability of each device.
+    /// The compute capability of each device.
     pub fn compute_capability(self, major: i32, minor: i32) -> Self {
         Self { compute_capability: [major, minor], ..self }
     }
 
-    /// Whether devices reach each other's memory directly.
+    /// Whether devices can access each other's memory directly.
     pub fn peers(self, reach: bool) -> Self {
-        Self { peers_reach: reach, ..self }
+        Self { can_access_peers: reach, ..self }
     }
 
-    /// What copies between a device and the host cost: modelled time with a seed, real time
-    /// without. A speed of 0 bytes per second means that length costs nothing.
+    /// The cost of copies between a device and the host: modelled time with a seed, real time
+    /// without. With 0 bytes per second the length costs nothing.
     pub fn link(self, bytes_per_second: f64, latency: Duration) -> Self {
         Self {
             link_bytes_per_second: bytes_per_second,
@@ -95,23 +95,23 @@ impl Settings {
         }
     }
 
-    /// Whether fresh and freed memory is filled with a pattern (all bits set). The default is yes.
+    /// Whether new and freed memory is filled with a pattern (all bits set). The default is yes.
     pub fn poison(self, poisons: bool) -> Self {
         Self { poisons, ..self }
     }
 
-    /// The NUMA node of the host that devices say they are near to; -1 for none.
+    /// The NUMA node of the host that devices report as near; -1 for none.
     pub fn numa_node(self, numa_node: i32) -> Self {
         Self { numa_node, ..self }
     }
 
-    /// The largest pitch of a 2-D or 3-D copy.
+    /// The largest pitch of a 2-D or 3-D copy in bytes.
     pub fn max_pitch(self, len_bytes: u64) -> Self {
         Self { max_pitch_bytes: len_bytes, ..self }
     }
 
-    /// Registering host memory takes whole pages, so that two ranges on one page conflict.
-    /// By default it takes only the bytes that are asked for, as current drivers do.
+    /// Registers host memory by whole pages, so that two ranges on one page conflict. By default only
+    /// the requested bytes are registered, as current drivers do.
     pub fn locks_whole_pages(self) -> Self {
         Self { locks_whole_pages: true, ..self }
     }

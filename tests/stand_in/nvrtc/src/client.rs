@@ -1,53 +1,60 @@
-//! The side of the tests: loads the compiler, and asks it.
+//! The client, which tests use: it loads the compiler and queries it.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::library::Library;
 
-/// The file that cargo builds beside the test.
+/// The shared object, which cargo builds beside the test.
 const FILE: &str = "libresident_stand_in_nvrtc.so";
 
 static COMPILER: OnceLock<Result<Library, String>> = OnceLock::new();
 
-/// Names the file of NVRTC to whoever asks the environment first, as `resident` does.
+/// The variable from which `resident` takes the path of NVRTC.
 const VARIABLE: &str = "RESIDENT_NVRTC";
 
-/// Loads the compiler into this process, so that whoever looks for NVRTC afterwards finds it: by
-/// its SONAME, as cudarc does, or by `RESIDENT_NVRTC`, which is set to its file whatever it was.
-/// May be called by each test of a process.
+/// Loads the compiler into this process, so that code that looks for NVRTC afterwards finds it: by
+/// its SONAME, as cudarc does, or by `RESIDENT_NVRTC`, which this overwrites. Each test of a
+/// process may call this.
 ///
 /// # Errors
 ///
-/// Says what was looked for and where.
+/// If the compiler cannot be found, with the paths that were tried.
 pub fn load() -> Result<(), String> {
     COMPILER.get_or_init(load_and_name).as_ref().map(drop).map_err(Clone::clone)
 }
 
 fn load_and_name() -> Result<Library, String> {
     let library = Library::open_beside_tests(FILE)?;
-    // SAFETY: this process is a test's, whose threads use the environment through Rust's standard
-    // library alone, which has a lock for it.
+    // SAFETY: all threads of a test process access the environment only through Rust's standard
+    // library, which locks it.
     unsafe { std::env::set_var(VARIABLE, file()?) };
     Ok(library)
 }
 
-/// The compiler's file: in the folder of this program, or in the one where cargo puts libraries.
+/// The path of the compiler: in the folder of this program, or in the folder where cargo puts
+/// libraries.
 ///
 /// # Errors
 ///
-/// Says what was looked for.
+/// If the file is not there.
 pub fn file() -> Result<PathBuf, String> {
     let program = std::env::current_exe()
-        .map_err(|fault| format!("the path of this program is not known: {fault}"))?;
+        .map_err(|fault| format!("the path of this program is unknown: {fault}"))?;
     let mut folders =
         program.ancestors().skip(1).take(2).flat_map(|folder| [folder.into(), folder.join("deps")]);
-    folders.find_map(|folder: PathBuf| Some(folder.join(FILE)).filter(|file| file.is_file())).ok_or_else(|| {
-        format!("{FILE} lies neither beside {} nor where cargo puts libraries; cargo builds it with the tests", program.display())
-    })
+    folders
+        .find_map(|folder: PathBuf| Some(folder.join(FILE)).filter(|file| file.is_file()))
+        .ok_or_else(|| {
+            format!(
+                "{FILE} is neither beside {} nor in cargo's library folder; cargo builds it with \
+            the tests",
+                program.display()
+            )
+        })
 }
 
-/// How many programs were compiled so far, well or not.
+/// The number of programs compiled so far, including failed compilations.
 ///
 /// # Panics
 ///
@@ -58,8 +65,7 @@ pub fn compilations() -> u64 {
     count()
 }
 
-/// What version the compiler says that it has from now on: 13.0 at first. The version of its PTX
-/// follows.
+/// Sets the version that the compiler reports, 13.0 at first. It determines the PTX version.
 ///
 /// # Panics
 ///

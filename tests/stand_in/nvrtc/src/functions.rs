@@ -25,17 +25,17 @@ impl Code {
 
 type Outcome<T = ()> = Result<T, Code>;
 
-/// Programs by handle, a number that is never used as a pointer.
+/// Programs by handle; the handle is a number that is never used as a pointer.
 static PROGRAMS: Mutex<Option<HashMap<u64, Program>>> = Mutex::new(None);
 
-/// Exported under NVRTC's names; none unwinds.
+/// Defines functions that are exported under NVRTC's names and never unwind.
 macro_rules! compiler_functions {
     ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
-        /// As NVRTC's manual says, in so far as the stand-in does it.
+        /// Implements the function of NVRTC's manual, as far as the stand-in supports it.
         ///
         /// # Safety
         ///
-        /// As NVRTC's manual says: what arguments point to is valid, and of the size that it says.
+        /// As in NVRTC's manual: pointers are valid for the sizes that it requires.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "NVRTC's name")]
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
@@ -57,36 +57,54 @@ compiler_functions! {
     }
 
     nvrtcGetSupportedArchs(list: *mut c_int) {
-        ARCHITECTURES.iter().enumerate().try_for_each(|(index, architecture)| set(list.wrapping_add(index), *architecture))
+        ARCHITECTURES
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, architecture)| set(list.wrapping_add(index), *architecture))
     }
 
     nvrtcCreateProgram(
-        program: *mut u64, source: *const c_char, name: *const c_char, count: c_int, headers: *const *const c_char, names: *const *const c_char,
+        program: *mut u64,
+        source: *const c_char,
+        name: *const c_char,
+        count: c_int,
+        headers: *const *const c_char,
+        names: *const *const c_char,
     ) {
         static NEXT: AtomicU64 = AtomicU64::new(0xC0DB_0000_0000_0010);
         let count = usize::try_from(count).map_err(|_| Code::INVALID_INPUT)?;
         let header = |index| Ok((text(nth(names, index)?)?, text(nth(headers, index)?)?));
         let headers = (0..count).map(header).collect::<Outcome<HashMap<_, _>>>()?;
         let name = if name.is_null() { "default_program".to_owned() } else { text(name)? };
-        let made = Program { name, text: text(source)?, headers, expressions: Vec::new(), outcome: None };
+        let made =
+            Program { name, text: text(source)?, headers, expressions: Vec::new(), outcome: None };
         let handle = NEXT.fetch_add(0x10, Ordering::Relaxed);
         set(program, handle)?;
-        PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(handle, made);
+        PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_default()
+            .insert(handle, made);
         Ok(())
     }
 
     nvrtcDestroyProgram(program: *mut u64) {
         let handle = nth(program, 0)?;
-        let removed = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|programs| programs.remove(&handle));
+        let removed = PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+            .and_then(|programs| programs.remove(&handle));
         removed.ok_or(Code::INVALID_PROGRAM)?;
-        // NVRTC clears the caller's handle; cudarc passes a pointer that it made of a shared one,
-        // which is written all the same.
+        // NVRTC clears the caller's handle. cudarc passes a pointer derived from a shared
+        // reference, which is written as well.
         set(program, 0)
     }
 
     nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) {
         let count = usize::try_from(count).map_err(|_| Code::INVALID_INPUT)?;
-        let options = (0..count).map(|index| text(nth(options, index)?)).collect::<Outcome<Vec<String>>>()?;
+        let options =
+            (0..count).map(|index| text(nth(options, index)?)).collect::<Outcome<Vec<String>>>()?;
         with(program, |program| {
             program.compile(&options).map_err(|fault| match fault {
                 Fault::InvalidOption => Code::INVALID_OPTION,
@@ -111,8 +129,8 @@ compiler_functions! {
         with(program, |program| write(place, ptx(program)?))
     }
 
-    // Of a virtual architecture, and of what is to be linked later, there is no cubin: its size is
-    // 0. Else it is the PTX, the end of the text included.
+    // For a virtual architecture, and for code that is linked later, there is no cubin, and its
+    // size is 0. Otherwise the cubin is the PTX, including the final zero.
     nvrtcGetCUBINSize(program: u64, len_bytes: *mut usize) {
         with(program, |program| set(len_bytes, cubin(program)?.map_or(0, |cubin| cubin.len() + 1)))
     }
@@ -135,9 +153,13 @@ compiler_functions! {
     nvrtcGetLoweredName(program: u64, expression: *const c_char, lowered: *mut *const c_char) {
         let expression = text(expression)?;
         with(program, |program| {
-            let product = program.outcome.as_ref().ok_or(Code::NO_LOWERED_NAMES_BEFORE_COMPILATION)?;
-            // The text lives until the program is destroyed, as NVRTC's does.
-            set(lowered, product.lowered.get(&expression).ok_or(Code::NAME_EXPRESSION_NOT_VALID)?.as_ptr())
+            let product =
+                program.outcome.as_ref().ok_or(Code::NO_LOWERED_NAMES_BEFORE_COMPILATION)?;
+            // The text is live until the program is destroyed, as with NVRTC.
+            set(
+                lowered,
+                product.lowered.get(&expression).ok_or(Code::NAME_EXPRESSION_NOT_VALID)?.as_ptr(),
+            )
         })
     }
 }
@@ -164,13 +186,13 @@ extern "C" fn nvrtcGetErrorString(code: u32) -> *const c_char {
     text.as_ptr()
 }
 
-/// For the client: see there.
+/// Called by the client.
 #[unsafe(no_mangle)]
 extern "C" fn resident_stand_in_nvrtc_compilations() -> u64 {
     compiler::compilations()
 }
 
-/// For the client: see there.
+/// Called by the client.
 #[unsafe(no_mangle)]
 extern "C" fn resident_stand_in_nvrtc_set_version(major: c_int, minor: c_int) {
     compiler::set_version([major, minor]);
@@ -199,22 +221,22 @@ fn cubin(program: &Program) -> Outcome<Option<&str>> {
     Ok(program.outcome.as_ref().filter(|product| product.has_cubin).map(|_| text))
 }
 
-/// A text from C; null is an invalid input.
+/// A C string; null is an invalid input.
 fn text(place: *const c_char) -> Outcome<String> {
     if place.is_null() {
         return Err(Code::INVALID_INPUT);
     }
-    // SAFETY: the caller of the function promises a text with an end.
+    // SAFETY: the caller of the function guarantees a text that ends with a zero.
     let text = unsafe { CStr::from_ptr(place) };
     text.to_str().map(str::to_owned).map_err(|_| Code::INVALID_INPUT)
 }
 
-/// A value of an array from C.
+/// An element of a C array.
 fn nth<T: Copy>(list: *const T, index: usize) -> Outcome<T> {
     if list.is_null() {
         return Err(Code::INVALID_INPUT);
     }
-    // SAFETY: the caller of the function promises so many values.
+    // SAFETY: the caller of the function guarantees an array with this many values.
     Ok(unsafe { list.wrapping_add(index).read() })
 }
 
@@ -223,12 +245,12 @@ fn set<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(Code::INVALID_INPUT);
     }
-    // SAFETY: the caller of the function promises a place for it.
+    // SAFETY: the caller of the function guarantees a pointer that is valid for the value.
     unsafe { place.write(value) };
     Ok(())
 }
 
-/// Writes a text with its end, for which the caller has asked the size.
+/// Writes a text with its final zero; the caller has queried the size.
 fn write(place: *mut c_char, text: &str) -> Outcome {
     text.bytes()
         .chain([0])

@@ -1,23 +1,21 @@
-//! A run-time compiler of CUDA C that compiles nothing, for tests: NVRTC's C functions over a scan
-//! of the source.
+//! NVRTC without a compiler, for tests: its C functions, based on a scan of the source.
 //!
-//! Like the stand-in driver it is built twice at once: as a shared object, which exports the
-//! `nvrtc*` functions under NVRTC's SONAME, and as a Rust library, which tests link to [`load`] it.
+//! Like the stand-in driver it is built as two libraries: a shared object, which exports the
+//! `nvrtc*` functions under NVRTC's SONAME, and a Rust library, which tests link to [`load`] it.
 //!
-//! What it does: it reads `#include "..."` (headers passed along, and include paths), `#line`,
-//! `#define NAME text` and `-D`, finds each `__global__ void name(parameters)`, and writes a text
-//! as PTX has it: version, target, and an `.entry` with the size and alignment of each parameter.
-//! Its cubin is the same text. Bodies are not read. Names are mangled as C++ compilers do, without
-//! their abbreviations, unless they are `extern "C"`; templates are entries for each name
-//! expression that asks for one. It knows scalars, pointers, `resident::ViewN<..>`, and structs,
-//! typedefs and aliases of the source made of those. Conditions (`#if`) are not looked at: all
-//! branches count.
+//! It reads `#include "..."` (passed headers and include paths), `#line`, `#define NAME text` and
+//! `-D`, and finds each `__global__ void name(parameters)`. It writes PTX with the version, the
+//! target, and an `.entry` with the size and alignment of each parameter. The cubin is the same
+//! text. Bodies are not read. Names are mangled as in C++, without its abbreviations, unless they
+//! are `extern "C"`. A template gets an entry for each name expression that instantiates it. Known
+//! types are scalars, pointers, `resident::ViewN<..>`, and the source's structs, typedefs and
+//! aliases of these. Conditions (`#if`) are ignored: all branches are read.
 //!
-//! Of a virtual architecture there is no cubin; with `-dlto` and `--optix-ir` there is nothing that
-//! a driver loads, as with NVRTC.
+//! As with NVRTC, there is no cubin for a virtual architecture, and no loadable code with `-dlto`
+//! or `--optix-ir`.
 //!
-//! What it refuses: a line `#error ...`, a line `not C`, an include that is not found, a parameter
-//! of an unknown type, an unknown option or architecture.
+//! It rejects a line `#error ...`, a line `not C`, a missing include, a parameter of an unknown
+//! type, and an unknown option or architecture.
 
 #![deny(missing_docs)]
 

@@ -1,19 +1,19 @@
-//! Name expressions: which kernel `scale<float>` asks for.
+//! Name expressions: the kernel that `scale<float>` names.
 
 #![forbid(unsafe_code)]
 
 use crate::source::{Kernel, Token, split, words};
 
-/// A name expression, taken apart.
+/// A parsed name expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    /// The last part of its path.
+    /// The last segment of its path.
     pub(crate) name: String,
-    /// The words of each argument of a template.
+    /// The words of each template argument.
     pub(crate) arguments: Vec<Vec<String>>,
 }
 
-/// `&space::scale<float, 4>`.
+/// Parses an expression such as `&space::scale<float, 4>`.
 pub(crate) fn read(expression: &str) -> Expression {
     let words: Vec<String> = words(expression.trim().trim_start_matches('&'));
     let open = words.iter().position(|word| word == "<");
@@ -25,7 +25,7 @@ pub(crate) fn read(expression: &str) -> Expression {
 }
 
 impl Expression {
-    /// Whether it asks for this kernel.
+    /// Whether it names this kernel.
     pub(crate) fn means(&self, kernel: &Kernel) -> bool {
         kernel.name == self.name && kernel.template.len() == self.arguments.len()
     }

@@ -1,23 +1,24 @@
-//! What of the preprocessor the stand-in has: comments, includes, lines, macros without parameters.
+//! The supported part of the preprocessor: comments, includes, line directives, macros without
+//! parameters.
 
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Includes within includes.
+/// The deepest nesting of includes.
 const DEPTH_MAX: usize = 16;
 
-/// What a compilation is given beside its source.
+/// The inputs of a compilation besides its source.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
-    /// By the name that sources include them under.
+    /// Headers by the name under which sources include them.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) include_paths: Vec<String>,
     pub(crate) macros: HashMap<String, String>,
 }
 
-/// One line of code, and where it is from.
+/// One line of code and its location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Line {
     pub(crate) text: String,
@@ -32,12 +33,12 @@ pub(crate) struct Plain {
     pub(crate) macros: HashMap<String, String>,
 }
 
-/// What is wrong, as a compiler tells it.
+/// An error in the format of a compiler log.
 pub(crate) fn complaint(file: &str, number: usize, text: &str) -> String {
     format!("{file}({number}): error: {text}\n")
 }
 
-/// Reads a source and all that it includes. The errors are the log.
+/// Preprocesses a source and everything that it includes. The error is the log.
 pub(crate) fn run(name: &str, text: &str, inputs: &Inputs) -> Result<Plain, String> {
     let mut plain = Plain { macros: inputs.macros.clone(), ..Plain::default() };
     read(name, text, inputs, 0, &mut plain)?;
@@ -93,7 +94,7 @@ fn line_directive(rest: &str, file: &str) -> Option<(usize, String)> {
     Some((number.parse().ok()?, if name.is_empty() { file.to_owned() } else { name.to_owned() }))
 }
 
-/// `NAME text`; macros with parameters are left alone.
+/// `NAME text`; macros with parameters are ignored.
 fn define(rest: &str, macros: &mut HashMap<String, String>) {
     let (name, text) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
     if !name.contains('(') {
@@ -101,7 +102,7 @@ fn define(rest: &str, macros: &mut HashMap<String, String>) {
     }
 }
 
-/// `"name"` has to be found; `<name>` is the toolkit's if it is not.
+/// `"name"` must be found; a missing `<name>` is assumed to be the toolkit's.
 fn include(
     rest: &str,
     file: &str,
@@ -129,7 +130,7 @@ fn include(
     }
 }
 
-/// Comments become blanks; lines stay.
+/// Replaces comments with blanks and keeps the lines.
 fn without_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::preprocess::{Plain, complaint};
 use crate::types::{self, Layout, Names};
 
-/// A word or sign, and where it is from.
+/// A token and its location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
     pub(crate) text: String,
@@ -15,18 +15,18 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// A word from nowhere.
+    /// A token without a location.
     pub(crate) fn bare(text: &str) -> Self {
         Self { text: text.to_owned(), line: 0 }
     }
 }
 
-/// A kernel as it is declared.
+/// The declaration of a kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: String,
     pub(crate) is_c: bool,
-    /// Names of a template's parameters; empty for no template.
+    /// The names of the template parameters; empty if it is not a template.
     pub(crate) template: Vec<String>,
     /// The words of each parameter's type.
     pub(crate) parameters: Vec<Vec<String>>,
@@ -34,7 +34,7 @@ pub(crate) struct Kernel {
     place: (String, usize),
 }
 
-/// What a source declares.
+/// The declarations of a source.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) kernels: Vec<Kernel>,
@@ -61,8 +61,7 @@ pub(crate) fn read(plain: &Plain) -> Result<Source, String> {
 }
 
 impl Kernel {
-    /// How its parameters are passed, a template's names standing for `arguments`, and its name as
-    /// a symbol.
+    /// The layouts of the parameters and the symbol, with `arguments` for the template parameters.
     pub(crate) fn lower(
         &self,
         arguments: &[Vec<String>],
@@ -97,7 +96,7 @@ impl Kernel {
     }
 }
 
-/// Words, numbers, and signs one by one; `::` is one. Macros are replaced once.
+/// Splits into words, numbers and single signs; `::` is one token. Macros are replaced once.
 fn tokens(plain: &Plain) -> Vec<Token> {
     let mut tokens = Vec::new();
     for (line, text) in plain.lines.iter().enumerate() {
@@ -111,7 +110,7 @@ fn tokens(plain: &Plain) -> Vec<Token> {
     tokens
 }
 
-/// The words of a text; a text in quotes is one.
+/// The words of a text; a quoted text is one word.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
     let mut words = Vec::new();
@@ -164,7 +163,7 @@ fn kernel(tokens: &[Token], index: usize, place: (String, usize)) -> Option<Kern
     })
 }
 
-/// The sign that closes what opens at `open`.
+/// The index of the bracket that closes the one at `open`.
 fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -180,7 +179,7 @@ fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     None
 }
 
-/// Parts between commas that stand in no brackets.
+/// Splits at commas outside brackets.
 pub(crate) fn split(tokens: &[Token]) -> Vec<Vec<String>> {
     let mut parts: Vec<Vec<String>> = Vec::new();
     let mut depth = 0_i32;
@@ -223,7 +222,7 @@ fn type_of_parameter(mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// A word that ends a type and is not a parameter's name.
+/// Whether the word ends a type and is not a parameter's name.
 fn is_keyword(word: Option<&String>) -> bool {
     let keywords = [
         "const",
@@ -249,7 +248,7 @@ fn statement_before(tokens: &[Token], index: usize) -> &[Token] {
     &tokens[start.map_or(0, |start| start + 1)..index]
 }
 
-/// `extern "C"` directly before, or as a block around.
+/// Whether `extern "C"` precedes it, or encloses it as a block.
 fn is_c(tokens: &[Token], index: usize) -> bool {
     let is_extern = |at: usize| {
         tokens[at].text == "extern" && tokens.get(at + 1).is_some_and(|token| token.text == "\"C\"")
@@ -278,7 +277,7 @@ fn template_names(declaration: &[Token]) -> Vec<String> {
     split(&inside).into_iter().filter_map(|words| words.last().cloned()).collect()
 }
 
-/// Structs, typedefs and aliases, in the order of the source.
+/// Collects structs, typedefs and aliases in the order of the source.
 fn names(tokens: &[Token]) -> Names {
     let mut names = Names { aliases: HashMap::new(), structs: HashMap::new() };
     for index in 0..tokens.len() {
@@ -314,7 +313,7 @@ fn names(tokens: &[Token]) -> Names {
     names
 }
 
-/// Fields one after the other, each at its alignment.
+/// The layout of fields in order, each at its alignment.
 fn layout(fields: &[Token], names: &Names) -> Option<Layout> {
     let (mut end_bytes, mut alignment) = (0_usize, 1);
     for field in fields.split(|token| token.text == ";").filter(|field| !field.is_empty()) {

@@ -1,10 +1,10 @@
-//! Types of parameters: how they are passed, and how C++ names them in a symbol.
+//! Types of parameters: their layout, and their mangled names.
 
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 
-/// How a parameter is passed.
+/// The layout of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pub(crate) len_bytes: usize,
@@ -13,22 +13,22 @@ pub(crate) struct Layout {
     pub(crate) letter: Option<char>,
 }
 
-/// A type as it is written: its last declarator a pointer or not.
+/// A parsed type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Type {
     pub(crate) layout: Layout,
-    /// Its part of a symbol.
+    /// Its mangled name.
     pub(crate) symbol: String,
 }
 
-/// Types that the source makes: aliases and structs.
+/// Types that the source declares: aliases and structs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     pub(crate) aliases: HashMap<String, Vec<String>>,
     pub(crate) structs: HashMap<String, Layout>,
 }
 
-/// The scalars: words, bytes, letter, and their letter in a symbol.
+/// The scalars: words, size in bytes, kind, and mangled name.
 const SCALARS: [(&str, usize, char, &str); 42] = [
     ("bool", 1, 'u', "b"),
     ("char", 1, 'u', "c"),
@@ -74,7 +74,7 @@ const SCALARS: [(&str, usize, char, &str); 42] = [
     ("__nv_bfloat16", 2, 'u', "13__nv_bfloat16"),
 ];
 
-/// CUDA's vectors: of what, how many bytes of each, and the alignment.
+/// CUDA's vector types: name, bytes of an element, and alignment.
 const VECTORS: [(&str, usize, usize); 9] = [
     ("float2", 8, 8),
     ("float3", 12, 4),
@@ -87,7 +87,7 @@ const VECTORS: [(&str, usize, usize); 9] = [
     ("uchar4", 4, 4),
 ];
 
-/// Words that qualify a type, or point to it.
+/// Words that qualify a type or make it a pointer.
 const QUALIFIERS: [&str; 10] = [
     "const",
     "volatile",
@@ -101,16 +101,16 @@ const QUALIFIERS: [&str; 10] = [
     "&",
 ];
 
-/// Reads a type from its words, qualifiers and all. Nothing: it is not known.
+/// Parses a type with its qualifiers. Returns `None` for an unknown type.
 pub(crate) fn read(words: &[String], names: &Names) -> Option<Type> {
-    let (core, outside) = apart(words);
+    let (core, outside) = split_qualifiers(words);
     let is_star = |word: &&String| matches!(word.as_str(), "*" | "&");
     let stars = outside.iter().filter(|word| is_star(word)).count();
     let is_const = outside.iter().take_while(|word| !is_star(word)).any(|word| *word == "const");
     if stars == 0 {
         return value(&core, names);
     }
-    // What is pointed to may be void, or a type that is only named.
+    // A pointee may be void or an undeclared type.
     let pointee = value(&core, names).map(|pointee| pointee.symbol);
     let pointee = pointee
         .or_else(|| (core == ["void"]).then(|| "v".to_owned()))
@@ -119,8 +119,8 @@ pub(crate) fn read(words: &[String], names: &Names) -> Option<Type> {
     Some(Type { layout: Layout { len_bytes: 8, alignment: 8, letter: Some('u') }, symbol })
 }
 
-/// The type itself, and what stands around it; what stands inside of `<>` is the type's.
-fn apart(words: &[String]) -> (Vec<String>, Vec<&String>) {
+/// Separates the type from the words around it. Words inside `<>` belong to the type.
+fn split_qualifiers(words: &[String]) -> (Vec<String>, Vec<&String>) {
     let (mut core, mut outside, mut depth) = (Vec::new(), Vec::new(), 0_i32);
     for word in words {
         depth += i32::from(word == "<") - i32::from(word == ">");
@@ -166,7 +166,7 @@ fn view(core: &[String]) -> Option<Layout> {
     is_view.then_some(Layout { len_bytes: 8 + 16 * dimensions, alignment: 8, letter: None })
 }
 
-/// The symbol of a named type: lengths and names, arguments between I and E.
+/// The mangled name of a named type: lengths and names, with arguments between I and E.
 fn named(core: &[String], names: &Names) -> Option<String> {
     let end = core.iter().position(|word| word == "<").unwrap_or(core.len());
     let path: Vec<&String> = core[..end].iter().filter(|word| *word != "::").collect();
@@ -183,7 +183,7 @@ fn named(core: &[String], names: &Names) -> Option<String> {
     Some(if is_nested { format!("N{path}{arguments}E") } else { format!("{path}{arguments}") })
 }
 
-/// Types by their symbols; what is no type as it stands there.
+/// The mangled names of template arguments; an argument that is not a type is copied.
 fn arguments(words: &[String], names: &Names) -> String {
     if words.is_empty() {
         return String::new();
@@ -194,7 +194,7 @@ fn arguments(words: &[String], names: &Names) -> String {
     format!("I{}E", words.split(|word| word == ",").map(symbol).collect::<String>())
 }
 
-/// A value that is const says so inside of a type's arguments.
+/// The mangled name of a template argument, marked as const if it is.
 fn qualified(words: &[String], symbol: &str) -> String {
     let is_const_value =
         words.iter().any(|word| word == "const") && !words.iter().any(|word| word == "*");

@@ -1,4 +1,4 @@
-//! Allocating and freeing memory of a device.
+//! Allocates and frees device memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,12 +11,12 @@ use super::stream::Stream;
 use super::work;
 use crate::backend::Address;
 
-/// Memory that belongs to no pool.
+/// Allocates memory outside any pool.
 pub(super) fn direct(context: &Context, len_bytes: u64) -> Outcome<u64> {
     allocate(context, &context.legacy, len_bytes, None)
 }
 
-/// Memory of a pool, in the order of a stream.
+/// Allocates from a pool, in stream order.
 pub(super) fn from_pool(
     context: &Context,
     stream: &Stream,
@@ -26,8 +26,8 @@ pub(super) fn from_pool(
     allocate(context, stream, len_bytes, Some(pool))
 }
 
-/// Frees what starts at an address behind everything queued in the stream; what does not start
-/// there, or may not go, is an invalid value.
+/// Frees the allocation that starts at an address, after all work queued on the stream. If no
+/// allocation starts there, or it may not be freed this way, the result is an invalid value.
 pub(super) fn free(
     context: &Context,
     stream: &Stream,

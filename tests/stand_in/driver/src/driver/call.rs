@@ -1,5 +1,5 @@
-//! What each function of the driver is wrapped in: it is entered in the record, fails if a test
-//! asked for that, and never unwinds.
+//! The wrapper of every driver function: it records the call, makes it fail if a test requested
+//! that, and never unwinds.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::code::{Code, Outcome};
 use super::context;
 
-/// One call, as it is remembered.
+/// One recorded call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub(super) name: &'static str,
@@ -18,43 +18,43 @@ pub(super) struct Call {
     pub(super) code: u32,
 }
 
-/// Calls remembered until they are taken; what comes beyond that is not.
+/// The most calls that are recorded until they are taken. Further calls are not recorded.
 const CALLS_MAX: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 struct Record {
     calls: Vec<Call>,
-    /// How many calls were taken out, so that a call that ends later finds its place.
+    /// The number of calls already taken, so that a call that ends later finds its entry.
     taken: usize,
     faults: Vec<Fault>,
     notes: Vec<String>,
-    /// Functions that were noted as unsupported.
+    /// Functions for which a note says that they are unsupported.
     unsupported: BTreeSet<&'static str>,
 }
 
-/// A failure that a test asked for.
+/// A failure that a test requested.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    /// Empty: any.
+    /// The function; empty for any.
     pub(super) name: String,
-    /// Calls to come until it is its turn, that one included.
+    /// The number of calls until it occurs, including the failing one.
     pub(super) nth: u64,
     pub(super) code: Code,
-    /// It meets queued work instead of a call.
+    /// Whether it applies to queued work instead of a call.
     pub(super) late: bool,
 }
 
 static RECORD: Mutex<Option<Record>> = Mutex::new(None);
 
 thread_local! {
-    /// Bytes and stream of the call that this thread makes.
+    /// The size in bytes and the stream of this thread's current call.
     static DETAIL: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// A function of the driver.
-pub(super) fn enter(name: &'static str, body: impl FnOnce() -> Outcome) -> u32 {
+/// Runs the body of a driver function.
+pub(super) fn run_recorded(name: &'static str, body: impl FnOnce() -> Outcome) -> u32 {
     let number = begin(name);
-    // A call may be made inside another: work that a wait runs may be a host function.
+    // Calls can nest: a wait can run a host function, which makes calls.
     let outer = DETAIL.replace((0, 0));
     let outcome = match due(name, false) {
         Some(code) => {
@@ -68,9 +68,9 @@ pub(super) fn enter(name: &'static str, body: impl FnOnce() -> Outcome) -> u32 {
     code
 }
 
-/// A function that the driver has not: it says so.
+/// Records a call of an unsupported function, and adds a note.
 pub(super) fn unsupported(name: &'static str) -> u32 {
-    enter(name, || {
+    run_recorded(name, || {
         let is_new = with(|record| record.unsupported.insert(name));
         if is_new {
             note(format!("{name} is not supported by the stand-in driver"));
@@ -79,32 +79,32 @@ pub(super) fn unsupported(name: &'static str) -> u32 {
     })
 }
 
-/// How many bytes the call that this thread makes is about.
+/// Sets the size in bytes of this thread's current call.
 pub(super) fn set_bytes(len_bytes: u64) {
     DETAIL.set((len_bytes, DETAIL.get().1));
 }
 
-/// The stream of the call that this thread makes.
+/// Sets the stream of this thread's current call.
 pub(super) fn set_stream(handle: u64) {
     DETAIL.set((DETAIL.get().0, handle));
 }
 
-/// Something that a test may want to know.
+/// Adds a note for the test.
 pub(super) fn note(text: String) {
     with(|record| record.notes.push(text));
 }
 
-/// The failure that the next piece of queued work is to have.
+/// The failure of the next queued operation, if a test requested one.
 pub(super) fn late_fault() -> Option<Code> {
     due("", true)
 }
 
-/// Asks for a failure.
+/// Adds a requested failure.
 pub(super) fn add_fault(fault: Fault) {
     with(|record| record.faults.push(fault));
 }
 
-/// Takes back what has not come up.
+/// Removes requested failures that have not occurred.
 pub(super) fn forget_faults() {
     with(|record| record.faults.clear());
 }
@@ -164,24 +164,25 @@ fn with<T>(use_record: impl FnOnce(&mut Record) -> T) -> T {
     use_record(record.get_or_insert_default())
 }
 
-/// Functions of the driver: each is exported under its name.
+/// Defines driver functions. Each is exported under its name.
 macro_rules! driver_functions {
     ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
-        /// As CUDA's manual says, in so far as the stand-in does it.
+        /// Implements the function of CUDA's manual, as far as the stand-in supports it.
         ///
         /// # Safety
         ///
-        /// As CUDA's manual says: what arguments point to is valid, and of the size that it says.
+        /// As in CUDA's manual: pointers are valid for the sizes that it requires.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "CUDA's name")]
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
-            $crate::driver::call::enter(stringify!($name), move || -> $crate::driver::code::Outcome { $body })
+            let body = move || -> $crate::driver::code::Outcome { $body };
+            $crate::driver::call::run_recorded(stringify!($name), body)
         }
     )*};
 }
 
-/// Functions that are refused, whatever their arguments: the caller's convention leaves those to
-/// the caller.
+/// Defines functions that are rejected with any arguments. They can ignore their arguments, because
+/// in the C calling convention the caller cleans them up.
 macro_rules! unsupported_functions {
     ($($name:ident)*) => {$(
         /// Not supported.

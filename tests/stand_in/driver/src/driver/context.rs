@@ -1,4 +1,4 @@
-//! Contexts: who is current on a thread, what is lost, what belongs together.
+//! Contexts: which one is current on a thread, whether it is lost, and which streams belong to it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -13,38 +13,38 @@ use super::stream::Stream;
 use super::work;
 use crate::backend::{Position, QueueId, failure};
 
-/// The primary context of a device, for as long as it is retained.
+/// A context. The primary context of a device exists as long as it is retained.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) handle: Handle,
     pub(super) device: Arc<Device>,
     /// The NULL stream.
     pub(super) legacy: Arc<Stream>,
-    /// A CUresult, 0 while all is well. Set once.
+    /// The CUresult with which the context was lost, or 0. Set once.
     lost: AtomicU32,
-    /// The process's count of failures that was looked at last.
+    /// The process-wide failure count at the last check.
     seen_epoch: AtomicU64,
     lists: Mutex<Lists>,
 }
 
 #[derive(Debug, Default)]
 struct Lists {
-    /// All streams but the NULL stream. Destroyed ones stay until their work is done.
+    /// All streams except the NULL stream. A destroyed stream stays until its work is done.
     streams: Vec<Arc<Stream>>,
-    /// Every queue there ever was, for looking up failures.
+    /// All queues that ever existed, to look up failures.
     queues: Vec<QueueId>,
     peers: BTreeSet<usize>,
-    /// The default streams that belong to threads.
+    /// The per-thread default streams.
     per_thread: HashMap<ThreadId, Arc<Stream>>,
 }
 
 thread_local! {
-    /// The stack of current contexts; the top is the last.
+    /// The stack of current contexts; the last one is the top.
     static CURRENT: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Context {
-    /// A fresh one.
+    /// Creates a context.
     pub(super) fn new(device: Arc<Device>) -> Outcome<Arc<Self>> {
         let handle = handle::next();
         let legacy = Stream::legacy(handle, &device)?;
@@ -53,14 +53,14 @@ impl Context {
         Ok(Arc::new(Self { handle, device, legacy, lost, seen_epoch, lists: Mutex::new(lists) }))
     }
 
-    /// The context that is current on this thread, if nothing stands against using it.
+    /// The current context of this thread, if it can be used.
     pub(super) fn current() -> Outcome<Arc<Self>> {
         let context = Self::current_if_lost()?;
         context.check()?;
         Ok(context)
     }
 
-    /// As `current`, for calls that a lost context still does.
+    /// Like `current`, for calls that work on a lost context too.
     pub(super) fn current_if_lost() -> Outcome<Arc<Self>> {
         machine::check_initialised()?;
         if crate::backend::scope::is_in_body() {
@@ -70,7 +70,7 @@ impl Context {
         handle::context(handle).map_err(|_| Code::CONTEXT_IS_DESTROYED)
     }
 
-    /// Whether it is lost: work of it has failed.
+    /// Returns an error if the context is lost because queued work failed.
     pub(super) fn check(&self) -> Outcome {
         let epoch = failure::epoch();
         if self.seen_epoch.load(Ordering::Acquire) != epoch {
@@ -94,8 +94,8 @@ impl Context {
         }
     }
 
-    /// A stream of it, by handle: 0 and 1 are the NULL stream, 2 is the calling thread's own. Other
-    /// contexts' are refused.
+    /// The stream with this handle: 0 and 1 are the NULL stream, 2 is the per-thread default
+    /// stream. Streams of other contexts are rejected.
     pub(super) fn stream(&self, handle: Handle) -> Outcome<Arc<Stream>> {
         super::call::set_stream(handle);
         if handle <= 1 {
@@ -120,7 +120,7 @@ impl Context {
         Ok(stream)
     }
 
-    /// Takes a stream in.
+    /// Adds a stream.
     pub(super) fn add_stream(&self, stream: Arc<Stream>) {
         let mut lists = self.lists();
         lists.streams.retain(|stream| !stream.is_over());
@@ -128,7 +128,7 @@ impl Context {
         lists.streams.push(stream);
     }
 
-    /// Failures of this queue are failures of the context.
+    /// Makes failures of this queue failures of the context.
     pub(super) fn watch(&self, queue: QueueId) {
         self.lists().queues.push(queue);
     }
@@ -140,7 +140,7 @@ impl Context {
         streams
     }
 
-    /// Waits until all work is done, then says whether the context is well.
+    /// Waits until all work is done, then returns an error if the context is lost.
     pub(super) fn wait_for_all(&self) -> Outcome {
         for stream in self.streams() {
             stream.wait_until(stream.queue.tail())?;
@@ -149,7 +149,7 @@ impl Context {
         self.check()
     }
 
-    /// Whether kernels were allowed to reach a peer.
+    /// Enables peer access for kernels.
     pub(super) fn enable_peer(&self, ordinal: usize) -> Outcome {
         if self.lists().peers.insert(ordinal) {
             Ok(())
@@ -158,7 +158,7 @@ impl Context {
         }
     }
 
-    /// Takes that back.
+    /// Disables peer access.
     pub(super) fn disable_peer(&self, ordinal: usize) -> Outcome {
         if self.lists().peers.remove(&ordinal) {
             Ok(())
@@ -167,7 +167,7 @@ impl Context {
         }
     }
 
-    /// Frees what is allocated, at its end.
+    /// Frees all allocations when the context ends.
     pub(super) fn free_everything(&self) {
         let addresses = self.device.ledger().of_context(self.handle);
         for address in addresses {
@@ -181,8 +181,8 @@ impl Context {
     }
 }
 
-/// A call is made to say that a device has died, as a test asked. A dead device does nothing more:
-/// so what was queued is over before.
+/// Marks the device as failed, as a test requested. Queued work completes first, because a failed
+/// device runs nothing more.
 pub(super) fn find_dead(code: Code) {
     let context = current_handle().and_then(|handle| handle::context(handle).ok());
     if let Some(context) = context.filter(|_| code.is_sticky()) {
@@ -195,7 +195,7 @@ pub(super) fn current_handle() -> Option<Handle> {
     CURRENT.with_borrow(|stack| stack.last().copied())
 }
 
-/// Replaces the top of this thread's stack; 0 takes it off.
+/// Replaces the top of this thread's stack; 0 removes it.
 pub(super) fn set_current(handle: Handle) {
     CURRENT.with_borrow_mut(|stack| {
         stack.pop();
@@ -205,12 +205,12 @@ pub(super) fn set_current(handle: Handle) {
     });
 }
 
-/// Puts a context on top of this thread's stack.
+/// Pushes a context onto this thread's stack.
 pub(super) fn push_current(handle: Handle) {
     CURRENT.with_borrow_mut(|stack| stack.push(handle));
 }
 
-/// Takes the top off.
+/// Pops the top of this thread's stack.
 pub(super) fn pop_current() -> Option<Handle> {
     CURRENT.with_borrow_mut(Vec::pop)
 }

@@ -1,5 +1,5 @@
-//! What the client calls. Each function is exported under the name that `protocol::symbol` gives,
-//! and has the type that stands there.
+//! The functions that the client calls. Each is exported under its name in `protocol::symbol` and
+//! has the type declared there.
 
 use std::ffi::c_void;
 
@@ -14,10 +14,10 @@ use crate::settings::Settings;
 ///
 /// # Safety
 ///
-/// `settings` is valid for the call.
+/// `settings` is valid during the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings, again: bool) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller (see `# Safety`).
     let settings = unsafe { settings.read() };
     u32::from(!machine::configure(settings, again))
 }
@@ -26,8 +26,8 @@ unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings, agai
 ///
 /// # Safety
 ///
-/// Name and parameters are valid for the call; `run` may be called with `function` for ever, on any
-/// thread.
+/// Name and parameters are valid during the call. `run` may be called with `function` at any later
+/// time and on any thread.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn resident_stand_in_register(
     name: RawText,
@@ -36,9 +36,9 @@ unsafe extern "C" fn resident_stand_in_register(
     run: RunLaunch,
     function: *const c_void,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller (see `# Safety`).
     let name = unsafe { name.get() }.to_owned();
-    // SAFETY: the caller's promise; the pointer of an empty slice is not null.
+    // SAFETY: guaranteed by the caller; the pointer of an empty slice is not null.
     let parameters = unsafe { std::slice::from_raw_parts(parameters, parameter_count) }.to_vec();
     kernel::register(name, HostKernel { parameters, run, function });
 }
@@ -57,7 +57,7 @@ unsafe extern "C" fn resident_stand_in_calls(take: bool, visit: VisitCall, list:
             stream: call.stream,
             code: call.code,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller (see `# Safety`).
         unsafe { visit(list, raw) };
     }
 }
@@ -79,7 +79,7 @@ unsafe extern "C" fn resident_stand_in_texts(
         TextKind::Notes => call::notes(take),
     };
     for text in texts {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller (see `# Safety`).
         unsafe { visit(list, RawText::of(&text)) };
     }
 }
@@ -88,10 +88,10 @@ unsafe extern "C" fn resident_stand_in_texts(
 ///
 /// # Safety
 ///
-/// The name is valid for the call.
+/// The name is valid during the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn resident_stand_in_fail(name: RawText, nth: u64, code: u32, late: bool) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller (see `# Safety`).
     let name = unsafe { name.get() }.to_owned();
     if nth == 0 {
         call::forget_faults();

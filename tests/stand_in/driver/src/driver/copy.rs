@@ -1,4 +1,4 @@
-//! Copies: of boxes between any two ends, of which a run of bytes is the simplest.
+//! Copies boxes between any two kinds of memory. A contiguous range of bytes is the simplest box.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::backend::{
     Work,
 };
 
-/// Where one end of a copy starts, and how its rows and slices follow each other.
+/// One end of a copy: its start and the strides of its rows and slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
     pub(super) place: Place,
@@ -23,14 +23,14 @@ pub(super) struct End {
     pub(super) slice_stride_bytes: u64,
 }
 
-/// Where memory is, by address.
+/// The kind of memory at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     Host(u64),
     Device(u64),
 }
 
-/// Bytes of a row, rows, slices.
+/// The box: bytes of a row, rows, slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) width_bytes: u64,
@@ -38,17 +38,17 @@ pub(super) struct Extent {
     pub(super) depth: u64,
 }
 
-/// When a copy that is queued lets its caller go on.
+/// When the call that queues a copy returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Return {
-    /// When it is done.
+    /// When the copy is done.
     Done,
-    /// As soon as the caller's memory allows: see the module's head in `driver`.
+    /// As soon as the kind of host memory allows; see the documentation of `driver`.
     Early,
 }
 
 impl Place {
-    /// What an address is that may be anything, as with unified addressing.
+    /// Classifies any address, as with unified addressing.
     pub(super) fn of(address: u64) -> Self {
         let is_known = machine::device_of_address(address)
             .is_some_and(|device| device.ledger().around(address).is_some());
@@ -57,8 +57,8 @@ impl Place {
         if is_host { Self::Host(address) } else { Self::Device(address) }
     }
 
-    /// An address that is said to be one of a device: page-locked memory is mapped, and so may be
-    /// meant.
+    /// Classifies an address that the caller declares as a device address. It can be mapped pinned
+    /// memory.
     pub(super) fn of_device(address: u64) -> Self {
         let is_known = machine::device_of_address(address)
             .is_some_and(|device| device.ledger().around(address).is_some());
@@ -69,8 +69,8 @@ impl Place {
         }
     }
 
-    /// An address that is said to be one of the host. One of a device is refused: reading it would
-    /// end the process.
+    /// Classifies an address that the caller declares as a host address. A device address is
+    /// rejected, because reading it would crash the process.
     pub(super) fn of_host(address: u64) -> Outcome<Self> {
         let is_device = machine::device_of_address(address)
             .is_some_and(|device| device.ledger().around(address).is_some());
@@ -86,12 +86,12 @@ impl Place {
 }
 
 impl End {
-    /// A run of bytes.
+    /// A contiguous range of bytes.
     pub(super) fn run(place: Place) -> Self {
         Self { place, row_stride_bytes: 0, slice_stride_bytes: 0 }
     }
 
-    /// The element at (x bytes, y rows, z slices) of a place with a pitch.
+    /// The element at (x bytes, y rows, z slices) of pitched memory.
     pub(super) fn pitched(
         place: Place,
         pitch_bytes: u64,
@@ -106,7 +106,7 @@ impl End {
         Self { place: place.offset(offset), row_stride_bytes: pitch_bytes, slice_stride_bytes }
     }
 
-    /// One past the last byte, from the start.
+    /// The number of bytes from the first to the last byte of the box.
     fn span_bytes(&self, extent: Extent) -> Option<u64> {
         let slices = extent.depth.checked_sub(1)?.checked_mul(self.slice_stride_bytes)?;
         let rows = extent.height.checked_sub(1)?.checked_mul(self.row_stride_bytes)?;
@@ -115,18 +115,18 @@ impl End {
 }
 
 impl Extent {
-    /// A run of bytes.
+    /// A contiguous range of bytes.
     pub(super) fn run(len_bytes: u64) -> Self {
         Self { width_bytes: len_bytes, height: 1, depth: 1 }
     }
 
-    /// All bytes, saturating.
+    /// The number of bytes, saturating.
     pub(super) fn len_bytes(self) -> u64 {
         self.width_bytes.saturating_mul(self.height).saturating_mul(self.depth)
     }
 }
 
-/// Queues a copy on a stream of `context`, and waits for it where it has to.
+/// Queues a copy on a stream of `context`, and waits for it if necessary.
 pub(super) fn submit(
     context: &Context,
     stream: &Stream,
@@ -145,8 +145,7 @@ pub(super) fn submit(
     let source = Resolved::source(source, extent)?;
     let (destination, is_ordinary) = Resolved::destination(destination, extent)?;
     let part = part(&source.end, &destination.end, extent);
-    // Between two places of the host nothing of the device is left to wait for but the stream's
-    // order.
+    // A copy within the host waits only for the stream's order.
     let position = match (&source.memory, &destination.memory) {
         (Memory::Host(_), Memory::Host(_)) => {
             return copy_on_the_host(context, stream, &source, &destination, extent);
@@ -161,7 +160,7 @@ pub(super) fn submit(
     Ok(())
 }
 
-/// An end, its memory, and the device that it lies on.
+/// An end, its memory, and its device.
 struct Resolved {
     memory: Memory,
     end: End,
@@ -169,7 +168,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    /// What is read; ordinary memory of the host is staged here and now.
+    /// The source. Pageable host memory is staged immediately.
     fn source(end: End, extent: Extent) -> Outcome<Self> {
         match end.place {
             Place::Device(address) => Ok(Self::on_device(end, address)),
@@ -180,7 +179,7 @@ impl Resolved {
         }
     }
 
-    /// What is written, and whether it is ordinary memory of the host.
+    /// The destination, and whether it is pageable host memory.
     fn destination(end: End, extent: Extent) -> Outcome<(Self, bool)> {
         Ok(match end.place {
             Place::Device(address) => (Self::on_device(end, address), false),
@@ -206,7 +205,7 @@ impl Resolved {
         Self { memory: Memory::Host(Arc::new(range)), end, device: None }
     }
 
-    /// The rows, packed into memory of the driver.
+    /// Packs the rows into driver memory.
     fn staged(end: End, extent: Extent, address: u64) -> Outcome<Self> {
         let len_bytes = usize::try_from(extent.len_bytes()).map_err(|_| Code::OUT_OF_MEMORY)?;
         let block = Arc::new(Block::zeroed(len_bytes)?);
@@ -220,8 +219,8 @@ impl Resolved {
     }
 }
 
-/// Page-locked memory, or nothing if it is ordinary. CUDA copies nothing that lies in two
-/// registrations, or half in one.
+/// The pinned memory, or `None` if the memory is pageable. CUDA rejects a copy that spans two
+/// registrations or is only partly registered.
 fn locked(end: End, extent: Extent, address: u64) -> Outcome<Option<HostRange>> {
     let Some(len_bytes) = end.span_bytes(extent) else { return Ok(None) };
     let range: Option<Locked> =
@@ -255,8 +254,8 @@ fn part(source: &End, destination: &End, extent: Extent) -> CopyBox {
     }
 }
 
-/// Queues it on the stream; where that is of another device than the destination, on a queue of the
-/// destination's, ordered by events both ways.
+/// Queues the copy on the stream. If the stream's device is not the destination's, the copy runs on
+/// a queue of the destination device, ordered by events in both directions.
 fn queue_copy(
     context: &Context,
     stream: &Stream,
@@ -331,16 +330,16 @@ fn copy_on_the_host(
     Ok(())
 }
 
-/// Copies row by row between two places of the host.
+/// Copies row by row within host memory.
 fn copy_rows(to: *mut u8, to_end: &End, from: *mut u8, from_end: &End, extent: Extent) {
     for slice in 0..extent.depth {
         for row in 0..extent.height {
             let offset =
                 |end: &End| (slice * end.slice_stride_bytes + row * end.row_stride_bytes) as usize;
             let (to, from) = (to.wrapping_add(offset(to_end)), from.wrapping_add(offset(from_end)));
-            // SAFETY: the caller of the driver function promises memory of the box that it
-            // described, of the host and initialised (`HostRange`); memory of the driver was made
-            // as large as the packed rows (`staged`).
+            // SAFETY: the caller of the driver function guarantees initialised host memory for the
+            // box that it described (`HostRange`). Driver memory was allocated for the packed rows
+            // (`staged`).
             unsafe { std::ptr::copy(from, to, extent.width_bytes as usize) };
         }
     }

@@ -1,4 +1,4 @@
-//! Events: each record makes a new one of the engine's, so that waits keep what they found.
+//! Events. Each record creates a new engine event, so a wait keeps the record that it found.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::stream::Stream;
 use super::work;
 use crate::backend::{BackendErrorKind, Position, RawEvent};
 
-/// No time stamps.
+/// `CU_EVENT_DISABLE_TIMING`.
 pub(super) const DISABLE_TIMING: u32 = 2;
 
 /// An event.
@@ -22,16 +22,16 @@ pub(super) struct Event {
     record: Mutex<Option<Record>>,
 }
 
-/// What the last record made.
+/// The last record.
 #[derive(Clone, Debug)]
 struct Record {
     event: Arc<dyn RawEvent>,
-    /// The work before it.
+    /// The work queued before it.
     work: Position,
 }
 
 impl Event {
-    /// An event that was never recorded.
+    /// Creates an event that is not recorded yet.
     pub(super) fn new(context: &Context, flags: u32) -> Arc<Self> {
         let event = Arc::new(Self {
             handle: handle::next(),
@@ -43,7 +43,7 @@ impl Event {
         event
     }
 
-    /// Records it in a stream, from which on it stands for that place.
+    /// Records the event in a stream.
     pub(super) fn record(&self, context: &Context, stream: &Stream) -> Outcome {
         let has_timing = self.flags & DISABLE_TIMING == 0;
         let work = stream.last();
@@ -52,15 +52,15 @@ impl Event {
         Ok(())
     }
 
-    /// Later work of `stream` comes behind the record that there is now; one that was never
-    /// recorded is nothing to wait for.
-    pub(super) fn hold_up(&self, context: &Context, stream: &Stream) -> Outcome {
+    /// Makes later work of `stream` wait for the current record. An event that was never recorded
+    /// is not waited for.
+    pub(super) fn make_wait(&self, context: &Context, stream: &Stream) -> Outcome {
         let Some(record) = self.last() else { return Ok(()) };
         let work = (self.context == context.handle).then_some(record.work);
         stream.wait_for(context, record.event.as_ref(), work)
     }
 
-    /// Whether the last record is reached.
+    /// Whether the last record is complete.
     pub(super) fn query(&self, context: &Context) -> Outcome {
         let is_complete = match self.last() {
             None => true,
@@ -90,7 +90,8 @@ impl Event {
         if is_untimed || self.context != earlier.context {
             return Err(Code::INVALID_HANDLE);
         }
-        // One is asked after the other: in a seeded world each look runs work.
+        // One event is queried after the other, because in a seeded simulation each query runs
+        // work.
         for event in [&start.event, &end.event] {
             if !event.is_complete().map_err(|error| work::code_of_error(&error))? {
                 return Err(Code::NOT_READY);

@@ -1,4 +1,4 @@
-//! Fills: a pattern over rows of device memory.
+//! Fills rows of device memory with a pattern.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -10,7 +10,7 @@ use super::stream::Stream;
 use super::{call, work};
 use crate::backend::{Address, Bytes, FailureKind, FillWork, Footprint, Work};
 
-/// Queues a fill of `height` rows of `count` patterns each. Rows that do not follow each other are
+/// Queues a fill of `height` rows with `count` patterns each. Rows that are not contiguous are
 /// `pitch_bytes` apart.
 pub(super) fn submit(
     context: &Context,
@@ -55,7 +55,7 @@ pub(super) fn submit(
     Ok(())
 }
 
-/// A run, in the form of `submit`.
+/// A contiguous fill, as arguments of `submit`.
 pub(super) fn run(count: usize) -> (u64, u64, u64) {
     let Extent { width_bytes, height, .. } = Extent::run(count as u64);
     (width_bytes, height, 0)

@@ -1,5 +1,5 @@
-//! Handles: numbers that stand for objects. They are never used as pointers and never given out
-//! twice, so that a stale one is found out.
+//! Handles: numbers that identify objects. They are never used as pointers and never reused, so a
+//! stale handle is detected.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use super::ledger::Pool;
 use super::module::{Function, Module};
 use super::stream::Stream;
 
-/// As C sees it: a pointer's worth of bits.
+/// A handle has the size of a C pointer.
 pub(super) type Handle = u64;
 
-/// What a handle stands for.
+/// The object that a handle identifies.
 #[derive(Clone, Debug)]
 pub(super) enum Object {
     Context(Arc<Context>),
@@ -28,25 +28,23 @@ pub(super) enum Object {
 
 static OBJECTS: Mutex<Option<HashMap<Handle, Object>>> = Mutex::new(None);
 
-/// A fresh handle. Odd numbers of bytes apart, far from any memory, so that whoever follows one is
-/// stopped by the machine.
+/// Creates a handle. Handles are odd addresses far from any memory, so that a dereference faults.
 pub(super) fn next() -> Handle {
     static NEXT: AtomicU64 = AtomicU64::new(0xC0DA_0000_0000_0100);
     NEXT.fetch_add(0x10, Ordering::Relaxed)
 }
 
-/// Lets a handle stand for an object.
+/// Assigns an object to a handle.
 pub(super) fn insert(handle: Handle, object: Object) {
     objects().get_or_insert_default().insert(handle, object);
 }
 
-/// The handle stands for nothing any more. What it stood for is given back, to be dropped without
-/// the lock.
+/// Removes a handle and returns its object, which the caller drops without the lock.
 pub(super) fn remove(handle: Handle) -> Option<Object> {
     objects().as_mut()?.remove(&handle)
 }
 
-/// Takes out all that belongs to a context.
+/// Removes all objects of a context.
 pub(super) fn remove_of_context(context: Handle) -> Vec<Object> {
     let mut objects = objects();
     let Some(objects) = objects.as_mut() else { return Vec::new() };

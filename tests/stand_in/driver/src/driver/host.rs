@@ -1,4 +1,4 @@
-//! Memory of the host: which of it is page-locked, and what copies hold of it.
+//! Host memory: which ranges are pinned (page-locked), and what copies keep alive.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -11,24 +11,24 @@ use super::handle::Handle;
 use super::machine;
 use crate::backend::HostMemory;
 
-/// What is locked at once, and what memory of the driver's own is aligned to.
+/// The unit of registration, and the alignment of driver memory.
 const PAGE_BYTES: usize = 4096;
 
-/// A range of page-locked memory: the bytes that were asked for. With `Settings::locks_whole_pages`
-/// their pages belong to it whole, and to no other range.
+/// A range of pinned memory: the requested bytes. With `Settings::locks_whole_pages` the range owns
+/// its pages, and no other range can use them.
 #[derive(Clone, Debug)]
 pub(super) struct Locked {
     pub(super) start: u64,
     pub(super) len_bytes: u64,
     pub(super) flags: u32,
     pub(super) context: Handle,
-    /// Memory of the driver; none where the caller's was registered.
+    /// The driver memory; `None` if the caller's memory was registered.
     block: Option<Arc<Block>>,
 }
 
 static LOCKED: Mutex<BTreeMap<u64, Locked>> = Mutex::new(BTreeMap::new());
 
-/// Allocates page-locked memory, zeroed.
+/// Allocates zeroed pinned memory.
 pub(super) fn allocate(len_bytes: usize, flags: u32, context: Handle) -> Outcome<u64> {
     let block = Arc::new(Block::zeroed(len_bytes)?);
     let start = block.start.as_ptr().addr() as u64;
@@ -39,13 +39,12 @@ pub(super) fn allocate(len_bytes: usize, flags: u32, context: Handle) -> Outcome
     Ok(start)
 }
 
-/// Gives page-locked memory back that `allocate` made. Copies in flight keep it until they are
-/// done.
+/// Frees pinned memory from `allocate`. Copies in flight keep it alive until they are done.
 pub(super) fn free(start: u64) -> Outcome {
     take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
 }
 
-/// Page-locks memory of the caller, unless another range holds some of it.
+/// Registers memory of the caller, unless another registration owns some of it.
 pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outcome {
     let end = start
         .checked_add(len_bytes)
@@ -62,13 +61,13 @@ pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) 
     Ok(())
 }
 
-/// Takes that back. Nothing else does: what the caller does with the memory meanwhile, and whether
-/// the context is well, makes no difference.
+/// Unregisters memory of the caller. Only this call ends a registration, whatever happens to the
+/// memory or the context.
 pub(super) fn unregister(start: u64) -> Outcome {
     take(start, false).map(drop).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
 }
 
-/// The page-locked range that an address lies in.
+/// The pinned range that contains an address.
 pub(super) fn around(address: u64) -> Option<Locked> {
     let locked = locked();
     let mut on_this_page = locked.range(..page_of(address).saturating_add(PAGE_BYTES as u64)).rev();
@@ -79,8 +78,8 @@ pub(super) fn around(address: u64) -> Option<Locked> {
         .cloned()
 }
 
-/// Whether some of these bytes were asked to be page-locked: of what lies beside such bytes on a
-/// page nobody need know that it is locked too.
+/// Whether a request covers some of these bytes. Bytes that are pinned only because they share a
+/// page with a request do not count.
 pub(super) fn is_partly_locked(start: u64, len_bytes: u64) -> bool {
     let locked = locked();
     let before = locked.range(..start.saturating_add(len_bytes)).next_back();
@@ -102,13 +101,13 @@ fn locked() -> MutexGuard<'static, BTreeMap<u64, Locked>> {
 }
 
 impl Locked {
-    /// Whether all of a range lies in it.
+    /// Whether it contains all of a range.
     pub(super) fn holds(&self, start: u64, len_bytes: u64) -> bool {
         let reach = self.reach();
         start >= reach.start && start.checked_add(len_bytes).is_some_and(|end| end <= reach.end)
     }
 
-    /// What is taken for page-locked.
+    /// The addresses that count as pinned.
     fn reach(&self) -> Range<u64> {
         let end = self.start + self.len_bytes;
         let is_whole_pages = self.block.is_some() || machine::settings().locks_whole_pages;
@@ -119,26 +118,26 @@ impl Locked {
         }
     }
 
-    /// What keeps the memory while work uses it.
+    /// The allocation that keeps the memory alive while work uses it.
     pub(super) fn block(&self) -> Option<Arc<Block>> {
         self.block.clone()
     }
 }
 
-/// Memory of the driver's own.
+/// Driver memory.
 #[derive(Debug)]
 pub(super) struct Block {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: a block is an owned allocation; nothing in it depends on the thread.
+// SAFETY: a block is an owned allocation, and nothing in it depends on the thread.
 unsafe impl Send for Block {}
-// SAFETY: a shared block gives out raw pointers only.
+// SAFETY: a shared block returns only raw pointers.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Zeroed memory of at least so many bytes, which shares no page.
+    /// Allocates zeroed memory of at least this size, on pages of its own.
     pub(super) fn zeroed(len_bytes: usize) -> Outcome<Self> {
         let whole_pages =
             len_bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(Code::OUT_OF_MEMORY)?;
@@ -156,40 +155,41 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this layout, and is given back once, here.
+        // SAFETY: `start` came from `alloc_zeroed` with this layout and is freed only here, once.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 
-/// Host memory that work touches: the caller's, or the driver's.
+/// Host memory that work accesses: the caller's or the driver's.
 #[derive(Debug)]
 pub(super) struct HostRange {
     start: *mut u8,
     len_bytes: usize,
-    /// Of driver memory, which it keeps.
+    /// Keeps driver memory alive.
     _block: Option<Arc<Block>>,
 }
 
-// SAFETY: it is a range of memory that any thread may reach; when it may be touched is the caller's
-// of the driver to see to, as with a real driver.
+// SAFETY: any thread may access the range; the caller of the driver ensures that accesses do not
+// race, as with a real driver.
 unsafe impl Send for HostRange {}
 // SAFETY: as above.
 unsafe impl Sync for HostRange {}
 
 impl HostRange {
-    /// Memory that the caller of the driver keeps, or that `block` keeps.
+    /// Memory that the caller of the driver or `block` keeps alive.
     pub(super) fn new(start: *mut u8, len_bytes: usize, block: Option<Arc<Block>>) -> Self {
         Self { start, len_bytes, _block: block }
     }
 
-    /// Memory of the driver's own.
+    /// Driver memory.
     pub(super) fn of(block: Arc<Block>, len_bytes: usize) -> Self {
         Self { start: block.start(), len_bytes, _block: Some(block) }
     }
 }
 
-// SAFETY: a block keeps its memory, zeroed from the start; of other memory the caller of the driver
-// promises that it is there, and initialised, until the copy is done (CUDA's manual).
+// SAFETY: a block keeps its memory alive, and the memory is zeroed when it is allocated. For other
+// memory the caller of the driver guarantees that it is live and initialised until the copy is done
+// (CUDA's manual).
 unsafe impl HostMemory for HostRange {
     fn base(&self) -> *mut u8 {
         self.start

@@ -1,4 +1,4 @@
-//! Kernels: host functions under the names of entries, and their launches.
+//! Kernels: the host functions registered for entries, and their launches.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -19,7 +19,7 @@ use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
 use crate::grid::Grid;
 use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
 
-/// A host function that stands for a kernel.
+/// A host function that replaces a kernel.
 #[derive(Debug)]
 pub(super) struct HostKernel {
     pub(super) parameters: Vec<Parameter>,
@@ -27,12 +27,12 @@ pub(super) struct HostKernel {
     pub(super) function: *const c_void,
 }
 
-// SAFETY: the client registers functions that are `Send + Sync` and live for ever.
+// SAFETY: the client registers functions that are `Send + Sync + 'static`.
 unsafe impl Send for HostKernel {}
 // SAFETY: as above.
 unsafe impl Sync for HostKernel {}
 
-/// Blocks, threads of a block, and shared memory.
+/// The blocks, the threads of a block, and the shared memory of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) grid: [u32; 3],
@@ -42,12 +42,12 @@ pub(super) struct Shape {
 
 static KERNELS: Mutex<Option<HashMap<String, Arc<HostKernel>>>> = Mutex::new(None);
 
-/// Lets a host function stand for the kernels of this name.
+/// Registers a host function for kernels with this name.
 pub(super) fn register(name: String, kernel: HostKernel) {
     kernels().get_or_insert_default().insert(name, Arc::new(kernel));
 }
 
-/// Queues a launch; `values` points to a pointer for each parameter.
+/// Queues a launch. `values` points to one pointer per parameter.
 pub(super) fn launch(
     context: &Context,
     stream: &Stream,
@@ -59,7 +59,7 @@ pub(super) fn launch(
     let name = &function.entry.name;
     let Some(kernel) = find(name) else {
         call::note(format!(
-            "kernel \"{name}\" is launched, and no host function is registered under that name"
+            "kernel \"{name}\" was launched, but no host function is registered under that name"
         ));
         return Err(Code::LAUNCH_FAILED);
     };
@@ -83,7 +83,7 @@ pub(super) fn launch(
     work::submit_kernel(stream, context, body, arguments).map(drop)
 }
 
-/// The host function under an entry's name, or under the name that a C++ compiler made it of.
+/// The host function registered for an entry's name, or for the source name of a mangled C++ name.
 fn find(name: &str) -> Option<Arc<HostKernel>> {
     let kernels = kernels();
     let kernels = kernels.as_ref()?;
@@ -119,7 +119,7 @@ fn check_shape(function: &Function, Shape { grid, block, shared_bytes }: Shape) 
     }
 }
 
-/// Why a host function cannot stand for a kernel with these parameters.
+/// The reason why a host function does not match a kernel with these parameters.
 fn misfit(parameters: &[Parameter], slots: &[Slot]) -> Option<String> {
     if parameters.len() != slots.len() {
         return Some(format!(
@@ -149,11 +149,11 @@ fn value(values: In<*const c_void>, index: usize, slot: Slot) -> Outcome<Vec<u8>
     (0..slot.len_bytes).map(|offset| start.nth(offset)).collect()
 }
 
-/// A parameter, ready for the host function but for what the engine resolves.
+/// An argument for the host function, before the engine resolves device addresses.
 #[derive(Debug)]
 enum Prepared {
     Scalar(Vec<u8>),
-    /// Memory of the device: which of the engine's pointers, how many bytes, and the extents of a
+    /// Device memory: the index of the engine's pointer, the size in bytes, and the extents of a
     /// view.
     Array {
         pointer: usize,
@@ -161,7 +161,7 @@ enum Prepared {
         element_bytes: u32,
         extents: Vec<i64>,
     },
-    /// Page-locked memory of the host, mapped.
+    /// Mapped pinned host memory.
     Mapped {
         start: u64,
         len_bytes: u64,
@@ -170,7 +170,7 @@ enum Prepared {
     },
 }
 
-/// Turns parameters into the engine's arguments.
+/// Converts parameters into the engine's arguments.
 struct Packing<'a> {
     context: &'a Context,
     values: &'a [Vec<u8>],
@@ -198,7 +198,7 @@ impl Packing<'_> {
         Ok(())
     }
 
-    /// Words of eight bytes of a parameter.
+    /// The eight-byte word of a parameter.
     fn word(&self, index: usize, word: usize) -> u64 {
         let bytes =
             self.values[index].get(8 * word..8 * word + 8).and_then(|bytes| bytes.try_into().ok());
@@ -215,7 +215,8 @@ impl Packing<'_> {
                     Some(bytes) if bytes.len() == 8 => self.word(by as usize, 0),
                     _ => {
                         call::note(format!(
-                            "parameter {by} counts the elements of another and is no integer of 4 or 8 bytes"
+                            "parameter {by} counts the elements of another but is not an integer \
+                             of 4 or 8 bytes"
                         ));
                         return Err(Code::LAUNCH_FAILED);
                     }
@@ -225,7 +226,7 @@ impl Packing<'_> {
         }
     }
 
-    /// An array for the engine: flat, or a view.
+    /// Adds an array, flat or a view, to the engine's arguments.
     fn array(
         &mut self,
         address: u64,
@@ -238,8 +239,8 @@ impl Packing<'_> {
         if allocation.is_none() && host::around(address).is_some() {
             return Prepared::Mapped { start: address, len_bytes, element_bytes, extents };
         }
-        // A view may reach below its first element, so that the engine gets the allocation and an
-        // offset. No allocation: the engine finds out.
+        // A view can extend below its first element, so the engine gets the allocation and an
+        // offset. Without an allocation the engine reports the error.
         let start = allocation.map_or(address, |allocation| allocation.address);
         let words = &mut self.arguments.words;
         let at_word = words.len() as u32;
@@ -267,7 +268,8 @@ impl Packing<'_> {
     }
 }
 
-/// Bytes from an address to the end of its memory; of none, one, so that the engine finds out.
+/// The bytes from an address to the end of its memory. Without memory it is 1, so that the engine
+/// reports the error.
 fn room(context: &Context, address: u64) -> u64 {
     let device = context
         .device
@@ -295,9 +297,9 @@ struct LaunchBody {
     prepared: Vec<Prepared>,
 }
 
-// SAFETY: the host function was registered with what it touches, and gets pointers to that alone:
-// those of the engine, which it resolved from the footprints that `Packing` made of the
-// registration, and its own scalars.
+// SAFETY: the host function was registered with the memory that it accesses and gets only pointers
+// to that memory. The engine resolved them from the footprints that `Packing` made from the
+// registration. Scalars are its own.
 unsafe impl KernelBody for LaunchBody {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -327,8 +329,8 @@ unsafe impl KernelBody for LaunchBody {
             argument_count: arguments.len() as u32,
             arguments: arguments.as_ptr(),
         };
-        // SAFETY: the function and what runs it were registered together (`HostKernel`); the launch
-        // lives for the call.
+        // SAFETY: the function and its runner were registered together (`HostKernel`); the launch
+        // is live during the call.
         let code = unsafe { (self.kernel.run)(self.kernel.function, &raw const launch) };
         if code != 0 {
             work::fail_with(Code(code));
@@ -346,8 +348,8 @@ fn argument(start: *mut u8, len_bytes: u64, element_bytes: u32, extents: &[i64])
     }
 }
 
-/// Queues a function of the host. A stream's callback is called whatever has failed before, and
-/// told; others are not called then.
+/// Queues a host function. A stream callback is called even after a failure and receives the error;
+/// other host functions are then not called.
 pub(super) fn launch_host(context: &Context, stream: &Stream, function: HostFunction) -> Outcome {
     let body =
         Arc::new(HostBody { name: Arc::from("host function"), context: context.handle, function });
@@ -355,7 +357,7 @@ pub(super) fn launch_host(context: &Context, stream: &Stream, function: HostFunc
     work::submit_host(stream, context, body, is_told).map(drop)
 }
 
-/// A function that is called between other work of a stream.
+/// A host function in stream order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HostFunction {
     /// `cuLaunchHostFunc`.
@@ -368,21 +370,21 @@ pub(super) enum HostFunction {
     },
 }
 
-// SAFETY: CUDA calls such functions on a thread of its own; whoever hands one over knows (CUDA's
-// manual).
+// SAFETY: CUDA calls such functions on its own thread, and its manual requires callers to allow
+// that.
 unsafe impl Send for HostFunction {}
-// SAFETY: as above; it is called once.
+// SAFETY: as above; the function is called once.
 unsafe impl Sync for HostFunction {}
 
 #[derive(Debug)]
 struct HostBody {
     name: Arc<str>,
-    /// By handle: a body in a queue that held its context would keep both for ever.
+    /// A handle, because a queued body that owned its context would leak both.
     context: Handle,
     function: HostFunction,
 }
 
-// SAFETY: it gets no memory.
+// SAFETY: it gets no device memory.
 unsafe impl KernelBody for HostBody {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -390,7 +392,7 @@ unsafe impl KernelBody for HostBody {
 
     unsafe fn run(&self, _grid: Grid, _words: &[u64], _pointers: &[*mut u8]) {
         match self.function {
-            // SAFETY: the caller of the driver promises that the function may be called once with
+            // SAFETY: the caller of the driver guarantees that the function may be called once with
             // its data, on any thread.
             HostFunction::Plain { function, data } => unsafe { function(data) },
             HostFunction::Callback { function, stream, data } => {
@@ -406,7 +408,7 @@ fn kernels() -> MutexGuard<'static, Option<HashMap<String, Arc<HostKernel>>>> {
     KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Blocks of so many threads and so much shared memory that fit one multiprocessor.
+/// The number of blocks of this size that fit on one multiprocessor.
 pub(super) fn blocks_per_multiprocessor(threads: u32, shared_bytes: u64) -> u32 {
     const THREADS: u32 = 2048;
     const BLOCKS: u32 = 32;
@@ -418,7 +420,7 @@ pub(super) fn blocks_per_multiprocessor(threads: u32, shared_bytes: u64) -> u32 
 /// Multiprocessors of each device.
 pub(super) const MULTIPROCESSORS: i32 = 132;
 
-/// Whether the machine's driver is at least of a version.
+/// Returns an error unless the machine's driver has at least this version.
 pub(super) fn driver_has(version: i32) -> Outcome {
     if machine::settings().driver_version >= version { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
 }

@@ -1,5 +1,5 @@
-//! The account of a device's memory: who holds how many bytes of it. The engine has the memory
-//! itself, and no notion of pools.
+//! Memory accounting of a device: how many bytes each pool and allocation holds. The engine owns
+//! the memory itself and does not know pools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// A pool of a device, with its handle; the device's ledger has to be told.
+    /// Creates a pool of a device and its handle. The caller adds it to the device's accounting.
     pub(super) fn new(ordinal: usize) -> Arc<Self> {
         let pool = Arc::new(Self { handle: handle::next(), ordinal });
         handle::insert(pool.handle, Object::Pool(Arc::clone(&pool)));
@@ -23,7 +23,7 @@ impl Pool {
     }
 }
 
-/// What a pool holds, in bytes.
+/// The bytes that a pool holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holding {
     pub(super) used: u64,
@@ -31,13 +31,13 @@ pub(super) struct Holding {
     pub(super) reserved: u64,
     pub(super) reserved_high: u64,
     pub(super) release_threshold: u64,
-    /// `cuMemPoolDestroy` was called: it ends with its last allocation.
+    /// Whether `cuMemPoolDestroy` was called. The pool ends with its last allocation.
     pub(super) is_destroyed: bool,
-    /// The reuse attributes, which are kept and change nothing.
+    /// The reuse attributes, which are stored but have no effect.
     pub(super) reuse: [i32; 3],
 }
 
-/// Who holds what.
+/// The memory accounting of a device.
 #[derive(Debug)]
 pub(super) struct Ledger {
     total_bytes: u64,
@@ -53,27 +53,27 @@ pub(super) struct Allocation {
     pub(super) address: u64,
     pub(super) len_bytes: u64,
     pub(super) context: Handle,
-    /// Of stream-ordered allocations.
+    /// The pool of a stream-ordered allocation.
     pub(super) pool: Option<Handle>,
-    /// Counts all allocations of the process.
+    /// The allocation's number in the process.
     pub(super) number: u64,
 }
 
 impl Ledger {
-    /// Nothing is held yet.
+    /// Creates the accounting without any allocation.
     pub(super) fn new(total_bytes: u64, default_pool: Handle) -> Self {
         let pools =
             BTreeMap::from([(default_pool, Holding { reuse: [1; 3], ..Holding::default() })]);
         Self { total_bytes, direct_bytes: 0, pools, allocations: BTreeMap::new() }
     }
 
-    /// Free and total bytes, as `cuMemGetInfo` says.
+    /// Free and total bytes, as `cuMemGetInfo` reports them.
     pub(super) fn info(&self) -> (u64, u64) {
         let held = self.direct_bytes + self.pools.values().map(|pool| pool.reserved).sum::<u64>();
         (self.total_bytes.saturating_sub(held), self.total_bytes)
     }
 
-    /// Counts bytes of an allocation to come, or says that there is no room.
+    /// Reserves bytes for an allocation, or returns an error if there is not enough memory.
     pub(super) fn reserve(&mut self, len_bytes: u64, pool: Option<Handle>) -> Outcome {
         let (free_bytes, _) = self.info();
         let Some(pool) = pool else {
@@ -100,7 +100,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes `reserve` back, or a freed allocation.
+    /// Returns the bytes of a reservation or of a freed allocation.
     pub(super) fn give_back(&mut self, len_bytes: u64, pool: Option<Handle>) {
         let Some(handle) = pool else {
             self.direct_bytes -= len_bytes;
@@ -113,12 +113,12 @@ impl Ledger {
         }
     }
 
-    /// Enters a live allocation.
+    /// Inserts a live allocation.
     pub(super) fn insert(&mut self, allocation: Allocation) {
         self.allocations.insert(allocation.address, allocation);
     }
 
-    /// Takes the allocation that starts at an address out, if `may_go` agrees.
+    /// Removes the allocation that starts at an address, if `may_go` allows it.
     pub(super) fn remove(
         &mut self,
         address: u64,
@@ -130,7 +130,7 @@ impl Ledger {
         Some(allocation)
     }
 
-    /// The live allocation around an address.
+    /// The live allocation that contains an address.
     pub(super) fn around(&self, address: u64) -> Option<Allocation> {
         let (_, allocation) = self.allocations.range(..=address).next_back()?;
         (address - allocation.address < allocation.len_bytes).then_some(*allocation)
@@ -145,26 +145,26 @@ impl Ledger {
             .collect()
     }
 
-    /// A host thread has waited: pools give back what is above their thresholds.
+    /// Releases pool memory above the release thresholds, after a host thread has waited.
     pub(super) fn settle(&mut self) {
         for pool in self.pools.values_mut() {
             pool.reserved = pool.used.max(pool.reserved.min(pool.release_threshold));
         }
     }
 
-    /// A pool gives back what is unused, down to so many bytes.
+    /// Releases unused memory of a pool, down to this many bytes.
     pub(super) fn trim(&mut self, pool: Handle, keep_bytes: u64) -> Outcome {
         let pool = self.holding(pool)?;
         pool.reserved = pool.used.max(pool.reserved.min(keep_bytes));
         Ok(())
     }
 
-    /// A new pool.
+    /// Adds a pool.
     pub(super) fn add_pool(&mut self, pool: Handle) {
         self.pools.insert(pool, Holding { reuse: [1; 3], ..Holding::default() });
     }
 
-    /// A pool is destroyed: what is allocated from it stays until it is freed.
+    /// Destroys a pool. Its allocations stay until they are freed.
     pub(super) fn destroy_pool(&mut self, pool: Handle) {
         let Some(holding) = self.pools.get_mut(&pool) else { return };
         holding.is_destroyed = true;
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// What a pool holds.
+    /// The bytes that a pool holds.
     pub(super) fn holding(&mut self, pool: Handle) -> Outcome<&mut Holding> {
         self.pools.get_mut(&pool).ok_or(Code::INVALID_VALUE)
     }

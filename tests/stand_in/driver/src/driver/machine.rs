@@ -1,4 +1,4 @@
-//! The machine: its settings, its devices, and their primary contexts.
+//! The machine: its settings, its devices, and their contexts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -12,15 +12,15 @@ use crate::backend::embedded::{Emulation, EmulationLog, Link};
 use crate::backend::{Backend, embedded::EmbeddedDevice};
 use crate::settings::Settings;
 
-/// One device while the machine runs.
+/// One device while a context exists.
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) ordinal: usize,
     pub(super) engine: Arc<EmbeddedDevice>,
     pub(super) ledger: Mutex<Ledger>,
-    /// The pool that is there from the start.
+    /// The default pool.
     pub(super) default_pool: Arc<Pool>,
-    /// The pool that `cuMemAllocAsync` takes from.
+    /// The pool from which `cuMemAllocAsync` allocates.
     pub(super) current_pool: Mutex<Arc<Pool>>,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct Device {
 struct State {
     devices: Vec<Arc<Device>>,
     slots: Vec<Slot>,
-    /// Contexts beside the primary ones.
-    beside: Vec<Handle>,
-    /// Of all devices there ever were, with the number of hazards that were taken.
+    /// Contexts other than primary contexts.
+    other_contexts: Vec<Handle>,
+    /// The logs of all devices that ever existed, each with the number of hazards already taken.
     logs: Vec<(EmulationLog, usize)>,
 }
 
@@ -47,7 +47,7 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 /// The process that called `cuInit`; 0 before.
 static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
-/// Says what the machine is like; `false` if it is settled already, or if it runs: a context is
+/// Sets the settings. Returns `false` if other settings already apply, or while a context is
 /// retained.
 pub(super) fn configure(settings: Settings, again: bool) -> bool {
     let mut state = state();
@@ -63,12 +63,12 @@ pub(super) fn configure(settings: Settings, again: bool) -> bool {
         std::mem::take(&mut state.devices)
     });
     drop(state);
-    // With no lock held: the engines' last handles.
+    // This may drop the last handles of the engines, so no lock may be held.
     devices.into_iter().flatten().for_each(|device| device.forget_pools());
     true
 }
 
-/// What the machine is like: as configured, or as `Settings::new` says if it is used without.
+/// The settings: as configured, or `Settings::new` if nothing was configured.
 pub(super) fn settings() -> Settings {
     if let Some(settings) = *SETTINGS.read().unwrap_or_else(PoisonError::into_inner) {
         return settings;
@@ -81,13 +81,13 @@ pub(super) fn initialise() -> Outcome {
     if settings().devices == 0 {
         return Err(Code::NO_DEVICE);
     }
-    // A child of a process that has started the driver cannot use it.
+    // A child process cannot use a driver that its parent has initialised.
     let us = std::process::id();
     let before = INITIALISED_BY.compare_exchange(0, us, Ordering::AcqRel, Ordering::Acquire);
     if before.is_ok() || before == Err(us) { Ok(()) } else { Err(Code::NOT_INITIALIZED) }
 }
 
-/// Refuses what comes before `cuInit`, or in a child of the process that called it.
+/// Returns an error before `cuInit`, and in a child of the process that called it.
 pub(super) fn check_initialised() -> Outcome {
     if INITIALISED_BY.load(Ordering::Acquire) == std::process::id() {
         Ok(())
@@ -96,7 +96,7 @@ pub(super) fn check_initialised() -> Outcome {
     }
 }
 
-/// The number of a device that is there.
+/// The ordinal of an existing device.
 pub(super) fn ordinal(device: i32) -> Outcome<usize> {
     check_initialised()?;
     usize::try_from(device)
@@ -105,7 +105,7 @@ pub(super) fn ordinal(device: i32) -> Outcome<usize> {
         .ok_or(Code::INVALID_DEVICE)
 }
 
-/// The device of a number that is there; the devices are made if they are not.
+/// The existing device with this ordinal. Creates the devices if necessary.
 pub(super) fn device(device: i32) -> Outcome<Arc<Device>> {
     let ordinal = ordinal(device)?;
     let mut state = state();
@@ -114,7 +114,7 @@ pub(super) fn device(device: i32) -> Outcome<Arc<Device>> {
     state.devices.get(ordinal).cloned().ok_or(Code::INVALID_DEVICE)
 }
 
-/// The device whose number space an address lies in.
+/// The device whose address space contains an address.
 pub(super) fn device_of_address(address: u64) -> Option<Arc<Device>> {
     let engine_ordinal = usize::try_from(address >> 44).ok()?;
     state()
@@ -125,7 +125,7 @@ pub(super) fn device_of_address(address: u64) -> Option<Arc<Device>> {
         .cloned()
 }
 
-/// The primary context, one use more of it.
+/// Retains the primary context.
 pub(super) fn retain(device: i32) -> Outcome<Arc<Context>> {
     let ordinal = ordinal(device)?;
     let mut state = state();
@@ -145,7 +145,7 @@ pub(super) fn retain(device: i32) -> Outcome<Arc<Context>> {
     Ok(context)
 }
 
-/// One use of the primary context less. The last one ends it, when its work is done.
+/// Releases the primary context. The last release ends it after its work is done.
 pub(super) fn release(device: i32) -> Outcome {
     let ordinal = ordinal(device)?;
     let ended = {
@@ -163,7 +163,7 @@ pub(super) fn release(device: i32) -> Outcome {
     Ok(())
 }
 
-/// A context beside the primary one.
+/// Creates a context other than the primary context.
 pub(super) fn create(device: i32) -> Outcome<Arc<Context>> {
     let ordinal = ordinal(device)?;
     let mut state = state();
@@ -171,28 +171,29 @@ pub(super) fn create(device: i32) -> Outcome<Arc<Context>> {
     state.start();
     let context = Context::new(Arc::clone(&state.devices[ordinal]))?;
     handle::insert(context.handle, Object::Context(Arc::clone(&context)));
-    state.beside.push(context.handle);
+    state.other_contexts.push(context.handle);
     Ok(context)
 }
 
-/// Ends such a context, when its work is done.
+/// Ends such a context after its work is done.
 pub(super) fn destroy(context: Handle) -> Outcome {
     check_initialised()?;
     let context = handle::context(context).map_err(|_| Code::INVALID_CONTEXT)?;
     {
         let mut state = state();
-        let beside = state.as_mut().map(|state| &mut state.beside).ok_or(Code::INVALID_CONTEXT)?;
-        let index = beside
+        let other_contexts =
+            state.as_mut().map(|state| &mut state.other_contexts).ok_or(Code::INVALID_CONTEXT)?;
+        let index = other_contexts
             .iter()
             .position(|other| *other == context.handle)
             .ok_or(Code::INVALID_CONTEXT)?;
-        beside.remove(index);
+        other_contexts.remove(index);
     }
     end(&context);
     Ok(())
 }
 
-/// Whether the primary context is there, and its flags.
+/// The flags of the primary context, and whether it exists.
 pub(super) fn primary_state(device: i32) -> Outcome<(u32, bool)> {
     let ordinal = ordinal(device)?;
     let state = state();
@@ -210,7 +211,7 @@ pub(super) fn set_primary_flags(device: i32, flags: u32) -> Outcome {
     Ok(())
 }
 
-/// What the check of ordering has found, as text.
+/// The unordered accesses found so far, as text.
 pub(super) fn hazards(take: bool) -> Vec<String> {
     let mut state = state();
     let Some(state) = state.as_mut() else { return Vec::new() };
@@ -233,9 +234,9 @@ pub(super) fn memory_in_use(ordinal: usize) -> u64 {
         .map_or(0, |device| device.engine.memory().in_use)
 }
 
-/// Ends a context: what is queued is done first, then all its objects and its memory go.
+/// Ends a context: completes its queued work, then drops its objects and frees its memory.
 fn end(context: &Arc<Context>) {
-    // Work that cannot be done any more is not waited for.
+    // Work that cannot run any more is not waited for.
     let _as_far_as_possible = context.wait_for_all();
     let objects = handle::remove_of_context(context.handle);
     context.free_everything();
@@ -245,17 +246,17 @@ fn end(context: &Arc<Context>) {
         let Some(state) = state.as_mut() else { return };
         if !state.has_contexts() { std::mem::take(&mut state.devices) } else { Vec::new() }
     };
-    // Dropped with no lock held: the engines' last handles.
+    // This may drop the last handles of the engines, so no lock may be held.
     ended.iter().for_each(|device| device.forget_pools());
     drop(ended);
 }
 
 impl State {
     fn has_contexts(&self) -> bool {
-        !self.beside.is_empty() || self.slots.iter().any(|slot| slot.context.is_some())
+        !self.other_contexts.is_empty() || self.slots.iter().any(|slot| slot.context.is_some())
     }
 
-    /// Makes the devices, all at once, so that seeded ones share their world.
+    /// Creates all devices at once, so that seeded devices share one simulation.
     fn start(&mut self) {
         let count = settings().devices as usize;
         self.slots.resize(count, Slot::default());
@@ -292,17 +293,17 @@ impl Device {
         }
     }
 
-    /// The account of its memory.
+    /// The accounting of its memory.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pool that stream-ordered allocations take from.
+    /// The pool that stream-ordered allocations use.
     pub(super) fn current_pool(&self) -> Arc<Pool> {
         Arc::clone(&self.current_pool.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes another pool for those.
+    /// Sets the pool that stream-ordered allocations use.
     pub(super) fn set_current_pool(&self, pool: Arc<Pool>) {
         *self.current_pool.lock().unwrap_or_else(PoisonError::into_inner) = pool;
     }

@@ -1,38 +1,39 @@
-//! The driver: CUDA's functions over the embedded device's engine.
+//! The driver: CUDA's functions, implemented with the embedded device's engine.
 //!
-//! | file | what it is |
-//! |---|---|
-//! | `code`, `arguments`, `call` | results; arguments from C; what each function is wrapped in: the record, faults, no unwinding |
-//! | `handle`, `machine`, `context`, `stream`, `event`, `ledger`, `host` | the objects: who has which handle; devices and their primary contexts; memory of the device and of the host |
-//! | `work`, `copy`, `fill`, `allocate` | what is put into an engine's queue |
-//! | `module`, `ptx`, `kernel` | modules, functions, launches |
-//! | `functions/` | the `cu*` functions themselves, by chapter of CUDA's manual |
-//! | `control` | what the client calls |
+//! * `code`, `arguments`, `call`: results; arguments from C; the wrapper of each function, which
+//!   records calls, injects faults and stops unwinding
+//! * `handle`, `machine`, `context`, `stream`, `event`, `ledger`, `host`: the objects: handles,
+//!   devices and their contexts, streams, events, memory accounting, host memory
+//! * `work`, `copy`, `fill`, `allocate`: work for an engine's queue
+//! * `module`, `ptx`, `kernel`: modules, functions, launches
+//! * `functions/`: the `cu*` functions themselves, by chapter of CUDA's manual
+//! * `control`: the functions that the client calls
 //!
-//! Where CUDA leaves things open, or the stand-in is simpler:
+//! Where CUDA leaves the behaviour open, or the stand-in is simpler:
 //!
-//! * A context is the primary context of its device; there are no others. It ends with its last
-//!   release, and with it its streams, modules and memory; the next retain makes a new one. The
-//!   devices' engines are made when the first context is, and end with the last.
-//! * A stream belongs to its context: work is refused (INVALID_HANDLE) if another is current.
-//!   Queries, waits and the destruction of streams and events work with any context current. An
-//!   event of another context may be waited for.
-//! * The NULL stream does what CUDA says of the legacy default stream: its work comes behind all
-//!   work of blocking streams, and theirs behind its.
-//! * Host memory that is not page-locked: a copy to the device is staged at once and runs later; a
-//!   copy to the host returns when it is done.
-//! * Registered memory is exactly the bytes that were asked for; with `Settings::locks_whole_pages`
-//!   it is whole pages, and a second registration on one page is refused. Memory stays registered
-//!   until it is unregistered. A copy over two registrations, or half in one, is refused (INVALID_VALUE).
-//! * An address that is no memory, or too little of it, makes the work fail when it runs:
-//!   ILLEGAL_ADDRESS, and the context is lost: all its calls return that from then on. Work behind
-//!   the failed work of the same stream does not run, nor that of streams that waited for it.
-//! * A kernel cannot touch memory of another device, even where peer access is enabled; copies can,
-//!   whether it is or not, as in CUDA.
-//! * A pool holds what was allocated from it, freed bytes included, until a wait of the host finds
-//!   it above its release threshold, or it is trimmed. Memory of a pool is not fragmented. Other
-//!   allocations do not get what a pool holds.
-//! * From a host function or a kernel's, calls return NOT_PERMITTED.
+//! * A primary context ends with its last release, together with its streams, modules and memory;
+//!   the next retain creates a new one. The devices' engines are created with the first context and
+//!   end with the last.
+//! * A stream belongs to its context: work is rejected (INVALID_HANDLE) while another context is
+//!   current. Queries, waits and the destruction of streams and events work with any current
+//!   context. A stream may wait for an event of another context.
+//! * The NULL stream is CUDA's legacy default stream: it and all blocking streams wait for each
+//!   other.
+//! * With pageable host memory, a copy to the device is staged immediately and runs later; a copy
+//!   to the host returns when it is done.
+//! * Memory is registered (page-locked) by exact bytes. With `Settings::locks_whole_pages` a
+//!   registration that shares a page with another is rejected, and all addresses on the pages count
+//!   as pinned. Memory stays registered until it is unregistered. A copy that spans two
+//!   registrations, or is only partly registered, is rejected (INVALID_VALUE).
+//! * An invalid address, or one with too little memory, makes the work fail with ILLEGAL_ADDRESS
+//!   when it runs. The context is then lost, and all its calls return that code. Later work of the
+//!   same stream, and of streams that waited for it, does not run.
+//! * A kernel cannot access memory of another device, even with peer access enabled. Copies can,
+//!   with or without it, as in CUDA.
+//! * A pool keeps freed bytes until a host wait finds it above its release threshold, or until it
+//!   is trimmed. Pool memory is not fragmented. Other allocations cannot use bytes that a pool
+//!   holds.
+//! * Calls from a host function or from a kernel's function return NOT_PERMITTED.
 
 mod allocate;
 mod arguments;

@@ -15,7 +15,7 @@ pub(super) struct Module {
     pub(super) handle: Handle,
     pub(super) context: Handle,
     image: Image,
-    /// Those that somebody has asked for.
+    /// The functions requested so far.
     functions: Mutex<Vec<Arc<Function>>>,
 }
 
@@ -30,15 +30,15 @@ pub(super) struct Function {
     max_dynamic_shared_bytes: AtomicI32,
 }
 
-/// Dynamic shared memory without asking for more.
+/// The default limit of dynamic shared memory in bytes.
 const SHARED_BYTES: i32 = 48 << 10;
-/// And with asking, as devices of compute capability 9.0 have it.
+/// The opt-in limit in bytes, as on devices with compute capability 9.0.
 pub(super) const SHARED_BYTES_MAX: i32 = 227 << 10;
-/// Threads of a block.
+/// The most threads per block.
 pub(super) const THREADS_MAX: u32 = 1024;
 
 impl Module {
-    /// Loads a text.
+    /// Loads a module from PTX.
     pub(super) fn load(context: &Context, image: &[u8]) -> Outcome<Arc<Self>> {
         let image = ptx::parse(image)?;
         check(&image)?;
@@ -53,7 +53,7 @@ impl Module {
         Ok(module)
     }
 
-    /// The kernel of a name: one object, with what was set on it, however often it is asked for.
+    /// The kernel with this name. Repeated calls return the same object, with its attributes.
     pub(super) fn function(&self, name: &str) -> Outcome<Arc<Function>> {
         let entry =
             self.image.entries.iter().find(|entry| entry.name == name).ok_or(Code::NOT_FOUND)?;
@@ -74,7 +74,7 @@ impl Module {
         Ok(function)
     }
 
-    /// Its handle and those of its functions are gone; launches that are queued go on.
+    /// Unloads the module and its functions. Queued launches still run.
     pub(super) fn unload(&self) {
         handle::remove(self.handle);
         let functions =
@@ -85,7 +85,7 @@ impl Module {
     }
 }
 
-/// Refuses a text that the driver is too old for, or that is for newer devices.
+/// Rejects PTX that is too new for the driver or for the device.
 fn check(image: &Image) -> Outcome {
     let settings = machine::settings();
     let [major, minor] = settings.compute_capability;
@@ -95,7 +95,7 @@ fn check(image: &Image) -> Outcome {
     if image.target > 10 * major + minor { Err(Code::INVALID_PTX) } else { Ok(()) }
 }
 
-/// The newest PTX that a driver takes: 12080 stands for CUDA 12.8, which has 8.7.
+/// The newest PTX version that a driver accepts: 12080 is CUDA 12.8, which accepts 8.7.
 fn ptx_version(driver_version: i32) -> i32 {
     let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
     match (major, minor) {
@@ -107,12 +107,12 @@ fn ptx_version(driver_version: i32) -> i32 {
 }
 
 impl Function {
-    /// Threads of a block at most.
+    /// The most threads per block.
     pub(super) fn max_threads(&self) -> u32 {
         self.entry.max_threads.unwrap_or(THREADS_MAX)
     }
 
-    /// Dynamic shared memory at most, in bytes.
+    /// The most dynamic shared memory in bytes.
     pub(super) fn max_dynamic_shared_bytes(&self) -> i32 {
         self.max_dynamic_shared_bytes.load(Ordering::Relaxed)
     }
@@ -122,7 +122,7 @@ impl Function {
         let [major, minor] = machine::settings().compute_capability;
         Ok(match attribute {
             0 => self.max_threads() as i32,
-            // Static shared, constant and local memory, caching of globals: a host function has
+            // Static shared, constant and local memory, and caching of globals: a host function has
             // none.
             1..=3 | 7 => 0,
             4 => 32,

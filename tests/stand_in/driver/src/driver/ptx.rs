@@ -1,4 +1,4 @@
-//! What a module's text says of its kernels: names and parameters. Nothing else of PTX is read.
+//! Reads the names and parameters of the kernels from a module's PTX, and nothing else.
 
 #![forbid(unsafe_code)]
 
@@ -9,28 +9,28 @@ use super::code::{Code, Outcome};
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) parameters: Vec<Slot>,
-    /// Threads of a block at most, if the text says it.
+    /// The most threads per block, if the PTX says it.
     pub(super) max_threads: Option<u32>,
 }
 
-/// Where a parameter lies among the parameters.
+/// The offset and size of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
     pub(super) offset_bytes: usize,
     pub(super) len_bytes: usize,
 }
 
-/// What a text says.
+/// The contents of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Image {
     pub(super) entries: Vec<Entry>,
-    /// 8.8 as 88.
+    /// The PTX version: 88 for 8.8.
     pub(super) version: i32,
-    /// sm_90a as 90.
+    /// The target architecture: 90 for sm_90a.
     pub(super) target: i32,
 }
 
-/// Reads a module's text. What is no text is an invalid image, what is no PTX an invalid PTX.
+/// Reads a module. Data that is not text is an invalid image; text that is not PTX is invalid PTX.
 pub(super) fn parse(image: &[u8]) -> Outcome<Image> {
     let text = std::str::from_utf8(image).map_err(|_| Code::INVALID_IMAGE)?;
     let is_text =

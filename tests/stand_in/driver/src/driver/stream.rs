@@ -1,4 +1,4 @@
-//! Streams: an engine's queue, and what CUDA says of its order.
+//! Streams: an engine's queue with CUDA's ordering rules.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct Stream {
     pub(super) handle: Handle,
     pub(super) context: Handle,
     pub(super) queue: Arc<dyn Queue>,
-    /// Whether it and the NULL stream wait for each other.
+    /// Whether this stream and the NULL stream wait for each other.
     pub(super) is_blocking: bool,
     pub(super) flags: u32,
     pub(super) priority: i32,
@@ -31,11 +31,11 @@ pub(super) struct Stream {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The work queued last.
+    /// The last queued work.
     last: Position,
-    /// Work of other streams of the context that this one has waited for, the last of each.
+    /// For each other stream of the context, the last work that this stream waits for.
     waited: HashMap<QueueId, Position>,
-    /// How far into other streams the order of the NULL stream has made this one come behind.
+    /// For each other stream, the last work that this stream waits for because of the NULL stream.
     joined: HashMap<QueueId, Position>,
 }
 
@@ -49,13 +49,13 @@ impl State {
 }
 
 impl Stream {
-    /// The NULL stream of a context.
+    /// Creates the NULL stream of a context.
     pub(super) fn legacy(context: Handle, device: &Device) -> Outcome<Arc<Self>> {
         let queue = device.engine.default_queue().map_err(|error| work::code_of_error(&error))?;
         Ok(Arc::new(Self::over(queue, 0, context, 0, 0)))
     }
 
-    /// A new stream of a context.
+    /// Creates a stream of a context.
     pub(super) fn new(context: &Context, flags: u32, priority: i32) -> Outcome<Arc<Self>> {
         let queue =
             context.device.engine.new_queue().map_err(|error| work::code_of_error(&error))?;
@@ -89,18 +89,17 @@ impl Stream {
         }
     }
 
-    /// Its handle is gone; its work goes on.
+    /// Destroys the handle. Queued work still runs.
     pub(super) fn destroy(&self) {
         self.is_destroyed.store(true, Ordering::Release);
     }
 
-    /// Its handle is gone, and its work is done.
+    /// Whether the handle is destroyed and all work is done.
     pub(super) fn is_over(&self) -> bool {
         self.is_destroyed.load(Ordering::Acquire) && self.queue.completed() >= self.queue.tail()
     }
 
-    /// Queues work, made from what it depends on: what came before in this stream, and what the
-    /// stream has waited for.
+    /// Queues work that `make` builds from its dependencies.
     pub(super) fn submit(
         &self,
         context: &Context,
@@ -115,13 +114,13 @@ impl Stream {
         Ok(position)
     }
 
-    /// What work depends on that is queued now: what came before in this stream, and what the
-    /// stream has waited for.
+    /// The dependencies of work that is queued now: earlier work of this stream, and work that the
+    /// stream waits for.
     pub(super) fn depends(&self) -> Dependencies {
         self.state().depends(self.queue.id())
     }
 
-    /// Queues something else that has its place in the order: a free, a record.
+    /// Queues another ordered operation: a free or an event record.
     pub(super) fn ordered<T>(
         &self,
         context: &Context,
@@ -131,8 +130,8 @@ impl Stream {
         queue(self.queue.as_ref()).map_err(|error| work::code_of_error(&error))
     }
 
-    /// Later work comes behind an event. `work` is what was queued before it in its stream, if that
-    /// is of the same context.
+    /// Makes later work wait for an event. `work` is the work before the event in its stream, if
+    /// that stream belongs to the same context.
     pub(super) fn wait_for(
         &self,
         context: &Context,
@@ -148,7 +147,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The work queued last.
+    /// The last queued work.
     pub(super) fn last(&self) -> Position {
         self.state().last
     }
@@ -158,7 +157,7 @@ impl Stream {
         self.queue.synchronize_to(position).map_err(|error| work::code_of_error(&error))
     }
 
-    /// Waits until everything queued so far is done, then says whether the context is well.
+    /// Waits until everything queued so far is done, then returns an error if the context is lost.
     pub(super) fn synchronize(&self, context: &Context) -> Outcome {
         self.wait_until(self.queue.tail())?;
         context.device.ledger().settle();
@@ -181,8 +180,7 @@ impl Stream {
         self.is_captured.store(is_captured, Ordering::Release);
     }
 
-    /// The rule of the NULL stream: what comes next comes behind the work of blocking streams, or
-    /// they behind its.
+    /// Applies the rule of the NULL stream: it and blocking streams wait for each other.
     fn join(&self, context: &Context) -> Outcome {
         if self.is_captured() {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);

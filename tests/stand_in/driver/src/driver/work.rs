@@ -1,4 +1,4 @@
-//! What is put into an engine's queue, and what its failures are called in CUDA.
+//! Work for an engine's queue, and the CUDA codes of its failures.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -13,27 +13,28 @@ use crate::backend::{
 };
 use crate::grid::Grid;
 
-/// How a failure's cause begins if it is not an address that the engine found wrong.
+/// The prefix of a failure's cause if the cause is a CUresult and not an invalid address.
 const CODE_PREFIX: &str = "CUresult ";
 
-/// What operations are called in hazards and failures.
+/// The label of an operation in hazards and failures.
 pub(super) fn label(text: &str) -> Label {
     Label { text: Arc::from(text), site: None }
 }
 
-/// A panic's message that is told as this result. Raised without the panic hook: it is no bug.
+/// Panics with a message that is reported as this result. The panic hook does not run, because this
+/// is not a bug.
 pub(super) fn fail_with(code: Code) -> ! {
     std::panic::resume_unwind(Box::new(format!("{CODE_PREFIX}{}", code.0)))
 }
 
-/// What failed work did to its context: the result that a kernel or a test gave, else an address
-/// was wrong.
+/// The code with which failed work loses its context: the code that a kernel or a test gave, or
+/// else an illegal address.
 pub(super) fn code_of_failure(record: &FailureRecord) -> Code {
     let number = record.cause.strip_prefix(CODE_PREFIX).and_then(|number| number.parse().ok());
     number.map_or(Code::ILLEGAL_ADDRESS, Code)
 }
 
-/// Why the engine refused a call.
+/// The code for a call that the engine rejected.
 pub(super) fn code_of_error(error: &BackendError) -> Code {
     let code = match error.kind {
         BackendErrorKind::OutOfMemory { .. } => Code::OUT_OF_MEMORY,
@@ -49,8 +50,8 @@ pub(super) fn code_of_error(error: &BackendError) -> Code {
     code
 }
 
-/// What a copy, a fill or a launch depends on: what its stream says, and, where a test asked for
-/// its failure, something that has failed already.
+/// The dependencies of a copy, fill or launch. If a test requested its failure, they include a
+/// dependency that has already failed.
 pub(super) fn with_late_failure(mut depends: Dependencies) -> Dependencies {
     depends.extend(late_failure());
     depends
@@ -62,7 +63,7 @@ fn late_failure() -> Option<(QueueId, Position)> {
     let cause = format!("{CODE_PREFIX}{}", code.0);
     let record = FailureRecord {
         kind: FailureKind::Contents,
-        operation: "a fault that a test asked for".into(),
+        operation: "a fault that a test requested".into(),
         site: None,
         cause,
         inherited: false,
@@ -81,8 +82,8 @@ pub(super) fn submit_kernel(
     stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
 }
 
-/// Queues a function of the host. One that is told of failures depends on nothing, and what comes
-/// behind it depends on what came before it.
+/// Queues a host function. One that receives failures has no dependencies; later work then depends
+/// on the work before it.
 pub(super) fn submit_host(
     stream: &Stream,
     context: &Context,
@@ -97,9 +98,9 @@ pub(super) fn submit_host(
     stream.submit(context, |depends| launch(body, Arguments::default(), depends))
 }
 
-/// The one place that says how a launch is made for the engine.
+/// Builds a launch for the engine.
 fn launch(body: Arc<dyn KernelBody>, arguments: Arguments, depends: Dependencies) -> Work {
-    // The body knows the grid that it was launched with; the engine does not look at it.
+    // The body knows its grid; the engine does not use this one.
     Work::Launch(LaunchWork {
         code: crate::backend::KernelCode::Host(body),
         grid: Grid::new(1, 1),

@@ -1,4 +1,4 @@
-//! Primary contexts, others beside them, and which context is current.
+//! Primary contexts, other contexts, and the current context.
 
 use std::ffi::c_void;
 
@@ -29,8 +29,13 @@ driver_functions! {
         machine::set_primary_flags(device, flags)
     }
 
-    // Without parameters: affinity and graphics are not there.
-    cuCtxCreate_v4(context: Out<Handle>, parameters: In<*const c_void>, flags: u32, device: i32) {
+    // Parameters for affinity and graphics are not supported.
+    cuCtxCreate_v4(
+        context: Out<Handle>,
+        parameters: In<*const c_void>,
+        flags: u32,
+        device: i32,
+    ) {
         context.check()?;
         if !parameters.is_null() || flags != 0 {
             return Err(Code::NOT_SUPPORTED);
@@ -114,7 +119,7 @@ driver_functions! {
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        if peer.device.ordinal == context.device.ordinal || !machine::settings().peers_reach {
+        if peer.device.ordinal == context.device.ordinal || !machine::settings().can_access_peers {
             return Err(Code::PEER_ACCESS_UNSUPPORTED);
         }
         context.enable_peer(peer.device.ordinal)

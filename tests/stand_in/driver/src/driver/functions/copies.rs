@@ -47,7 +47,7 @@ struct End3 {
     host: u64,
     device: u64,
     array: u64,
-    /// The context of a peer copy, else reserved.
+    /// The context in a peer copy, otherwise reserved.
     context: u64,
     pitch_bytes: usize,
     height: usize,
@@ -97,7 +97,13 @@ driver_functions! {
     }
 
     cuMemcpyDtoDAsync_v2(destination: u64, source: u64, len_bytes: usize, stream: Handle) {
-        run(Place::of_device(destination), Place::of_device(source), len_bytes, stream, Return::Early)
+        run(
+            Place::of_device(destination),
+            Place::of_device(source),
+            len_bytes,
+            stream,
+            Return::Early,
+        )
     }
 
     cuMemcpy(destination: u64, source: u64, len_bytes: usize) {
@@ -108,19 +114,32 @@ driver_functions! {
         run(Place::of(destination), Place::of(source), len_bytes, stream, Return::Early)
     }
 
-    // In the order of the stream alone, with one set of attributes for all, and between a device
-    // and page-locked memory or another place of it.
+    // Supports only stream order, one set of attributes for all copies, and copies between a device
+    // and pinned memory or within the device.
     cuMemcpyBatchAsync(
-        destinations: In<u64>, sources: In<u64>, lens_bytes: In<usize>, count: usize, attributes: In<Attributes>, from: In<usize>, kinds: usize,
-        refused: Out<usize>, stream: Handle,
+        destinations: In<u64>,
+        sources: In<u64>,
+        lens_bytes: In<usize>,
+        count: usize,
+        attributes: In<Attributes>,
+        from: In<usize>,
+        kinds: usize,
+        refused: Out<usize>,
+        stream: Handle,
     ) {
         kernel::driver_has(12_080)?;
-        if stream == 0 || count == 0 || kinds != 1 || from.get()? != 0 || attributes.get()?.source_access_order != 1 {
+        if stream == 0
+            || count == 0
+            || kinds != 1
+            || from.get()? != 0
+            || attributes.get()?.source_access_order != 1
+        {
             return Err(Code::INVALID_VALUE);
         }
         for index in 0..count {
             refused.set_if_wanted(index);
-            let (destination, source, len_bytes) = (destinations.nth(index)?, sources.nth(index)?, lens_bytes.nth(index)?);
+            let (destination, source, len_bytes) =
+                (destinations.nth(index)?, sources.nth(index)?, lens_bytes.nth(index)?);
             if len_bytes == 0 {
                 return Err(Code::INVALID_VALUE);
             }
@@ -134,7 +153,14 @@ driver_functions! {
         peers(destination, to, source, from, len_bytes, 0)
     }
 
-    cuMemcpyPeerAsync(destination: u64, to: Handle, source: u64, from: Handle, len_bytes: usize, stream: Handle) {
+    cuMemcpyPeerAsync(
+        destination: u64,
+        to: Handle,
+        source: u64,
+        from: Handle,
+        len_bytes: usize,
+        stream: Handle,
+    ) {
         peers(destination, to, source, from, len_bytes, stream)
     }
 
@@ -223,7 +249,7 @@ fn to_host(
     copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), until)
 }
 
-/// The contexts have to be there; where the memory is, its address says.
+/// Checks that the contexts exist. The addresses determine where the memory is.
 fn peers(
     destination: u64,
     to: Handle,
@@ -312,7 +338,7 @@ fn submit(
     )
 }
 
-/// Checks an end's pitch and height, and turns it into a place with strides.
+/// Checks an end's pitch and height, and converts it into memory with strides.
 fn resolve(end: End3, extent: Extent) -> Outcome<End> {
     let place = match end.kind {
         1 => Place::of_host(end.host)?,
@@ -322,7 +348,7 @@ fn resolve(end: End3, extent: Extent) -> Outcome<End> {
         _ => return Err(Code::INVALID_VALUE),
     };
     let (x_bytes, y, z) = (end.x_bytes as u64, end.y as u64, end.z as u64);
-    // A single row, and a single slice, need no pitch and no height.
+    // A single row needs no pitch, and a single slice needs no height.
     let is_flat = extent.height == 1 && extent.depth == 1;
     let pitch_bytes = if end.pitch_bytes == 0 {
         x_bytes.saturating_add(extent.width_bytes)

@@ -1,4 +1,4 @@
-//! Start, devices, errors.
+//! Initialisation, devices, errors.
 
 use std::ffi::c_char;
 
@@ -34,9 +34,16 @@ driver_functions! {
     cuDeviceGetName(name: Out<u8>, len_bytes: i32, device: i32) {
         let ordinal = machine::ordinal(device)?;
         let text = format!("Stand-in GPU {ordinal}\0");
-        let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0).ok_or(Code::INVALID_VALUE)?;
-        // A text that does not fit ends early.
-        text.bytes().take(len_bytes - 1).chain([0]).enumerate().try_for_each(|(index, byte)| name.nth(index).set(byte))
+        let len_bytes = usize::try_from(len_bytes)
+            .ok()
+            .filter(|len_bytes| *len_bytes > 0)
+            .ok_or(Code::INVALID_VALUE)?;
+        // A text that does not fit is truncated.
+        text.bytes()
+            .take(len_bytes - 1)
+            .chain([0])
+            .enumerate()
+            .try_for_each(|(index, byte)| name.nth(index).set(byte))
     }
 
     cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) {
@@ -68,7 +75,7 @@ driver_functions! {
 
     cuDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) {
         let (device, peer) = (machine::ordinal(device)?, machine::ordinal(peer)?);
-        can.set(i32::from(device != peer && settings().peers_reach))
+        can.set(i32::from(device != peer && settings().can_access_peers))
     }
 
     cuDeviceGetP2PAttribute(value: Out<i32>, attribute: u32, source: i32, destination: i32) {
@@ -76,8 +83,8 @@ driver_functions! {
         if source == destination || !(1..=5).contains(&attribute) {
             return Err(Code::INVALID_VALUE);
         }
-        // Rank 0; access; no atomics; CUDA arrays are not there.
-        value.set(i32::from(attribute == 2 && settings().peers_reach))
+        // Performance rank 0; access; no atomics; no CUDA arrays.
+        value.set(i32::from(attribute == 2 && settings().can_access_peers))
     }
 
     cuGetErrorName(code: u32, text: Out<*const c_char>) {
@@ -100,31 +107,43 @@ fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
     Ok(uuid)
 }
 
-/// What a device of this machine has. Attributes that the stand-in does not know are invalid
-/// values.
+/// The value of a device attribute. An attribute that the stand-in does not know is an invalid
+/// value.
 fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
-    let settings = settings();
-    let [major, minor] = settings.compute_capability;
-    Ok(match attribute {
-        // Blocks and grids.
+    limit(attribute)
+        .or_else(|| memory_attribute(attribute))
+        .or_else(|| property(attribute, device))
+        .or_else(|| unsupported_feature(attribute))
+        .ok_or(Code::INVALID_VALUE)
+}
+
+/// Blocks, grids, on-chip memory, registers, constant memory, caches.
+fn limit(attribute: u32) -> Option<i32> {
+    Some(match attribute {
         1..=3 => THREADS_MAX as i32,
         4 => 64,
         5 => 0x7FFF_FFFF,
         6 | 7 => 0xFFFF,
-        10 => 32,
-        16 => MULTIPROCESSORS,
-        39 => 2048,
-        106 => 32,
-        // Memory on the chip, registers, constants, caches.
         8 => 48 << 10,
         9 => 64 << 10,
+        10 => 32,
         12 | 82 => 65_536,
+        16 => MULTIPROCESSORS,
         38 => 50 << 20,
+        39 => 2048,
+        79 | 80 => 1,
         81 => 228 << 10,
         97 => SHARED_BYTES_MAX,
+        106 => 32,
         111 => 1 << 10,
-        79 | 80 => 1,
-        // Copies and memory.
+        _ => return None,
+    })
+}
+
+/// Copies and memory.
+fn memory_attribute(attribute: u32) -> Option<i32> {
+    let settings = settings();
+    Some(match attribute {
         11 => i32::try_from(settings.max_pitch_bytes).unwrap_or(i32::MAX),
         14 => 512,
         15 | 19 | 31 | 41 | 78 | 91 | 99 => 1,
@@ -135,32 +154,30 @@ fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
         115 => i32::from(settings.has_pools),
         119 => 0,
         134 => settings.numa_node,
-        // Clocks in kHz, for what they are worth.
+        _ => return None,
+    })
+}
+
+/// Clock rates in kHz, which have no effect; the bus number; the compute capability.
+fn property(attribute: u32, device: i32) -> Option<i32> {
+    let [major, minor] = settings().compute_capability;
+    Some(match attribute {
         13 => 1_980_000,
-        36 => 2_619_000,
         33 => device + 1,
+        36 => 2_619_000,
         75 => major,
         76 => minor,
-        // Not there, or not so: time limits, integration, modes, ECC, TCC, domains, managed memory,
-        // boards, atomics, pageable access, memory operations, cooperative launches, virtual
-        // memory, handles, persistence, RDMA, clusters.
-        17
-        | 18
-        | 20
-        | 32
-        | 34
-        | 35
-        | 50
-        | 83..=86
-        | 88..=90
-        | 92..=96
-        | 98
-        | 100..=105
-        | 107..=110
-        | 112..=114
-        | 116..=118
-        | 120..=133 => 0,
         87 => 2,
-        _ => return Err(Code::INVALID_VALUE),
+        _ => return None,
     })
+}
+
+/// Time limits, integration, modes, ECC, TCC, domains, managed memory, boards, atomics, pageable
+/// access, memory operations, cooperative launches, virtual memory, handles, persistence, RDMA,
+/// clusters.
+fn unsupported_feature(attribute: u32) -> Option<i32> {
+    let is_known = matches!(attribute, 17 | 18 | 20 | 32 | 34 | 35 | 50 | 83..=86 | 88..=90)
+        || matches!(attribute, 92..=96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=118)
+        || matches!(attribute, 120..=133);
+    is_known.then_some(0)
 }

@@ -10,8 +10,7 @@ use crate::driver::event::Event;
 use crate::driver::handle::{self, Handle};
 use crate::driver::kernel;
 
-/// Blocking waits and no timing: the flags that the stand-in takes. Events are not shared between
-/// processes.
+/// The accepted flags: blocking waits and no timing. Events cannot be shared between processes.
 const FLAGS_MAX: u32 = 3;
 
 driver_functions! {
@@ -34,7 +33,10 @@ driver_functions! {
     cuEventRecord(event: Handle, stream: Handle) {
         let context = Context::current()?;
         let stream = context.stream(stream)?;
-        let event = handle::event(event).ok().filter(|event| event.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        let event = handle::event(event)
+            .ok()
+            .filter(|event| event.context == context.handle)
+            .ok_or(Code::INVALID_HANDLE)?;
         event.record(&context, &stream)
     }
 
@@ -58,7 +60,7 @@ driver_functions! {
     }
 }
 
-/// An event, and its context: any context has to be current, the event's own is what counts.
+/// An event and its context. Some context must be current, not necessarily the event's.
 fn any(event: Handle) -> Outcome<(Arc<Context>, Arc<Event>)> {
     Context::current()?;
     let event = handle::event(event)?;

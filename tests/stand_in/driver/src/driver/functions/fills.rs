@@ -33,16 +33,47 @@ driver_functions! {
         submit(address, &value.to_ne_bytes(), run(count), stream)
     }
 
-    cuMemsetD2D8Async(address: u64, pitch_bytes: usize, value: u8, width: usize, height: usize, stream: Handle) {
+    cuMemsetD2D8Async(
+        address: u64,
+        pitch_bytes: usize,
+        value: u8,
+        width: usize,
+        height: usize,
+        stream: Handle,
+    ) {
         submit(address, &[value], (width as u64, height as u64, pitch_bytes as u64), stream)
     }
 
-    cuMemsetD2D16Async(address: u64, pitch_bytes: usize, value: u16, width: usize, height: usize, stream: Handle) {
-        submit(address, &value.to_ne_bytes(), (width as u64, height as u64, pitch_bytes as u64), stream)
+    cuMemsetD2D16Async(
+        address: u64,
+        pitch_bytes: usize,
+        value: u16,
+        width: usize,
+        height: usize,
+        stream: Handle,
+    ) {
+        submit(
+            address,
+            &value.to_ne_bytes(),
+            (width as u64, height as u64, pitch_bytes as u64),
+            stream,
+        )
     }
 
-    cuMemsetD2D32Async(address: u64, pitch_bytes: usize, value: u32, width: usize, height: usize, stream: Handle) {
-        submit(address, &value.to_ne_bytes(), (width as u64, height as u64, pitch_bytes as u64), stream)
+    cuMemsetD2D32Async(
+        address: u64,
+        pitch_bytes: usize,
+        value: u32,
+        width: usize,
+        height: usize,
+        stream: Handle,
+    ) {
+        submit(
+            address,
+            &value.to_ne_bytes(),
+            (width as u64, height as u64, pitch_bytes as u64),
+            stream,
+        )
     }
 }
 

@@ -1,4 +1,4 @@
-//! Memory of devices and of the host, and what pointers are.
+//! Device memory, host memory, and pointer attributes.
 
 use std::ffi::c_void;
 
@@ -24,7 +24,7 @@ driver_functions! {
         if address == 0 {
             return Ok(());
         }
-        // CUDA waits for the device before it takes memory back.
+        // CUDA waits for the device before it frees memory.
         context.wait_for_all()?;
         allocate::free(&context, &context.legacy, address, |_| true)?;
         context.legacy.synchronize(&context)
@@ -58,7 +58,7 @@ driver_functions! {
 
     cuMemFreeHost(pointer: u64) {
         let context = Context::current()?;
-        // CUDA waits for the device before it takes page-locked memory back.
+        // CUDA waits for the device before it frees pinned memory.
         context.wait_for_all()?;
         host::free(pointer)
     }
@@ -83,7 +83,7 @@ driver_functions! {
         if flags != 0 || host::around(pointer).is_none() {
             return Err(Code::INVALID_VALUE);
         }
-        // Unified addressing: the same number.
+        // With unified addressing both addresses are equal.
         address.set(pointer)
     }
 
@@ -97,11 +97,16 @@ driver_functions! {
         describe(value, attribute, address)
     }
 
-    cuPointerGetAttributes(count: u32, attributes: In<u32>, values: In<*mut c_void>, address: u64) {
+    cuPointerGetAttributes(
+        count: u32,
+        attributes: In<u32>,
+        values: In<*mut c_void>,
+        address: u64,
+    ) {
         Context::current()?;
         for index in 0..count as usize {
             let value = values.nth(index)?;
-            // Here what does not apply is 0 instead of an error.
+            // In this function an attribute that does not apply is 0 instead of an error.
             match describe(value, attributes.nth(index)?, address) {
                 Err(code) if code == Code::INVALID_VALUE => Out::<u32>::at(value).set(0)?,
                 outcome => outcome?,
@@ -125,7 +130,7 @@ fn around(address: u64) -> Option<Allocation> {
     machine::device_of_address(address)?.ledger().around(address)
 }
 
-/// Writes one attribute of a pointer; memory that the driver does not know has none.
+/// Writes one attribute of a pointer. Memory unknown to the driver has none.
 fn describe(value: *mut c_void, attribute: u32, address: u64) -> Outcome {
     const MEMORY_TYPE_HOST: u32 = 1;
     const MEMORY_TYPE_DEVICE: u32 = 2;
@@ -164,7 +169,7 @@ fn ordinal_of(context: Handle) -> Outcome<i32> {
     Ok(crate::driver::handle::context(context)?.device.ordinal as i32)
 }
 
-/// For pools: a free in the order of a stream.
+/// Frees in stream order; used for pools.
 pub(super) fn free_in_order(context: &Context, stream: &Stream, address: u64) -> Outcome {
     allocate::free(context, stream, address, |allocation| allocation.pool.is_some())
 }

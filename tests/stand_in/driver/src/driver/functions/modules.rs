@@ -11,7 +11,7 @@ use crate::driver::kernel::{self, MULTIPROCESSORS, Shape, blocks_per_multiproces
 use crate::driver::module::{Function, Module};
 use std::sync::Arc;
 
-/// `CUjit_option`: where the log of errors goes, and how large that is.
+/// `CUjit_option`: the buffer for the error log, and its size.
 const ERROR_LOG: u32 = 5;
 const ERROR_LOG_BYTES: u32 = 6;
 
@@ -20,17 +20,26 @@ driver_functions! {
         load(module, image)
     }
 
-    cuModuleLoadDataEx(module: Out<Handle>, image: Text, count: u32, options: In<u32>, values: In<*mut c_void>) {
+    cuModuleLoadDataEx(
+        module: Out<Handle>,
+        image: Text,
+        count: u32,
+        options: In<u32>,
+        values: In<*mut c_void>,
+    ) {
         let outcome = load(module, image);
         if outcome.is_err() {
-            tell(outcome, count, options, values)?;
+            write_log(outcome, count, options, values)?;
         }
         outcome
     }
 
     cuModuleUnload(module: Handle) {
         let context = Context::current()?;
-        let module = handle::module(module).ok().filter(|module| module.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        let module = handle::module(module)
+            .ok()
+            .filter(|module| module.context == context.handle)
+            .ok_or(Code::INVALID_HANDLE)?;
         module.unload();
         Ok(())
     }
@@ -38,7 +47,10 @@ driver_functions! {
     cuModuleGetFunction(function: Out<Handle>, module: Handle, name: Text) {
         function.check()?;
         let context = Context::current()?;
-        let module = handle::module(module).ok().filter(|module| module.context == context.handle).ok_or(Code::INVALID_HANDLE)?;
+        let module = handle::module(module)
+            .ok()
+            .filter(|module| module.context == context.handle)
+            .ok_or(Code::INVALID_HANDLE)?;
         function.set(module.function(&name.string()?)?.handle)
     }
 
@@ -54,13 +66,18 @@ driver_functions! {
         find(function)?.1.set_attribute(attribute, value)
     }
 
-    // Both are hints.
+    // Cache configurations are hints and have no effect.
     cuFuncSetCacheConfig(function: Handle, configuration: u32) {
         find(function)?;
         if configuration > 3 { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
 
-    cuFuncGetParamInfo(function: Handle, index: usize, offset_bytes: Out<usize>, len_bytes: Out<usize>) {
+    cuFuncGetParamInfo(
+        function: Handle,
+        index: usize,
+        offset_bytes: Out<usize>,
+        len_bytes: Out<usize>,
+    ) {
         kernel::driver_has(12_040)?;
         let (_, function) = find(function)?;
         let slot = function.entry.parameters.get(index).ok_or(Code::INVALID_VALUE)?;
@@ -69,11 +86,22 @@ driver_functions! {
         Ok(())
     }
 
-    cuOccupancyMaxActiveBlocksPerMultiprocessor(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize) {
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        count: Out<c_int>,
+        function: Handle,
+        threads: c_int,
+        shared_bytes: usize,
+    ) {
         active_blocks(count, function, threads, shared_bytes)
     }
 
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count: Out<c_int>, function: Handle, threads: c_int, shared_bytes: usize, flags: u32) {
+    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        count: Out<c_int>,
+        function: Handle,
+        threads: c_int,
+        shared_bytes: usize,
+        flags: u32,
+    ) {
         if flags > 1 {
             return Err(Code::INVALID_VALUE);
         }
@@ -81,13 +109,23 @@ driver_functions! {
     }
 
     cuOccupancyMaxPotentialBlockSize(
-        grid: Out<c_int>, block: Out<c_int>, function: Handle, shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>, shared_bytes: usize, limit: c_int,
+        grid: Out<c_int>,
+        block: Out<c_int>,
+        function: Handle,
+        shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
+        shared_bytes: usize,
+        limit: c_int,
     ) {
         block_size(grid, block, function, shared_bytes_of, shared_bytes, limit)
     }
 
     cuOccupancyMaxPotentialBlockSizeWithFlags(
-        grid: Out<c_int>, block: Out<c_int>, function: Handle, shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>, shared_bytes: usize, limit: c_int,
+        grid: Out<c_int>,
+        block: Out<c_int>,
+        function: Handle,
+        shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
+        shared_bytes: usize,
+        limit: c_int,
         flags: u32,
     ) {
         if flags > 1 {
@@ -97,15 +135,28 @@ driver_functions! {
     }
 
     cuLaunchKernel(
-        function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32, shared_bytes: u32, stream: Handle,
-        values: In<*const c_void>, extra: In<*const c_void>,
+        function: Handle,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared_bytes: u32,
+        stream: Handle,
+        values: In<*const c_void>,
+        extra: In<*const c_void>,
     ) {
         let (context, function) = find(function)?;
         let stream = context.stream(stream)?;
         if !extra.is_null() {
             return Err(Code::NOT_SUPPORTED);
         }
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes };
+        let shape = Shape {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared_bytes,
+        };
         kernel::launch(&context, &stream, &function, shape, values)
     }
 }
@@ -126,9 +177,8 @@ fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
     Ok((context, function))
 }
 
-/// Writes a log of what is wrong with an image, where the caller has room for one, and how long it
-/// is.
-fn tell(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
+/// Writes an error log for an image and its length, if the caller provides a buffer.
+fn write_log(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
     let options =
         (0..count as usize).map(|index| options.nth(index)).collect::<Outcome<Vec<u32>>>()?;
     let place = |option| options.iter().position(|known| *known == option);
@@ -142,7 +192,7 @@ fn tell(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>)
         }
         _ => "device kernel image is invalid",
     };
-    // The size is passed in the pointer's place, as a number.
+    // The size is passed as a number in place of a pointer.
     let room_bytes = values.nth(room)?.addr();
     let log = Out::<u8>::at(values.nth(log)?);
     let written = text.len().min(room_bytes.saturating_sub(1));
@@ -173,7 +223,7 @@ fn active_blocks(
     })
 }
 
-/// The largest block that fits, since nothing here speaks for a smaller one.
+/// The largest block that fits. The stand-in has no reason to prefer a smaller one.
 fn block_size(
     grid: Out<c_int>,
     block: Out<c_int>,
@@ -187,8 +237,7 @@ fn block_size(
     let threads =
         if limit == 0 { function.max_threads() } else { limit.min(function.max_threads()) };
     let shared_bytes = match shared_bytes_of {
-        // SAFETY: the caller of the driver promises a function that may be asked for any size of
-        // block.
+        // SAFETY: the caller of the driver guarantees a function that accepts any block size.
         Some(shared_bytes_of) => unsafe { shared_bytes_of(threads as c_int) },
         None => shared_bytes,
     };

@@ -1,4 +1,4 @@
-//! Stream-ordered memory and its pools. Devices without pools support none of it.
+//! Stream-ordered memory and its pools. Devices without pools reject all of these functions.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::driver::handle::{self, Handle};
 use crate::driver::ledger::{Holding, Pool};
 use crate::driver::machine::{self, Device, settings};
 
-/// `CUmemPoolProps`, as far as it is looked at: the rest is zero or of no meaning here.
+/// The fields of `CUmemPoolProps` that are used; the stand-in ignores the rest.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct PoolProperties {
@@ -76,7 +76,8 @@ driver_functions! {
 
     cuDeviceSetMemPool(device: i32, pool: Handle) {
         supported()?;
-        let (device, pool) = (machine::device(device)?, handle::pool(pool).map_err(|_| Code::INVALID_VALUE)?);
+        let (device, pool) =
+            (machine::device(device)?, handle::pool(pool).map_err(|_| Code::INVALID_VALUE)?);
         if pool.ordinal != device.ordinal {
             return Err(Code::INVALID_VALUE);
         }
@@ -136,10 +137,13 @@ driver_functions! {
             let access = list.nth(index)?;
             let peer = machine::ordinal(access.location.id)?;
             let is_own = peer == device.ordinal;
-            if access.location.kind != LOCATION_DEVICE || !matches!(access.flags, 0 | READ_WRITE) || is_own && access.flags == 0 {
+            if access.location.kind != LOCATION_DEVICE
+                || !matches!(access.flags, 0 | READ_WRITE)
+                || is_own && access.flags == 0
+            {
                 return Err(Code::INVALID_VALUE);
             }
-            if !is_own && access.flags == READ_WRITE && !settings().peers_reach {
+            if !is_own && access.flags == READ_WRITE && !settings().can_access_peers {
                 return Err(Code::INVALID_DEVICE);
             }
         }
@@ -149,8 +153,8 @@ driver_functions! {
     cuMemPoolGetAccess(flags: Out<u32>, pool: Handle, location: In<Location>) {
         let (device, _) = find(pool)?;
         let peer = machine::ordinal(location.get()?.id)?;
-        // What `cuMemPoolSetAccess` gives to others is looked at and not kept: copies reach peers
-        // in any case, kernels in none.
+        // `cuMemPoolSetAccess` checks its arguments but stores nothing, because copies can always
+        // access peers and kernels never can.
         flags.set(if peer == device.ordinal { READ_WRITE } else { 0 })
     }
 }
@@ -188,7 +192,7 @@ fn set_attribute(holding: &mut Holding, attribute: u32, value: *mut c_void) -> O
     match attribute {
         1..=3 => holding.reuse[attribute as usize - 1] = In::<i32>::at(value).get()?,
         4 => holding.release_threshold = bytes()?,
-        // The high-water marks can be reset, to 0 alone.
+        // The high-water marks can only be reset to 0.
         6 if bytes()? == 0 => holding.reserved_high = holding.reserved,
         8 if bytes()? == 0 => holding.used_high = holding.used,
         _ => return Err(Code::INVALID_VALUE),

@@ -1,4 +1,4 @@
-//! Streams, and functions of the host that run in them.
+//! Streams, and host functions in stream order.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ driver_functions! {
     }
 
     cuStreamCreateWithPriority(stream: Out<Handle>, flags: u32, priority: i32) {
-        // Outside the range it is taken as the nearest in it.
+        // A priority outside the range is clamped.
         create(stream, flags, priority.clamp(-5, 0))
     }
 
@@ -45,11 +45,11 @@ driver_functions! {
     cuStreamWaitEvent(stream: Handle, event: Handle, flags: u32) {
         let context = Context::current()?;
         let stream = context.stream(stream)?;
-        // 1 is for events that are external to a capture.
+        // Flag 1 marks events that are external to a capture.
         if flags > 1 {
             return Err(Code::INVALID_VALUE);
         }
-        handle::event(event)?.hold_up(&context, &stream)
+        handle::event(event)?.make_wait(&context, &stream)
     }
 
     cuStreamGetCtx(stream: Handle, context: Out<Handle>) {
@@ -68,7 +68,7 @@ driver_functions! {
         status.set(u32::from(any(stream)?.1.is_captured()))
     }
 
-    // A capture is a state of the stream, in which it takes no work; what comes of it is no graph.
+    // A capture is only a state in which the stream rejects work. It produces no graph.
     cuStreamBeginCapture_v2(stream: Handle, mode: u32) {
         let (_, stream) = any(stream)?;
         if mode > 2 || stream.is_captured() {
@@ -87,7 +87,14 @@ driver_functions! {
         graph.set(0)
     }
 
-    cuStreamGetCaptureInfo_v2(stream: Handle, status: Out<u32>, id: Out<u64>, graph: Out<Handle>, dependencies: Out<Handle>, count: Out<usize>) {
+    cuStreamGetCaptureInfo_v2(
+        stream: Handle,
+        status: Out<u32>,
+        id: Out<u64>,
+        graph: Out<Handle>,
+        dependencies: Out<Handle>,
+        count: Out<usize>,
+    ) {
         any(stream)?;
         status.set(0)?;
         id.set_if_wanted(0);
@@ -97,14 +104,23 @@ driver_functions! {
         Ok(())
     }
 
-    cuLaunchHostFunc(stream: Handle, function: Option<unsafe extern "C" fn(*mut c_void)>, data: *mut c_void) {
+    cuLaunchHostFunc(
+        stream: Handle,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        data: *mut c_void,
+    ) {
         let context = Context::current()?;
         let stream = context.stream(stream)?;
         let function = function.ok_or(Code::INVALID_VALUE)?;
         kernel::launch_host(&context, &stream, HostFunction::Plain { function, data })
     }
 
-    cuStreamAddCallback(stream: Handle, function: Option<unsafe extern "C" fn(Handle, u32, *mut c_void)>, data: *mut c_void, flags: u32) {
+    cuStreamAddCallback(
+        stream: Handle,
+        function: Option<unsafe extern "C" fn(Handle, u32, *mut c_void)>,
+        data: *mut c_void,
+        flags: u32,
+    ) {
         let context = Context::current()?;
         let queue = context.stream(stream)?;
         let function = function.filter(|_| flags == 0).ok_or(Code::INVALID_VALUE)?;
@@ -121,7 +137,7 @@ fn create(place: Out<Handle>, flags: u32, priority: i32) -> Outcome {
     place.set(Stream::new(&context, flags, priority)?.handle)
 }
 
-/// A stream of any context, and that context. The NULL stream is that of the current one.
+/// A stream of any context, and its context. The NULL stream belongs to the current context.
 fn any(stream: Handle) -> Outcome<(Arc<Context>, Arc<Stream>)> {
     let current = Context::current()?;
     let own = current.stream(stream);

@@ -1,0 +1,133 @@
+//! The embedded device as a [`Backend`].
+
+use std::sync::Arc;
+
+use super::device::EmbeddedDevice;
+use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
+use super::memory::machine_memory;
+use super::queue::EmbeddedQueue;
+use super::simulation::{CallDraft, CallKind};
+use crate::backend::{
+    Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, LoadedKernel,
+    MemoryUsage, PinnedRegistration, Position, Program, Queue, SourceDevice,
+};
+
+/// The registration of host memory, which the embedded device can always access.
+#[derive(Debug)]
+struct AlwaysAccessible;
+
+impl PinnedRegistration for AlwaysAccessible {}
+
+impl EmbeddedDevice {
+    /// A call of the device itself: logged on emulated devices, which may refuse it.
+    fn counted<T>(
+        &self,
+        kind: CallKind,
+        call: impl FnOnce() -> Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
+        match &self.core.instruments {
+            None => call(),
+            Some(instruments) => {
+                let draft = CallDraft::unlabelled(kind, None);
+                instruments.counted(draft, |_| call().map(|value| (value, Position::START)))
+            }
+        }
+    }
+}
+
+impl SourceDevice for EmbeddedDevice {}
+
+impl Backend for EmbeddedDevice {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cpu
+    }
+
+    fn ordinal(&self) -> usize {
+        self.core.ordinal
+    }
+
+    fn name(&self) -> String {
+        format!("cpu:{}", self.core.ordinal)
+    }
+
+    fn capacity(&self) -> Result<Capacity, BackendError> {
+        let limited = self.core.memory.limit().map(|(total, free)| Capacity { total, free });
+        limited.or_else(machine_memory).ok_or_else(|| {
+            let detail = "this machine has no /proc/meminfo to read its memory from";
+            driver_error(CODE_UNKNOWN_CAPACITY, "capacity", detail)
+        })
+    }
+
+    fn memory(&self) -> MemoryUsage {
+        self.core.memory.usage()
+    }
+
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        Ok(Arc::new(EmbeddedQueue::new(&self.core, &self.streams)))
+    }
+
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        self.counted(CallKind::NewStream, || self.default_queue())
+    }
+
+    fn trim(&self) -> Result<(), BackendError> {
+        self.counted(CallKind::Trim, || {
+            self.streams.wait_for_frees("trim")?;
+            self.core.memory.trim();
+            Ok(())
+        })
+    }
+
+    fn set_memory_limit(&self, len_bytes: u64) {
+        self.core.memory.set_limit(len_bytes);
+    }
+
+    fn memory_limit(&self) -> Option<u64> {
+        self.core.memory.limit().map(|(limit_bytes, _)| limit_bytes)
+    }
+
+    fn model(&self) -> String {
+        "embedded device".to_owned()
+    }
+
+    fn poison_byte(&self) -> Option<u8> {
+        self.core.memory.poison()
+    }
+
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool {
+        peer.downcast_ref::<Self>().is_some()
+    }
+
+    fn allocate_staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        None
+    }
+
+    fn reap(&self) {}
+
+    fn prepare_downloads(&self, _lens_bytes: &[u64]) {}
+
+    fn chunk_bytes_max(&self) -> u64 {
+        self.chunk_bytes_max
+    }
+
+    fn pin_host_memory(
+        &self,
+        _start: *mut u8,
+        _len_bytes: usize,
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
+        self.counted(CallKind::PinnedRegistration, || {
+            Ok(Box::new(AlwaysAccessible) as Box<dyn PinnedRegistration>)
+        })
+    }
+
+    fn body_kind(&self) -> BodyKind {
+        BodyKind::Host
+    }
+
+    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
+        Err(LoadError::Program(format!(
+            "kernel \"{}\" has device code, which the embedded device does not run",
+            program.kernel
+        )))
+    }
+}

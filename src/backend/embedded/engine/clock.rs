@@ -1,0 +1,33 @@
+//! The clocks that events read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Nanoseconds since the first call in this process, counted from 1, so that 0 means "not set".
+pub(super) fn now_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    whole_ns(START.get_or_init(Instant::now).elapsed()).saturating_add(1)
+}
+
+/// Whole nanoseconds, at most what 64 bits hold.
+pub(super) fn whole_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The time of a recorded event in nanoseconds, 0 until it is set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timestamp(Arc<AtomicU64>);
+
+impl Timestamp {
+    /// Sets the time. The event's position is published afterwards, which makes the time visible to
+    /// every thread that sees the event completed.
+    pub(super) fn set(&self, time_ns: u64) {
+        self.0.store(time_ns, Ordering::Relaxed);
+    }
+
+    /// The time, or 0.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

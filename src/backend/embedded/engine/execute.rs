@@ -1,0 +1,153 @@
+//! Runs one piece of work, in both modes, on a thread that is marked as running queued work.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use smallvec::SmallVec;
+
+use super::device_core::DeviceCore;
+use super::panic_message::panic_message;
+use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
+use crate::backend::host_copy::{self, BoundedMemory};
+use crate::backend::{
+    Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, HostMemory, KernelCode,
+    LaunchWork, Memory,
+};
+
+/// Copies all parts, or none if the memory at one end does not exist. A part out of range ends the
+/// copy: the contents of its destination are unspecified.
+pub(super) fn copy(
+    source_device: &DeviceCore,
+    device: &DeviceCore,
+    work: &CopyWork,
+) -> Result<(), String> {
+    let source = CopyEnd::of(source_device, &work.source)?;
+    let destination = CopyEnd::of(device, &work.destination)?;
+    for part in &work.parts {
+        // SAFETY: both ends are valid and initialised for their whole length while `source`,
+        // `destination` and `work` hold them (`CopyEnd::memory`). The layers above order work so
+        // that no other thread writes the source or accesses the destination meanwhile (`backend`,
+        // contract).
+        if !unsafe { host_copy::copy_box_within(source.memory(), destination.memory(), part) } {
+            return Err(format!(
+                "a part of it leaves its memory ({} and {} bytes)",
+                source.memory().len_bytes,
+                destination.memory().len_bytes
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Fills all parts. A part out of range ends the fill.
+pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
+    let destination = CopyEnd::Device(locate(device, work.address)?);
+    for part in &work.parts {
+        // SAFETY: as for a copy's destination, above.
+        if !unsafe { host_copy::fill_within(destination.memory(), part, &work.pattern) } {
+            return Err(format!(
+                "a part of it leaves its memory ({} bytes)",
+                destination.memory().len_bytes
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Runs a kernel body on the memory that its arguments name.
+pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
+    let KernelCode::Host(body) = &work.code else {
+        return Err("device code does not run on the embedded device".to_owned());
+    };
+    let (blocks, pointers) = locate_arguments(device, &work.arguments)?;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: each pointer is that of element 0, 0, ... of a block which `blocks` holds, and
+        // each footprint lies in it (`locate_array`). Blocks are always initialised (`block`). The
+        // layers above order work so that no other thread writes or accesses these bytes meanwhile
+        // (`backend`, contract).
+        unsafe { body.run(work.grid, &work.arguments.words, &pointers) }
+    }));
+    drop(blocks);
+    outcome.map_err(panic_message)
+}
+
+/// One end of a copy, held while the copy runs.
+enum CopyEnd<'a> {
+    Device(LocatedMemory),
+    Host(&'a dyn HostMemory),
+}
+
+impl<'a> CopyEnd<'a> {
+    fn of(device: &DeviceCore, memory: &'a Memory) -> Result<Self, String> {
+        match memory {
+            Memory::Host(host) => Ok(CopyEnd::Host(host.as_ref())),
+            Memory::Device(address) => locate(device, *address).map(CopyEnd::Device),
+        }
+    }
+
+    /// Valid and initialised while `self` lives: blocks always are (`block`), host memory by the
+    /// promise of `HostMemory`.
+    fn memory(&self) -> BoundedMemory {
+        match self {
+            CopyEnd::Device(located) => {
+                BoundedMemory { start: located.pointer(), len_bytes: located.len_bytes() }
+            }
+            CopyEnd::Host(host) => {
+                BoundedMemory { start: host.base(), len_bytes: host.len_bytes() as u64 }
+            }
+        }
+    }
+}
+
+fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String> {
+    device.memory.locate(address).ok_or_else(|| no_memory_at(address))
+}
+
+/// Blocks and pointers of one launch, with as many inline as the arguments have.
+type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 6]>, SmallVec<[*mut u8; 6]>);
+
+fn locate_arguments(
+    device: &DeviceCore,
+    arguments: &Arguments,
+) -> Result<LocatedArguments, String> {
+    let addresses = device.memory.lock_addresses();
+    let (mut blocks, mut pointers) = LocatedArguments::default();
+    for array in &arguments.arrays {
+        let (block, pointer) = locate_array(&addresses, array, &arguments.footprint(array))?;
+        blocks.push(block);
+        pointers.push(pointer);
+    }
+    Ok((blocks, pointers))
+}
+
+/// Locates one array and checks its bounds. An array of 0 bytes needs no memory: it gets an aligned
+/// pointer that must not be read.
+fn locate_array(
+    addresses: &LockedAddresses<'_>,
+    array: &ArrayArgument,
+    footprint: &Footprint,
+) -> Result<(Option<LocatedMemory>, *mut u8), String> {
+    let end_bytes = footprint.end_bytes();
+    let Some(located) = addresses.locate(array.address) else {
+        let dangling = std::ptr::without_provenance_mut(ALIGNMENT_BYTES);
+        return if end_bytes == Some(0) {
+            Ok((None, dangling))
+        } else {
+            Err(no_memory_at(array.address))
+        };
+    };
+    let len_bytes = located.len_bytes();
+    if array.origin_bytes > len_bytes || end_bytes.is_none_or(|end_bytes| end_bytes > len_bytes) {
+        return Err(format!(
+            "an array argument leaves its memory of {len_bytes} bytes: {footprint:?}"
+        ));
+    }
+    let pointer = located.pointer().wrapping_add(array.origin_bytes as usize);
+    Ok((Some(located), pointer))
+}
+
+fn no_memory_at(address: Address) -> String {
+    format!(
+        "there is no memory at device address {:#x}: it was freed, or belongs to another device",
+        address.0
+    )
+}

@@ -1,0 +1,19 @@
+//! The engine: runs the operations of each stream in order, on the stream's worker thread or under
+//! a seeded scheduler.
+
+mod clock;
+mod device_core;
+mod execute;
+mod operation;
+mod panic_message;
+mod progress;
+mod stream_core;
+mod streams;
+mod worker;
+
+pub(super) use clock::Timestamp;
+pub(super) use device_core::DeviceCore;
+pub(super) use operation::{ControlOperation, Operation, QueuedOperation};
+pub(super) use progress::{Progress, wake_all};
+pub(super) use stream_core::{StreamCore, StreamPoint};
+pub(super) use streams::Streams;

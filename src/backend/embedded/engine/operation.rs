@@ -1,0 +1,191 @@
+//! Queued operations: work, copies between devices, and control operations.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::clock::Timestamp;
+use super::device_core::DeviceCore;
+use super::execute;
+use super::panic_message::panic_message;
+use super::stream_core::StreamPoint;
+use crate::backend::embedded::race_check::MemoryAccess;
+use crate::backend::embedded::simulation::Link;
+use crate::backend::{
+    Address, CopyWork, FailureKind, FailureRecord, Memory, Position, QueueId, Work, failure,
+};
+use crate::call_site::CallSite;
+
+/// What a launch, a fill or a copy inside one device costs in modelled time, whatever its size.
+const WORK_COST: Duration = Duration::from_micros(1);
+
+/// One operation of a stream. Launches are stored by value, so that queueing one allocates nothing.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a launch is the frequent case, and is to be queued without a heap allocation"
+)]
+pub(crate) enum Operation {
+    /// Work on memory of this device and the host.
+    Work(Work),
+    /// A copy from another device. It holds the other device's core rather than its handle, since
+    /// the handle owns the simulation that drops queued operations.
+    CopyBetween { copy: Box<CopyWork>, source: Arc<DeviceCore> },
+    /// An operation that accesses no array contents.
+    Control(ControlOperation),
+}
+
+/// Operations that access no array contents, never fail and run no user code. They are small, and
+/// the submitting thread often runs them itself.
+#[derive(Debug)]
+pub(crate) enum ControlOperation {
+    /// Returns memory to the pool.
+    Free(Address),
+    /// Sets an event's time, if it has one.
+    Record(Option<Timestamp>),
+    /// Waits for another stream.
+    Wait(StreamPoint),
+}
+
+/// An operation and its position.
+#[derive(Debug)]
+pub(crate) struct QueuedOperation {
+    pub(crate) position: Position,
+    /// The number of the call, if an injected late fault makes this operation fail.
+    pub(crate) fault: Option<u64>,
+    pub(crate) operation: Operation,
+}
+
+impl QueuedOperation {
+    /// Runs work on `device`. The caller records a failure and drops the operation.
+    pub(super) fn run_work(&self, device: &DeviceCore) -> Result<(), FailureRecord> {
+        let Some(description) = self.operation.description() else { return Ok(()) };
+        description.check_runnable(self.fault)?;
+        let outcome = match &self.operation {
+            Operation::Work(Work::Launch(work)) => execute::launch(device, work),
+            Operation::Work(Work::Copy(work)) => execute::copy(device, device, work),
+            Operation::CopyBetween { copy, source } => execute::copy(source, device, copy),
+            Operation::Work(Work::Fill(work)) => execute::fill(device, work),
+            Operation::Control(_) => Ok(()),
+        };
+        outcome.map_err(|cause| description.failure(cause))
+    }
+
+    /// Drops an operation that has run. The drop may run user code (a body's captures). A panic
+    /// there is a failure of the operation.
+    pub(super) fn drop_caught(self) -> Result<(), FailureRecord> {
+        let description = self.operation.description();
+        let (kind, site) =
+            description.map_or((FailureKind::Copy, None), |it| (it.failure_kind, it.site));
+        catch_unwind(AssertUnwindSafe(|| drop(self))).map_err(|payload| FailureRecord {
+            kind,
+            operation: "work that had run".to_owned(),
+            site,
+            cause: format!("dropping it panicked: {}", panic_message(payload)),
+            inherited: false,
+        })
+    }
+}
+
+impl Operation {
+    /// How long the link takes, if this is a transfer and there is a link. Between two devices the
+    /// slower link counts.
+    pub(super) fn link_time(&self, link: Option<Link>) -> Option<Duration> {
+        match self {
+            Self::Work(Work::Copy(copy)) if crosses_link(copy) => {
+                link.map(|link| link.transfer_time(copy.len_bytes()))
+            }
+            Self::CopyBetween { copy, source } => {
+                let links = link.into_iter().chain(source.link);
+                links.map(|link| link.transfer_time(copy.len_bytes())).max()
+            }
+            _ => None,
+        }
+    }
+
+    /// What it costs on the modelled clock of a seeded stream.
+    pub(super) fn modelled_time(&self, link: Option<Link>) -> Duration {
+        match self {
+            Self::Control(_) => Duration::ZERO,
+            _ => self.link_time(link).unwrap_or(WORK_COST),
+        }
+    }
+
+    /// Its memory accesses, for an operation queued on the device with number `device`. The queue
+    /// observes frees separately.
+    pub(crate) fn accesses(&self, device: usize) -> Vec<MemoryAccess> {
+        match self {
+            Self::Control(_) => Vec::new(),
+            Self::CopyBetween { copy, source } => {
+                MemoryAccess::of_copy(source.ordinal, device, copy)
+            }
+            Self::Work(Work::Copy(copy)) => MemoryAccess::of_copy(device, device, copy),
+            Self::Work(Work::Fill(fill)) => MemoryAccess::of_fill(device, fill),
+            Self::Work(Work::Launch(launch)) => MemoryAccess::of_launch(device, launch),
+        }
+    }
+
+    /// What failures and hazards report. Control operations have no description: they never fail.
+    pub(crate) fn description(&self) -> Option<Description<'_>> {
+        let (label, site, depends, failure_kind) = match self {
+            Self::Work(Work::Copy(copy)) | Self::CopyBetween { copy, .. } => {
+                (&copy.label.text, copy.label.site, &copy.depends, copy.loss)
+            }
+            Self::Work(Work::Fill(fill)) => {
+                (&fill.label.text, fill.label.site, &fill.depends, fill.loss)
+            }
+            Self::Work(Work::Launch(launch)) => {
+                (launch.code.name(), Some(launch.site), &launch.depends, FailureKind::Contents)
+            }
+            Self::Control(_) => return None,
+        };
+        let is_kernel = matches!(self, Self::Work(Work::Launch(_)));
+        Some(Description { label, is_kernel, site, depends, failure_kind })
+    }
+}
+
+/// What failures and hazards report of an operation.
+pub(crate) struct Description<'a> {
+    label: &'a str,
+    is_kernel: bool,
+    /// The source line that queued it.
+    pub(crate) site: Option<CallSite>,
+    /// The work whose failure keeps it from running.
+    pub(crate) depends: &'a [(QueueId, Position)],
+    failure_kind: FailureKind,
+}
+
+impl Description<'_> {
+    /// Its name: `kernel "blur"`, `upload of "photo"`.
+    pub(crate) fn name(&self) -> String {
+        if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_owned() }
+    }
+
+    fn failure(&self, cause: String) -> FailureRecord {
+        FailureRecord {
+            kind: self.failure_kind,
+            operation: self.name(),
+            site: self.site,
+            cause,
+            inherited: false,
+        }
+    }
+
+    /// Work does not run if work that it depends on failed, or if a test injected its failure.
+    fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
+        if failure::epoch() != 0 {
+            let mut roots = self.depends.iter();
+            if let Some(root) = roots.find_map(|(queue, position)| failure::at(*queue, *position)) {
+                let kind = root.kind.max(self.failure_kind);
+                return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
+            }
+        }
+        let cause = |call| format!("a fault asked for by the emulation, at call {call}");
+        fault.map_or(Ok(()), |call| Err(self.failure(cause(call))))
+    }
+}
+
+/// Whether one end of a copy is host memory.
+fn crosses_link(copy: &CopyWork) -> bool {
+    matches!(copy.source, Memory::Host(_)) || matches!(copy.destination, Memory::Host(_))
+}

@@ -1,0 +1,332 @@
+//! A stream without its handle: its pending operations and its progress, which outlive the handle.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Instant;
+
+use super::clock::{self, Timestamp};
+use super::device_core::DeviceCore;
+use super::operation::{ControlOperation, Operation, QueuedOperation};
+use super::progress::{Progress, Wakers, wake_all};
+use super::worker::{self, WorkerState};
+use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
+use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
+use crate::backend::scope::{self, BodyScope};
+use crate::backend::{BackendError, FailureRecord, Position, QueueId, failure};
+
+/// One in-order stream.
+#[derive(Debug)]
+pub(crate) struct StreamCore {
+    /// Its number on its device, from 0.
+    pub(crate) number: u32,
+    pub(crate) device: Arc<DeviceCore>,
+    pub(crate) progress: Arc<Progress>,
+    scheduler: Scheduler,
+    /// The last submitted position, readable without the lock.
+    submitted: AtomicU64,
+    /// The position of the last submitted free.
+    last_free: AtomicU64,
+    /// The modelled clock of a seeded stream, in nanoseconds.
+    modelled_ns: AtomicU64,
+    state: Mutex<StreamState>,
+    arrived: Condvar,
+}
+
+/// What picks the next operation.
+#[derive(Debug)]
+pub(crate) enum Scheduler {
+    /// The stream's own thread.
+    Worker,
+    /// The simulation, on a thread that waits or polls. It owns its streams, so they refer to it
+    /// weakly.
+    Seeded(Weak<Simulation>),
+}
+
+/// The part of a stream under its lock.
+#[derive(Debug, Default)]
+pub(crate) struct StreamState {
+    pub(crate) queued: VecDeque<QueuedOperation>,
+    pub(super) worker: WorkerState,
+    /// The handle is gone, so no operation will be queued.
+    pub(crate) is_closed: bool,
+    tail: u64,
+}
+
+/// A position of a stream, to wait for.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamPoint {
+    pub(crate) stream: Arc<StreamCore>,
+    pub(crate) position: Position,
+    /// The time at which the stream reached it: modelled time if the stream is seeded.
+    pub(crate) timestamp: Option<Timestamp>,
+}
+
+impl StreamPoint {
+    /// Whether the stream has reached it.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.stream.progress.is_complete(self.position)
+    }
+
+    /// Waits until the stream has reached it.
+    pub(crate) fn wait(&self) -> Result<(), BackendError> {
+        self.stream.wait_for(self.position)
+    }
+}
+
+impl StreamCore {
+    /// An empty stream with this number on its device.
+    pub(super) fn new(number: u32, device: Arc<DeviceCore>, scheduler: Scheduler) -> Self {
+        Self {
+            number,
+            device,
+            progress: Arc::new(Progress::new(QueueId::next())),
+            scheduler,
+            submitted: AtomicU64::new(0),
+            last_free: AtomicU64::new(0),
+            modelled_ns: AtomicU64::new(0),
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+        }
+    }
+
+    /// Whether a simulation runs its operations.
+    pub(crate) fn is_seeded(&self) -> bool {
+        matches!(self.scheduler, Scheduler::Seeded(_))
+    }
+
+    /// The last submitted position.
+    #[inline]
+    pub(crate) fn tail(&self) -> Position {
+        Position(self.submitted.load(Ordering::Acquire))
+    }
+
+    /// The position of the last submitted free.
+    pub(super) fn last_free(&self) -> Position {
+        Position(self.last_free.load(Ordering::Acquire))
+    }
+
+    /// Assigns the next position to an operation and queues it. `observe` sees the position before
+    /// the operation can run. The worker is woken only if it sleeps.
+    #[inline]
+    pub(crate) fn enqueue(
+        self: &Arc<Self>,
+        operation: Operation,
+        fault: Option<u64>,
+        observe: impl FnOnce(Position, &Operation),
+    ) -> Result<Position, BackendError> {
+        let mut state = self.lock();
+        if matches!(self.scheduler, Scheduler::Worker) {
+            worker::ensure_started(self, &mut state)?;
+        }
+        let is_free = matches!(operation, Operation::Control(ControlOperation::Free(_)));
+        let position = self.next_position(&mut state, is_free);
+        observe(position, &operation);
+        state.queued.push_back(QueuedOperation { position, fault, operation });
+        let must_wake = state.worker.mark_awake();
+        drop(state);
+        if must_wake {
+            self.arrived.notify_one();
+        }
+        Ok(position)
+    }
+
+    /// As [`enqueue`](Self::enqueue), for a control operation. If it is cheap and the stream is
+    /// idle, the submitting thread runs it, which costs less than waking the worker. Seeded streams
+    /// always queue it.
+    pub(crate) fn enqueue_control(
+        self: &Arc<Self>,
+        control: ControlOperation,
+        is_cheap: bool,
+        observe: impl FnOnce(Position),
+    ) -> Result<Position, BackendError> {
+        if is_cheap && !self.is_seeded() {
+            let state = self.lock();
+            // With nothing pending, no thread runs an operation of this stream, or can start one
+            // before the lock is released.
+            if self.progress.completed().0 == state.tail {
+                return Ok(self.run_control_now(state, &control, observe));
+            }
+        }
+        self.enqueue(Operation::Control(control), None, |position, _| observe(position))
+    }
+
+    fn run_control_now(
+        &self,
+        mut state: MutexGuard<'_, StreamState>,
+        control: &ControlOperation,
+        observe: impl FnOnce(Position),
+    ) -> Position {
+        let position = self.next_position(&mut state, matches!(control, ControlOperation::Free(_)));
+        observe(position);
+        // A control operation runs no user code, so it may run under the lock.
+        self.run_control(control);
+        let due = self.progress.publish(position);
+        drop(state);
+        wake_all(due);
+        position
+    }
+
+    fn next_position(&self, state: &mut StreamState, is_free: bool) -> Position {
+        state.tail += 1;
+        if is_free {
+            self.last_free.store(state.tail, Ordering::Release);
+        }
+        self.submitted.store(state.tail, Ordering::Release);
+        Position(state.tail)
+    }
+
+    /// Runs one operation, drops it, and then publishes its position. The caller wakes the returned
+    /// wakers with no lock held.
+    #[must_use = "wakers must be woken"]
+    pub(crate) fn run(&self, queued: QueuedOperation) -> Wakers {
+        let _running = BodyScope::enter();
+        let position = queued.position;
+        let outcome = self.run_timed(&queued);
+        self.progress.mark_ran(position);
+        let dropped = queued.drop_caught();
+        if let Err(record) = outcome.and(dropped) {
+            failure::record(self.progress.id(), position, Arc::new(record));
+            if let Some(instruments) = &self.device.instruments {
+                instruments.log.record_failure(self.number, position);
+            }
+        }
+        self.progress.publish(position)
+    }
+
+    /// Runs an operation and lets its time pass: modelled time on a seeded stream, else at least
+    /// the time of the link.
+    fn run_timed(&self, queued: &QueuedOperation) -> Result<(), FailureRecord> {
+        if self.is_seeded() {
+            let outcome = self.run_operation(queued);
+            self.advance_clock(&queued.operation);
+            return outcome;
+        }
+        let link_time = queued.operation.link_time(self.device.link);
+        let timed = link_time.map(|link_time| (Instant::now(), link_time));
+        let outcome = self.run_operation(queued);
+        if let Some((start, link_time)) = timed {
+            thread::sleep(link_time.saturating_sub(start.elapsed()));
+        }
+        outcome
+    }
+
+    fn run_operation(&self, queued: &QueuedOperation) -> Result<(), FailureRecord> {
+        if let Operation::Control(control) = &queued.operation {
+            self.run_control(control);
+            return Ok(());
+        }
+        queued.run_work(&self.device)
+    }
+
+    fn run_control(&self, control: &ControlOperation) {
+        match control {
+            ControlOperation::Free(address) => self.device.memory.release(*address),
+            ControlOperation::Record(timestamp) => {
+                timestamp.iter().for_each(|timestamp| timestamp.set(self.time_ns()));
+            }
+            ControlOperation::Wait(point) => {
+                // A wait fails only if the other stream's work was dropped. Then there is nothing
+                // left to order this stream after.
+                let _dropped = point.wait();
+            }
+        }
+    }
+
+    /// The time of an event recorded now: modelled time on a seeded stream, else the process's.
+    fn time_ns(&self) -> u64 {
+        if self.is_seeded() { self.modelled_ns.load(Ordering::Relaxed) } else { clock::now_ns() }
+    }
+
+    /// Advances modelled time. Only the thread that holds the simulation's turn does this, so the
+    /// load and the store need not be one atomic step.
+    fn advance_clock(&self, operation: &Operation) {
+        let now_ns = self.modelled_ns.load(Ordering::Relaxed);
+        let next_ns = match operation {
+            Operation::Control(ControlOperation::Wait(point)) if point.stream.is_seeded() => {
+                now_ns.max(point.timestamp.as_ref().map_or(0, Timestamp::get))
+            }
+            other => now_ns.saturating_add(clock::whole_ns(other.modelled_time(self.device.link))),
+        };
+        self.modelled_ns.store(next_ns, Ordering::Relaxed);
+    }
+
+    /// Waits until `position` has completed, on behalf of a caller. A wait that would block is
+    /// counted as a call, and refused on a thread that runs queued work.
+    pub(crate) fn synchronize(self: &Arc<Self>, position: Position) -> Result<(), BackendError> {
+        if self.progress.is_complete(position) {
+            return Ok(());
+        }
+        if scope::is_in_body() {
+            return Err(inside_kernel("synchronize"));
+        }
+        match &self.device.instruments {
+            None => self.wait_for(position),
+            Some(instruments) => {
+                let draft = CallDraft::unlabelled(CallKind::Synchronize, Some(self.number));
+                let wait = |_| self.wait_for(position).map(|()| ((), Position::START));
+                instruments.counted(draft, wait)
+            }
+        }
+    }
+
+    /// Whether `position` has completed. On a seeded stream, this runs one ready operation of the
+    /// simulation first, unless the thread already runs one.
+    pub(crate) fn poll(&self, position: Position) -> bool {
+        if let Scheduler::Seeded(simulation) = &self.scheduler
+            && !self.progress.is_complete(position)
+            && !scope::is_in_body()
+        {
+            simulation.upgrade().map(|simulation| simulation.run_one());
+        }
+        self.progress.is_complete(position)
+    }
+
+    /// Waits until `position` has completed: blocks, or runs ready operations of the simulation.
+    pub(super) fn wait_for(self: &Arc<Self>, position: Position) -> Result<(), BackendError> {
+        let Scheduler::Seeded(simulation) = &self.scheduler else {
+            self.progress.block_until(position);
+            return Ok(());
+        };
+        let is_complete = match simulation.upgrade() {
+            Some(simulation) => simulation.run_until(self, position),
+            None => self.progress.is_complete(position),
+        };
+        if is_complete { Ok(()) } else { Err(stuck(position)) }
+    }
+
+    /// Records that the last handle is gone: no operation will be queued.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Drops the queued operations and marks them as completed. For a simulation that ends.
+    pub(crate) fn drop_queued(&self) {
+        let queued = std::mem::take(&mut self.lock().queued);
+        for queued in queued {
+            // The panic hook has reported a panic in a drop, and no caller is left to read it.
+            let _reported_by_the_hook = queued.drop_caught();
+        }
+        wake_all(self.progress.publish(self.tail()));
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, StreamState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until an operation arrives or the stream is closed.
+    pub(super) fn sleep<'a>(
+        &self,
+        state: MutexGuard<'a, StreamState>,
+    ) -> MutexGuard<'a, StreamState> {
+        self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stuck(position: Position) -> BackendError {
+    let detail =
+        format!("position {} cannot complete: the devices that it waits for are gone", position.0);
+    driver_error(CODE_STUCK, "synchronize", detail)
+}

@@ -1,0 +1,62 @@
+//! All streams of one device.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::device_core::DeviceCore;
+use super::stream_core::{Scheduler, StreamCore};
+use crate::backend::embedded::errors::inside_kernel;
+use crate::backend::embedded::simulation::Simulation;
+use crate::backend::{BackendError, scope};
+
+/// The streams of one device. Device, queue and event handles hold it, and it keeps their
+/// simulation alive.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    simulation: Option<Arc<Simulation>>,
+    count: AtomicU32,
+    known: Mutex<Vec<Weak<StreamCore>>>,
+}
+
+impl Streams {
+    /// No streams yet. Without a simulation, each gets a worker thread.
+    pub(crate) fn new(simulation: Option<Arc<Simulation>>) -> Self {
+        Self { simulation, ..Self::default() }
+    }
+
+    /// Makes the next stream.
+    pub(crate) fn add(&self, device: &Arc<DeviceCore>) -> Arc<StreamCore> {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let scheduler = self
+            .simulation
+            .as_ref()
+            .map_or(Scheduler::Worker, |simulation| Scheduler::Seeded(Arc::downgrade(simulation)));
+        let stream = Arc::new(StreamCore::new(number, Arc::clone(device), scheduler));
+        if let Some(simulation) = &self.simulation {
+            simulation.add(Arc::clone(&stream));
+        }
+        let mut known = self.lock();
+        known.retain(|stream| stream.strong_count() > 0);
+        known.push(Arc::downgrade(&stream));
+        stream
+    }
+
+    /// Waits for all frees submitted so far, on behalf of `call`.
+    pub(crate) fn wait_for_frees(&self, call: &'static str) -> Result<(), BackendError> {
+        let streams: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        for stream in streams {
+            if stream.progress.is_complete(stream.last_free()) {
+                continue;
+            }
+            if scope::is_in_body() {
+                return Err(inside_kernel(call));
+            }
+            stream.wait_for(stream.last_free())?;
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<StreamCore>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

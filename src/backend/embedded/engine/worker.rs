@@ -1,0 +1,91 @@
+//! The worker thread of a stream. The first operation starts it. It ends when the handle is gone
+//! and no operation is queued.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread;
+
+use super::operation::QueuedOperation;
+use super::progress::{spin_until, wake_all};
+use super::stream_core::{StreamCore, StreamState};
+use crate::backend::BackendError;
+use crate::backend::embedded::errors::{CODE_NO_THREAD, driver_error};
+use crate::backend::scope::BodyScope;
+
+/// What a stream's worker thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum WorkerState {
+    /// It has not been started.
+    #[default]
+    NotStarted,
+    /// It runs, and will check for operations once more before it sleeps.
+    Awake,
+    /// It sleeps, or is about to while it holds the lock.
+    Asleep,
+}
+
+impl WorkerState {
+    /// Marks a sleeping worker as awake. Returns whether the caller must wake the thread.
+    pub(super) fn mark_awake(&mut self) -> bool {
+        let was_asleep = *self == Self::Asleep;
+        if was_asleep {
+            *self = Self::Awake;
+        }
+        was_asleep
+    }
+}
+
+/// Starts the worker if it does not run yet. Called before an operation is queued.
+pub(super) fn ensure_started(
+    stream: &Arc<StreamCore>,
+    state: &mut StreamState,
+) -> Result<(), BackendError> {
+    if state.worker == WorkerState::NotStarted {
+        start(stream)?;
+        state.worker = WorkerState::Awake;
+    }
+    Ok(())
+}
+
+#[cold]
+fn start(stream: &Arc<StreamCore>) -> Result<(), BackendError> {
+    let name = format!("resident cpu:{}.{}", stream.device.ordinal, stream.number);
+    let stream = Arc::clone(stream);
+    let spawned = thread::Builder::new().name(name).spawn(move || run_until_closed(&stream));
+    spawned.map(drop).map_err(|error| {
+        let code = error.raw_os_error().map_or(CODE_NO_THREAD, i64::from);
+        driver_error(code, "submit", format!("the stream's thread could not be started: {error}"))
+    })
+}
+
+/// The thread: takes all queued operations at once, runs them, and looks for more.
+fn run_until_closed(stream: &StreamCore) {
+    // Wakers run on this thread too. The mark keeps them from waiting here.
+    let _running = BodyScope::enter();
+    let mut batch = VecDeque::new();
+    while take_batch(stream, &mut batch) {
+        while let Some(queued) = batch.pop_front() {
+            wake_all(stream.run(queued));
+        }
+    }
+}
+
+/// Swaps the queued operations with the empty batch, so that both keep their capacity. Sleeps until
+/// an operation arrives. Returns `false` if none will.
+fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> bool {
+    let completed = stream.progress.completed();
+    spin_until(|| stream.tail() != completed);
+    let mut state = stream.lock();
+    loop {
+        if !state.queued.is_empty() {
+            std::mem::swap(&mut state.queued, batch);
+            return true;
+        }
+        if state.is_closed {
+            return false;
+        }
+        state.worker = WorkerState::Asleep;
+        state = stream.sleep(state);
+        state.worker = WorkerState::Awake;
+    }
+}

@@ -1,0 +1,317 @@
+//! The address space of one device: live allocations, the pool of freed blocks, and the limit.
+//!
+//! An address is a number, not a pointer, and is never reused. So work that names freed memory
+//! finds nothing, even if its block was allocated again. Work looks addresses up when it runs, and
+//! holds the blocks while it uses them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::block::{ALIGNMENT_BYTES, Block};
+use super::machine::machine_memory;
+use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
+use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
+
+/// The pool keeps at most this many bytes, or as many as are in use, whichever is more. Other freed
+/// blocks go back to the system.
+const POOLED_BYTES_MAX: u64 = 256 << 20;
+
+/// A free of a poisoned block is cheap up to this length.
+const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
+
+/// The memory of one device.
+#[derive(Debug)]
+pub(crate) struct AddressSpace {
+    poison: Option<u8>,
+    state: Mutex<AddressSpaceState>,
+}
+
+#[derive(Debug, Default)]
+struct AddressSpaceState {
+    limit_bytes: Option<u64>,
+    live: BTreeMap<u64, Allocation>,
+    /// Freed blocks by length. Empty lists stay, since programs allocate the same lengths again.
+    pool: BTreeMap<u64, Vec<Arc<Block>>>,
+    pooled_bytes: u64,
+    in_use_bytes: u64,
+    draining_bytes: u64,
+    next_address: u64,
+}
+
+#[derive(Debug)]
+struct Allocation {
+    block: Arc<Block>,
+    /// A free is queued.
+    is_draining: bool,
+}
+
+/// Memory from an address to the end of its block. It keeps the block alive.
+#[derive(Debug)]
+pub(crate) struct LocatedMemory {
+    block: Arc<Block>,
+    offset_bytes: u64,
+}
+
+impl LocatedMemory {
+    /// Valid for reads and writes of `len_bytes` while `self` lives.
+    pub(crate) fn pointer(&self) -> *mut u8 {
+        // In range: `locate` compared the offset with the block's length, which fits `usize`.
+        self.block.start().wrapping_add(self.offset_bytes as usize)
+    }
+
+    /// Bytes from the address to the end of the block.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.block.len_bytes() - self.offset_bytes
+    }
+}
+
+/// The locked address space, to look several addresses up under one lock.
+pub(crate) struct LockedAddresses<'a>(MutexGuard<'a, AddressSpaceState>);
+
+impl LockedAddresses<'_> {
+    /// The block that contains `address`, if there is one.
+    pub(crate) fn locate(&self, address: Address) -> Option<LocatedMemory> {
+        let (start, allocation) = self.0.live.range(..=address.0).next_back()?;
+        let offset_bytes = address.0 - start;
+        (offset_bytes <= allocation.block.len_bytes())
+            .then(|| LocatedMemory { block: Arc::clone(&allocation.block), offset_bytes })
+    }
+}
+
+impl AddressSpace {
+    /// An empty space whose addresses start at `first_address`.
+    pub(crate) fn new(first_address: u64, limit_bytes: Option<u64>, poison: Option<u8>) -> Self {
+        let next_address = first_address.max(ALIGNMENT_BYTES as u64);
+        let state = AddressSpaceState { limit_bytes, next_address, ..Default::default() };
+        Self { poison, state: Mutex::new(state) }
+    }
+
+    /// The byte that fresh and freed memory is filled with, if any.
+    pub(crate) fn poison(&self) -> Option<u8> {
+        self.poison
+    }
+
+    /// Locks the space to look addresses up.
+    pub(crate) fn lock_addresses(&self) -> LockedAddresses<'_> {
+        LockedAddresses(self.lock())
+    }
+
+    /// The block that contains `address`, if there is one.
+    pub(crate) fn locate(&self, address: Address) -> Option<LocatedMemory> {
+        self.lock_addresses().locate(address)
+    }
+
+    /// Bytes in use, and bytes pooled or draining.
+    pub(crate) fn usage(&self) -> MemoryUsage {
+        let state = self.lock();
+        MemoryUsage {
+            in_use: state.in_use_bytes,
+            pooled: state.pooled_bytes + state.draining_bytes,
+        }
+    }
+
+    /// The limit and the bytes of it that can be allocated now. Pooled blocks count as free, since
+    /// an allocation evicts them.
+    pub(crate) fn limit(&self) -> Option<(u64, u64)> {
+        let state = self.lock();
+        state.limit_bytes.map(|limit_bytes| (limit_bytes, state.free_bytes(limit_bytes)))
+    }
+
+    /// Limits the bytes in use and draining together. Present allocations stay.
+    pub(crate) fn set_limit(&self, limit_bytes: u64) {
+        self.lock().limit_bytes = Some(limit_bytes);
+    }
+
+    /// Allocates a pooled block of the same length, else a new one, for which pooled blocks make
+    /// room. Waits for nothing.
+    pub(crate) fn allocate(&self, len_bytes: u64) -> Result<Address, BackendError> {
+        if let Some(address) = self.reserve(len_bytes)? {
+            return Ok(address);
+        }
+        let block = Arc::new(self.new_block(len_bytes)?);
+        Ok(self.lock().insert(block))
+    }
+
+    /// Marks an allocation as draining and returns its length. [`release`](Self::release) frees it
+    /// once the stream reaches the queued free.
+    pub(crate) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
+        let mut state = self.lock();
+        let len_bytes =
+            state.set_draining(address, true).ok_or_else(|| unknown_address(address))?;
+        state.in_use_bytes -= len_bytes;
+        state.draining_bytes += len_bytes;
+        Ok(len_bytes)
+    }
+
+    /// Reverts `begin_free`, where the free could not be queued.
+    pub(crate) fn undo_free(&self, address: Address) {
+        let mut state = self.lock();
+        if let Some(len_bytes) = state.set_draining(address, false) {
+            state.draining_bytes -= len_bytes;
+            state.in_use_bytes += len_bytes;
+        }
+    }
+
+    /// Runs a free: removes the address, poisons the block if the device poisons, and pools it.
+    pub(crate) fn release(&self, address: Address) {
+        let mut state = self.lock();
+        let Some(Allocation { mut block, .. }) = state.live.remove(&address.0) else { return };
+        // A block that an operation still holds was freed too early. It is not pooled: it stays
+        // with that operation, and is deallocated with it.
+        let is_unused = Arc::get_mut(&mut block).is_some();
+        if let (Some(byte), Some(block)) = (self.poison, Arc::get_mut(&mut block)) {
+            // No operation can find the block any more, so filling it needs no lock.
+            drop(state);
+            block.fill(byte);
+            state = self.lock();
+        }
+        state.draining_bytes -= block.len_bytes();
+        if is_unused && state.may_pool(block.len_bytes()) {
+            state.pool(block);
+        }
+    }
+
+    /// Whether `len_bytes` may fit once queued frees have run.
+    pub(crate) fn may_find_room(&self, len_bytes: u64) -> bool {
+        let state = self.lock();
+        let room_bytes = state.limit_bytes.map_or(u64::MAX, |limit_bytes| {
+            state.free_bytes(limit_bytes).saturating_add(state.draining_bytes)
+        });
+        state.draining_bytes > 0 && len_bytes <= room_bytes
+    }
+
+    /// Returns all pooled blocks to the system.
+    pub(crate) fn trim(&self) {
+        let pool = {
+            let mut state = self.lock();
+            state.pooled_bytes = 0;
+            std::mem::take(&mut state.pool)
+        };
+        drop(pool);
+    }
+
+    /// Whether a free of `address` is so little work that the submitting thread may run it.
+    pub(crate) fn is_cheap_to_free(&self, address: Address) -> bool {
+        let is_short = |located: LocatedMemory| located.len_bytes() <= CHEAP_POISON_BYTES_MAX;
+        self.poison.is_none() || self.locate(address).is_none_or(is_short)
+    }
+
+    /// Counts the bytes as in use, and allocates a pooled block for them if there is one.
+    fn reserve(&self, len_bytes: u64) -> Result<Option<Address>, BackendError> {
+        let mut state = self.lock();
+        let pooled = state.take_pooled(len_bytes);
+        let evicted = if pooled.is_some() { Vec::new() } else { state.make_room(len_bytes)? };
+        state.in_use_bytes += len_bytes;
+        let address = pooled.map(|block| state.insert(block));
+        // Deallocate with no lock held.
+        drop(state);
+        drop(evicted);
+        Ok(address)
+    }
+
+    /// A new block whose bytes are counted already. If the system has none, the pool is trimmed and
+    /// the allocation retried once.
+    fn new_block(&self, len_bytes: u64) -> Result<Block, BackendError> {
+        let block = Block::zeroed(len_bytes).or_else(|| {
+            self.trim();
+            Block::zeroed(len_bytes)
+        });
+        let Some(mut block) = block else {
+            let mut state = self.lock();
+            state.in_use_bytes -= len_bytes;
+            let free_bytes = machine_memory().map_or(0, |capacity| capacity.free);
+            return Err(out_of_memory(len_bytes, free_bytes, state.draining_bytes));
+        };
+        if let Some(byte) = self.poison {
+            block.fill(byte);
+        }
+        Ok(block)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AddressSpaceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AddressSpaceState {
+    fn free_bytes(&self, limit_bytes: u64) -> u64 {
+        limit_bytes.saturating_sub(self.in_use_bytes).saturating_sub(self.draining_bytes)
+    }
+
+    /// Under a limit, takes blocks out of the pool until `len_bytes` fit beside the rest.
+    fn make_room(&mut self, len_bytes: u64) -> Result<Vec<Arc<Block>>, BackendError> {
+        let mut evicted = Vec::new();
+        let Some(limit_bytes) = self.limit_bytes else { return Ok(evicted) };
+        let free_bytes = self.free_bytes(limit_bytes);
+        if len_bytes > free_bytes {
+            return Err(out_of_memory(len_bytes, free_bytes, self.draining_bytes));
+        }
+        while len_bytes.saturating_add(self.pooled_bytes) > free_bytes {
+            match self.take_longest_pooled() {
+                Some(block) => evicted.push(block),
+                None => break,
+            }
+        }
+        Ok(evicted)
+    }
+
+    /// Sets whether a free of `address` is queued. Returns its length, or nothing if there is no
+    /// such allocation or its mark is set already.
+    fn set_draining(&mut self, address: Address, is_draining: bool) -> Option<u64> {
+        let allocation = self.live.get_mut(&address.0)?;
+        let has_changed = allocation.is_draining != is_draining;
+        allocation.is_draining = is_draining;
+        has_changed.then(|| allocation.block.len_bytes())
+    }
+
+    fn insert(&mut self, block: Arc<Block>) -> Address {
+        let address = self.next_address;
+        // A gap after each block, so that the address one past its end is in no other block.
+        let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
+        self.next_address = address.wrapping_add(stride);
+        self.live.insert(address, Allocation { block, is_draining: false });
+        Address(address)
+    }
+
+    fn take_pooled(&mut self, len_bytes: u64) -> Option<Arc<Block>> {
+        let block = self.pool.get_mut(&len_bytes)?.pop()?;
+        self.pooled_bytes -= len_bytes;
+        Some(block)
+    }
+
+    fn take_longest_pooled(&mut self) -> Option<Arc<Block>> {
+        self.pool.retain(|_, blocks| !blocks.is_empty());
+        let len_bytes = *self.pool.last_key_value()?.0;
+        self.take_pooled(len_bytes)
+    }
+
+    fn may_pool(&self, len_bytes: u64) -> bool {
+        self.pooled_bytes + len_bytes <= POOLED_BYTES_MAX.max(self.in_use_bytes)
+    }
+
+    fn pool(&mut self, block: Arc<Block>) {
+        self.pooled_bytes += block.len_bytes();
+        self.pool.entry(block.len_bytes()).or_default().push(block);
+    }
+}
+
+fn unknown_address(address: Address) -> BackendError {
+    let detail = format!(
+        "no live memory starts at address {:#x}; it was freed before or never allocated here",
+        address.0
+    );
+    driver_error(CODE_UNKNOWN_ADDRESS, "free", detail)
+}
+
+fn out_of_memory(requested: u64, free: u64, draining_bytes: u64) -> BackendError {
+    let detail = if draining_bytes == 0 {
+        String::new()
+    } else {
+        format!("{draining_bytes} bytes more are freed by queued work")
+    };
+    BackendError {
+        kind: BackendErrorKind::OutOfMemory { requested, free },
+        call: "allocate",
+        detail,
+    }
+}

@@ -1,0 +1,9 @@
+//! Device memory: blocks of this process's memory, and the device addresses that stand for them.
+
+mod address_space;
+mod block;
+mod machine;
+
+pub(super) use address_space::{AddressSpace, LocatedMemory, LockedAddresses};
+pub(super) use block::ALIGNMENT_BYTES;
+pub(super) use machine::machine_memory;

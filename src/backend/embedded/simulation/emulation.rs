@@ -1,0 +1,139 @@
+//! The settings of an emulated device: its memory, its link, its scheduling, its faults.
+
+use std::time::Duration;
+
+use super::faults::Fault;
+
+/// The settings of a fresh embedded device, for tests and for what-if experiments.
+///
+/// By default the device behaves as the plain embedded device does: no memory limit but the
+/// machine's, a worker thread for each stream, and transfers at the machine's speed. In addition it
+/// logs its calls and checks the order of its work: see
+/// [`EmulationLog`](crate::emulation::EmulationLog).
+///
+/// ```
+/// use std::time::Duration;
+/// use resident::{Emulation, Fault, Link};
+///
+/// let link = Link { bytes_per_second: 55e9, latency: Duration::from_micros(5) };
+/// let small_and_slow = Emulation::new().memory(64 << 20).link(link);           // 64 MiB
+/// let reproducible = small_and_slow.clone().seed(7);
+/// let failing = reproducible.clone().fail(Fault::nth(12)).fail(Fault::nth(20).late());
+/// # let _ = failing;
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Emulation {
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) link: Option<Link>,
+    pub(crate) is_poisoning: bool,
+    pub(crate) chunk_bytes_max: u64,
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Emulation {
+    /// A device like the plain one, with instruments. Poison is on where debug assertions are.
+    pub fn new() -> Self {
+        Self {
+            memory_bytes: None,
+            seed: None,
+            link: None,
+            is_poisoning: cfg!(debug_assertions),
+            chunk_bytes_max: u64::MAX,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Limits the device's memory to this many bytes: arrays in use and freed arrays that still
+    /// drain together. An allocation above the limit is `Error::OutOfMemory`.
+    pub fn memory(self, len_bytes: u64) -> Self {
+        Self { memory_bytes: Some(len_bytes), ..self }
+    }
+
+    /// Splits copies between host and device into pieces of at most this many bytes, as a GPU does,
+    /// whose staging memory is bounded. By default each copy is one piece.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
+    ///
+    /// let device = Device::emulated(Emulation::new().pieces(1000));
+    /// let array = SmartArray::<u8, _>::from(vec![1; 2500]);
+    /// array.prefetch(&device.stream())?;
+    /// let calls = device.emulation().map_or(Vec::new(), |log| log.calls());
+    /// assert_eq!(calls.iter().filter(|call| call.kind == CallKind::Upload).count(), 3);
+    /// assert_eq!(array.traffic().to_device.count, 1);           // one copy, in three pieces
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn pieces(self, len_bytes: u64) -> Self {
+        Self { chunk_bytes_max: len_bytes.max(1), ..self }
+    }
+
+    /// Runs work in an order that `seed` determines. No thread works in the background: a thread
+    /// that waits or polls runs ready work, one operation at a time.
+    ///
+    /// Seeded devices that one thread makes share a simulation, as long as an earlier one of them
+    /// (or a stream or event of it) is alive: one queue of ready work, one random state, into which
+    /// each seed is mixed, and one modelled clock. So a program that makes its devices on one
+    /// thread and waits on that thread runs the same way each time, whatever other threads do with
+    /// devices of their own.
+    ///
+    /// Work that no thread waits for does not run. It is dropped with the last handle of its
+    /// devices.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Sets the time that transfers between this device and the host, or another device, take. With
+    /// a seed this is modelled time, which events read. Without one, each transfer really takes at
+    /// least this long. Between two devices the slower link counts.
+    pub fn link(self, link: Link) -> Self {
+        Self { link: Some(link), ..self }
+    }
+
+    /// Whether fresh, freed and stale memory is filled with a pattern (all bits set: NaN, or -1),
+    /// so that reads of it show. The default is `cfg!(debug_assertions)`.
+    pub fn poison(self, poison: bool) -> Self {
+        Self { is_poisoning: poison, ..self }
+    }
+
+    /// Adds a fault, which lets one call fail.
+    pub fn fail(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+}
+
+impl Default for Emulation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A modelled link between a device and the host: a transfer of n bytes takes `latency` + n /
+/// `bytes_per_second`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let pcie = resident::Link { bytes_per_second: 25e9, latency: Duration::from_micros(8) };
+/// assert_eq!(pcie.transfer_time(25_000), Duration::from_micros(9));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Link {
+    /// Bytes per second. If this is not a number above zero, bytes cost nothing.
+    pub bytes_per_second: f64,
+    /// The time that each transfer takes, however short.
+    pub latency: Duration,
+}
+
+impl Link {
+    /// How long a transfer of `len_bytes` takes, to the nearest nanosecond; at most 584 years.
+    #[must_use]
+    pub fn transfer_time(self, len_bytes: u64) -> Duration {
+        let length_ns = len_bytes as f64 / self.bytes_per_second * 1e9;
+        // The cast saturates, and turns NaN into 0.
+        let length_ns = if self.bytes_per_second > 0.0 { length_ns.round() as u64 } else { 0 };
+        self.latency.saturating_add(Duration::from_nanos(length_ns))
+    }
+}

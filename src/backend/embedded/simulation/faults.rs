@@ -1,0 +1,82 @@
+//! Injected faults: which calls of an emulated device fail, and which of them are due.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use smallvec::SmallVec;
+
+use super::call_log::CallKind;
+
+/// A call of an emulated device that is to fail, once.
+///
+/// Each device counts its calls from 1, in the order in which they are made. [`CallKind`] lists the
+/// calls that count. A fault makes its call fail at once, with nothing queued. A
+/// [`late`](Fault::late) fault lets the call succeed and its work fail when it runs. Only copies,
+/// fills and launches can fail late: a late fault has no effect on another kind of call.
+///
+/// A device that [poisons](crate::Emulation::poison) stale copies makes calls for that, too.
+/// Emulated devices do so by default in builds with debug assertions. A program that is to fail at
+/// the same place in every build should count calls of one kind, by [`of`](Fault::of).
+///
+/// ```
+/// use resident::emulation::CallKind;
+/// use resident::{Device, Emulation, Fault, Grid, InOut, Kernel, SmartArray};
+///
+/// let device = Device::emulated(Emulation::new().fail(Fault::nth(2).of(CallKind::Launch)));
+/// let double = Kernel::<(InOut<f32>,)>::new("double")
+///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let mut array = SmartArray::from(vec![1.0_f32; 8]);
+/// double.launch_on(&device.stream(), Grid::cover(8), (&mut array,))?;
+/// assert!(double.launch_on(&device.stream(), Grid::cover(8), (&mut array,)).is_err());
+/// assert_eq!(array.host()?.sum(), 16.0);
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Fault {
+    call: u64,
+    is_late: bool,
+    kind: Option<CallKind>,
+}
+
+impl Fault {
+    /// Refuses the `call`-th call, counted from 1. There is no call 0.
+    pub fn nth(call: u64) -> Self {
+        Self { call, is_late: false, kind: None }
+    }
+
+    /// Counts only calls of this kind: the third launch, whatever is called in between.
+    pub fn of(self, kind: CallKind) -> Self {
+        Self { kind: Some(kind), ..self }
+    }
+
+    /// Lets the call succeed, and its work fail when it runs.
+    pub fn late(self) -> Self {
+        Self { is_late: true, ..self }
+    }
+
+    pub(super) fn is_late(self) -> bool {
+        self.is_late
+    }
+}
+
+/// The faults of one device, each with the number of calls that it has counted, if it counts calls
+/// of one kind.
+#[derive(Debug)]
+pub(super) struct Faults(Vec<(Fault, AtomicU64)>);
+
+impl Faults {
+    pub(super) fn new(faults: Vec<Fault>) -> Self {
+        Self(faults.into_iter().map(|fault| (fault, AtomicU64::new(0))).collect())
+    }
+
+    /// Counts this call, and returns the faults that are due at it.
+    pub(super) fn due(&self, kind: CallKind, number: u64) -> SmallVec<[Fault; 1]> {
+        let is_due = |(fault, counted): &&(Fault, AtomicU64)| match fault.kind {
+            None => fault.call == number,
+            Some(other) => {
+                other == kind && counted.fetch_add(1, Ordering::Relaxed) + 1 == fault.call
+            }
+        };
+        self.0.iter().filter(is_due).map(|(fault, _)| *fault).collect()
+    }
+}

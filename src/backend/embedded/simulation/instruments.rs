@@ -1,0 +1,57 @@
+//! The instruments of an emulated device: they log calls, inject faults, and check the order of
+//! work.
+
+use std::sync::Arc;
+
+use super::call_log::{CallDraft, CallLog};
+use super::faults::{Fault, Faults};
+use crate::backend::embedded::race_check::{MemoryAccess, Submission, Tracker};
+use crate::backend::{BackendError, BackendErrorKind, Position};
+
+/// The instruments of one device.
+#[derive(Debug)]
+pub(crate) struct Instruments {
+    faults: Faults,
+    pub(crate) log: Arc<CallLog>,
+    pub(crate) tracker: Arc<Tracker>,
+}
+
+impl Instruments {
+    /// Instruments with an empty log.
+    pub(crate) fn new(faults: Vec<Fault>, tracker: Arc<Tracker>) -> Self {
+        Self { faults: Faults::new(faults), log: Arc::default(), tracker }
+    }
+
+    /// Logs a call with its outcome. An injected fault refuses the call. A late fault lets it
+    /// succeed: then `call` gets the call's number, for the work that is to fail.
+    pub(crate) fn counted<T>(
+        &self,
+        draft: CallDraft,
+        call: impl FnOnce(Option<u64>) -> Result<(T, Position), BackendError>,
+    ) -> Result<T, BackendError> {
+        let kind = draft.kind;
+        let number = self.log.add_call(draft);
+        let due = self.faults.due(kind, number);
+        let outcome = if due.iter().all(|fault| fault.is_late()) {
+            call(due.first().map(|_| number))
+        } else {
+            let detail = format!("call {number}");
+            Err(BackendError { kind: BackendErrorKind::Injected, call: kind.name(), detail })
+        };
+        self.log.set_outcome(number, outcome.as_ref().ok().map(|(_, position)| *position));
+        outcome.map(|(value, _)| value)
+    }
+
+    /// Whether the race check tracks another device's memory together with this one's.
+    pub(crate) fn share_tracker(&self, other: Option<&Self>) -> bool {
+        other.is_some_and(|other| Arc::ptr_eq(&other.tracker, &self.tracker))
+    }
+
+    /// Checks the accesses of an operation that has its position and cannot run yet.
+    pub(crate) fn check(&self, submission: &Submission<'_>, accesses: &[MemoryAccess]) {
+        let hazards = self.tracker.check(submission, accesses);
+        if !hazards.is_empty() {
+            self.log.add_hazards(hazards);
+        }
+    }
+}

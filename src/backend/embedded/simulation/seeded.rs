@@ -1,0 +1,168 @@
+//! The simulation: a scheduler of seeded devices. Their operations run only on threads that wait or
+//! poll, one at a time, in an order that the seed determines.
+//!
+//! Handles (devices, queues, events) own the simulation, and the simulation owns its streams.
+//! Streams own neither. So a simulation ends with its last handle, and drops the work that no
+//! thread has waited for.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use smallvec::SmallVec;
+
+use crate::backend::Position;
+use crate::backend::embedded::engine::{
+    ControlOperation, Operation, QueuedOperation, StreamCore, StreamPoint, wake_all,
+};
+use crate::backend::embedded::race_check::Tracker;
+
+thread_local! {
+    /// The simulation that seeded devices made on this thread join while it lives.
+    static CURRENT: RefCell<Weak<Simulation>> = const { RefCell::new(Weak::new()) };
+}
+
+/// All seeded devices of one thread.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    /// Held while an operation runs, so that one runs at a time.
+    turn: Mutex<()>,
+    state: Mutex<SimulationState>,
+    tracker: Arc<Tracker>,
+}
+
+#[derive(Debug, Default)]
+struct SimulationState {
+    random: u64,
+    streams: Vec<Arc<StreamCore>>,
+}
+
+impl Simulation {
+    /// This thread's simulation, or a new one if none is alive, with `seed` mixed into its random
+    /// state.
+    pub(crate) fn join(seed: u64) -> Arc<Self> {
+        CURRENT.with_borrow_mut(|current| {
+            let simulation = current.upgrade().unwrap_or_else(|| Arc::new(Self::new()));
+            *current = Arc::downgrade(&simulation);
+            let mut state = simulation.lock();
+            state.random = mix(state.random ^ mix(seed));
+            drop(state);
+            simulation
+        })
+    }
+
+    fn new() -> Self {
+        Self { turn: Mutex::new(()), state: Mutex::default(), tracker: Arc::default() }
+    }
+
+    /// The race check that its devices share.
+    pub(crate) fn tracker(&self) -> &Arc<Tracker> {
+        &self.tracker
+    }
+
+    /// Adds a new stream.
+    pub(crate) fn add(&self, stream: Arc<StreamCore>) {
+        self.lock().streams.push(stream);
+    }
+
+    /// Runs one ready operation. Returns `false` if there is none. Must not be called on a thread
+    /// that runs an operation, since that thread holds the turn.
+    pub(crate) fn run_one(&self) -> bool {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((stream, queued)) = self.take_random_ready() else { return false };
+        let due = stream.run(queued);
+        drop(turn);
+        wake_all(due);
+        true
+    }
+
+    /// Runs ready operations until `position` of `stream` has completed. Returns `false` if it
+    /// cannot complete.
+    pub(crate) fn run_until(&self, stream: &Arc<StreamCore>, position: Position) -> bool {
+        while !stream.progress.is_complete(position) {
+            if self.run_one() {
+                continue;
+            }
+            // Nothing is ready. The stream waits for a stream outside this simulation, or another
+            // thread has run an operation meanwhile.
+            match self.outside_point_before(stream) {
+                Some(point) if point.wait().is_err() => return false,
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// Dequeues a random one of the operations that are ready.
+    fn take_random_ready(&self) -> Option<(Arc<StreamCore>, QueuedOperation)> {
+        let mut state = self.lock();
+        state.streams.retain(|stream| !is_finished(stream));
+        let ready: SmallVec<[usize; 16]> =
+            (0..state.streams.len()).filter(|index| is_ready(&state.streams[*index])).collect();
+        if ready.is_empty() {
+            return None;
+        }
+        state.random = state.random.wrapping_add(GOLDEN);
+        let index = ready[(mix(state.random) % ready.len() as u64) as usize];
+        let stream = Arc::clone(&state.streams[index]);
+        drop(state);
+        let queued = stream.lock().queued.pop_front()?;
+        Some((stream, queued))
+    }
+
+    /// The event outside this simulation that `stream` waits for, itself or through the streams
+    /// that it waits for. Events that other streams wait for do not matter: perhaps only the
+    /// calling thread can complete them.
+    fn outside_point_before(&self, stream: &Arc<StreamCore>) -> Option<StreamPoint> {
+        let streams = self.lock().streams.clone();
+        let mut point = pending_point(stream)?;
+        while streams.iter().any(|known| Arc::ptr_eq(known, &point.stream)) {
+            point = pending_point(&point.stream)?;
+        }
+        Some(point)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SimulationState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        let streams = std::mem::take(&mut self.lock().streams);
+        streams.iter().for_each(|stream| stream.drop_queued());
+    }
+}
+
+/// Whether a stream is empty and will stay so. Its last operation may still run.
+fn is_finished(stream: &Arc<StreamCore>) -> bool {
+    let state = stream.lock();
+    state.is_closed && state.queued.is_empty()
+}
+
+fn is_ready(stream: &Arc<StreamCore>) -> bool {
+    match stream.lock().queued.front().map(|queued| &queued.operation) {
+        None => false,
+        Some(Operation::Control(ControlOperation::Wait(point))) => point.is_complete(),
+        Some(_) => true,
+    }
+}
+
+/// The event that the stream's next operation waits for.
+fn pending_point(stream: &Arc<StreamCore>) -> Option<StreamPoint> {
+    match &stream.lock().queued.front()?.operation {
+        Operation::Control(ControlOperation::Wait(point)) if !point.is_complete() => {
+            Some(point.clone())
+        }
+        _ => None,
+    }
+}
+
+/// The increment of splitmix64.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The output function of splitmix64: neighbouring seeds give unrelated orders.
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}

@@ -1,0 +1,47 @@
+//! Claims: which elements a thread is copying to which location. Other threads that need the same
+//! elements there wait instead of copying them again.
+
+use super::ArrayState;
+use crate::coherence::Location;
+use crate::layout::Selection;
+
+pub(super) type Claims = Vec<(Location, Selection)>;
+
+impl ArrayState {
+    fn claims(&self) -> impl Iterator<Item = &(Location, Selection)> {
+        self.cold.iter().flat_map(|cold| &cold.claims)
+    }
+
+    pub(super) fn has_claims(&self) -> bool {
+        self.claims().next().is_some()
+    }
+
+    pub(super) fn has_claim_at(&self, location: Location) -> bool {
+        self.claims().any(|(claimed, _)| *claimed == location)
+    }
+
+    /// Whether a thread is copying any of these elements to that location.
+    pub(crate) fn is_claimed(&self, location: Location, selection: &Selection) -> bool {
+        self.claims().any(|(claimed, other)| *claimed == location && other.overlaps(selection))
+    }
+
+    pub(crate) fn claim(&mut self, location: Location, selection: &Selection) {
+        self.cold().claims.push((location, selection.clone()));
+    }
+
+    pub(crate) fn unclaim(&mut self, location: Location, selection: &Selection) {
+        let Some(cold) = &mut self.cold else { return };
+        let is_this =
+            |(claimed, other): &(Location, Selection)| *claimed == location && other == selection;
+        if let Some(index) = cold.claims.iter().position(is_this) {
+            cold.claims.swap_remove(index);
+        }
+        // Copies are rare and slow compared to an allocation: keep no memory for the next claim.
+        if cold.claims.is_empty() {
+            cold.claims = Vec::new();
+            if cold.constants.is_empty() && cold.losses.is_empty() {
+                self.cold = None;
+            }
+        }
+    }
+}

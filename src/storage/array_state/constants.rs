@@ -1,0 +1,49 @@
+//! The values of constants. Coherence knows them by number.
+
+use super::ArrayState;
+use crate::backend::Bytes;
+use crate::coherence::{ConstantId, Content};
+use crate::layout::MemoryOrder;
+
+/// Entry n - 1 is the value of constant n. Constant 0 is all zero bytes and has no entry.
+pub(super) type Constants = Vec<Bytes>;
+
+/// Unused values are dropped once there are more.
+const CONSTANTS_KEPT: usize = 64;
+
+impl ArrayState {
+    /// The number of a constant.
+    pub(crate) fn constant_id(&mut self, value: Bytes) -> ConstantId {
+        if value.iter().all(|byte| *byte == 0) {
+            return ConstantId(0);
+        }
+        let constants = &mut self.cold().constants;
+        let index = constants.iter().position(|known| *known == value).unwrap_or_else(|| {
+            constants.push(value);
+            constants.len() - 1
+        });
+        ConstantId(u32::try_from(index + 1).unwrap_or(u32::MAX))
+    }
+
+    /// The bytes of a constant, for elements of `element_bytes`.
+    pub(crate) fn constant_value(&self, id: ConstantId, element_bytes: usize) -> Bytes {
+        let index = id.0.checked_sub(1);
+        let value = index.and_then(|index| self.cold.as_ref()?.constants.get(index as usize));
+        value.cloned().unwrap_or_else(|| Bytes::from_elem(0, element_bytes))
+    }
+
+    /// Drops trailing values that no element has, if there are many.
+    pub(crate) fn drop_unused_constants(&mut self, memory_order: &MemoryOrder) {
+        let is_long = |constants: &Constants| constants.len() > CONSTANTS_KEPT;
+        let Some(cold) = self.cold.as_mut().filter(|cold| is_long(&cold.constants)) else {
+            return;
+        };
+        let mut last = 0;
+        self.coherence.visit_contents(&memory_order.whole(), |_, content| {
+            if let Content::Constant { value: ConstantId(number), .. } = content {
+                last = last.max(number as usize);
+            }
+        });
+        cold.constants.truncate(last);
+    }
+}

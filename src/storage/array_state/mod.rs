@@ -1,0 +1,269 @@
+//! The changing part of an array, behind its lock: what is valid where, who uses it, and the copies
+//! on devices.
+
+mod claims;
+mod constants;
+mod failures;
+mod stale;
+mod streams;
+mod validity;
+mod whole;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use self::claims::Claims;
+use self::constants::Constants;
+use self::failures::Losses;
+pub(crate) use self::stale::StaleOrigin;
+use self::stale::StaleRecord;
+pub(crate) use self::whole::ReadyCopy;
+use super::HostBuffer;
+#[cfg(feature = "cuda")]
+use crate::access::Access;
+use crate::audit::Traffic;
+use crate::backend::{Address, Bytes};
+use crate::call_site::CallSite;
+use crate::coherence::{Coherence, ConstantId, Location, LossId};
+use crate::device::{Device, Stream};
+use crate::layout::MemoryOrder;
+use crate::ordering::Uses;
+#[cfg(feature = "cuda")]
+use crate::ordering::{Mark, UseEnd};
+use crate::sync;
+
+/// The changing part of an array.
+#[derive(Debug)]
+pub(crate) struct ArrayState {
+    pub(crate) coherence: Coherence,
+    pub(crate) host: Option<Arc<HostBuffer>>,
+    /// Made when queued work first uses the host memory.
+    host_uses: Option<Box<Uses>>,
+    host_stale: StaleRecord,
+    /// The epoch of failures up to which this state is reconciled.
+    failure_epoch: u64,
+    /// The copy at location n is entry n - 1.
+    pub(crate) device_copies: SmallVec<[DeviceCopy; 1]>,
+    /// The streams that marks name by their index here.
+    streams: SmallVec<[Option<Stream>; 1]>,
+    /// Made at the first copy or launch.
+    traffic: Option<Box<Traffic>>,
+    /// The number of acquired uses on devices that are not marked yet. No device copy is evicted
+    /// meanwhile.
+    pins: u32,
+    cold: Option<Box<ColdState>>,
+}
+
+/// What most arrays never have.
+#[derive(Debug, Default)]
+struct ColdState {
+    constants: Constants,
+    losses: Losses,
+    claims: Claims,
+}
+
+/// The copy on one device.
+#[derive(Debug)]
+pub(crate) struct DeviceCopy {
+    pub(crate) device: Device,
+    pub(crate) address: Option<Address>,
+    pub(crate) uses: Uses,
+    stale: StaleRecord,
+}
+
+impl ArrayState {
+    #[inline]
+    pub(in crate::storage) fn new(coherence: Coherence) -> Self {
+        Self {
+            coherence,
+            host: None,
+            host_uses: None,
+            host_stale: StaleRecord::default(),
+            failure_epoch: 0,
+            device_copies: SmallVec::new(),
+            streams: SmallVec::new(),
+            traffic: None,
+            pins: 0,
+            cold: None,
+        }
+    }
+
+    pub(in crate::storage) fn on_host(coherence: Coherence, buffer: HostBuffer) -> Self {
+        Self { host: Some(Arc::new(buffer)), ..Self::new(coherence) }
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(in crate::storage) fn on_device(
+        extents: &[u64],
+        stream: &Stream,
+        address: Address,
+    ) -> Self {
+        let mut state = Self::new(Coherence::undefined(extents));
+        if let Some(location) = state.assign_location(stream.device_ref()) {
+            state.coherence = Coherence::stored(extents, location);
+            // Other streams wait for the work that wrote the memory.
+            let written = UseEnd::at(stream.queue().reserve_position());
+            let mark = Mark::lossless(state.assign_key(stream), written);
+            let copy = state.device_copy_mut(location);
+            copy.address = Some(address);
+            copy.uses.record(extents, None, Access::Overwrite, mark);
+        }
+        state
+    }
+
+    pub(in crate::storage) fn constant(extents: &[u64], value: Bytes) -> Self {
+        let mut state = Self::new(Coherence::constant(extents, ConstantId(0)));
+        let id = state.constant_id(value);
+        if id != ConstantId(0) {
+            state.coherence = Coherence::constant(extents, id);
+        }
+        state
+    }
+
+    fn cold(&mut self) -> &mut ColdState {
+        self.cold.get_or_insert_default()
+    }
+
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.traffic.as_deref().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn traffic_mut(&mut self) -> &mut Traffic {
+        self.traffic.get_or_insert_default()
+    }
+
+    /// Whether the whole array can be read on the host at once.
+    #[inline]
+    pub(crate) fn is_host_ready(&self) -> bool {
+        self.host.is_some()
+            && self.is_host_idle()
+            && self.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
+    }
+
+    /// Whether no queued work uses the host memory.
+    #[inline]
+    pub(crate) fn is_host_idle(&self) -> bool {
+        self.host_uses.as_ref().is_none_or(|uses| uses.is_empty())
+    }
+
+    /// The devices that have a location in this array.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (Location, &Device)> {
+        self.device_copies
+            .iter()
+            .enumerate()
+            .filter_map(|(index, copy)| Some((Location::slot(index + 1)?, &copy.device)))
+    }
+
+    /// The host's location and those of devices.
+    fn locations(&self) -> impl Iterator<Item = Location> + use<> {
+        (0..=self.device_copies.len()).filter_map(Location::slot)
+    }
+
+    /// The location of a device in this array, assigned at first use. `None` if all 63 are taken.
+    pub(crate) fn assign_location(&mut self, device: &Device) -> Option<Location> {
+        if let Some(location) = self.find_location(device) {
+            return Some(location);
+        }
+        let copy = DeviceCopy {
+            device: device.clone(),
+            address: None,
+            uses: Uses::default(),
+            stale: StaleRecord::default(),
+        };
+        match Location::slot(self.device_copies.len() + 1) {
+            Some(location) => {
+                self.device_copies.push(copy);
+                Some(location)
+            }
+            None => {
+                let location = self.unused_location()?;
+                let old = std::mem::replace(self.device_copy_mut(location), copy);
+                sync::defer_drop(old.device);
+                Some(location)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find_location(&self, device: &Device) -> Option<Location> {
+        let index = self.device_copies.iter().position(|copy| copy.device == *device)?;
+        Location::slot(index + 1)
+    }
+
+    /// A device's location without memory, uses or claims.
+    fn unused_location(&self) -> Option<Location> {
+        let is_unused = |location: &Location| {
+            let copy = self.device_copy(*location);
+            copy.address.is_none() && copy.uses.is_empty() && !self.has_claim_at(*location)
+        };
+        self.locations().skip(1).find(is_unused)
+    }
+
+    /// Whether the copy at `location` may be used before its uses are marked: it is pinned, being
+    /// filled, or handed out as a guard.
+    pub(crate) fn is_in_use(&self, location: Location) -> bool {
+        self.pins > 0 || self.has_claims() || self.device_copy(location).uses.has_open()
+    }
+
+    /// Removes the copy at `location`, whose memory the call at `site` freed. Every element is also
+    /// valid elsewhere.
+    pub(crate) fn remove_copy(
+        &mut self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        site: CallSite,
+    ) {
+        self.record_withdrawn(location, &memory_order.whole(), site);
+        // No element is lost, so no record of a loss belongs to this number.
+        self.coherence.invalidate(location, &memory_order.whole(), LossId(u32::MAX));
+        let copy = self.device_copy_mut(location);
+        copy.address = None;
+        copy.uses = Uses::default();
+    }
+
+    /// The copy at a device's location. Panics for the host's.
+    #[inline]
+    pub(crate) fn device_copy(&self, location: Location) -> &DeviceCopy {
+        &self.device_copies[location.index() - 1]
+    }
+
+    #[inline]
+    pub(crate) fn device_copy_mut(&mut self, location: Location) -> &mut DeviceCopy {
+        &mut self.device_copies[location.index() - 1]
+    }
+
+    pub(crate) fn uses(&self, location: Location) -> &Uses {
+        static EMPTY: Uses = Uses::EMPTY;
+        if location == Location::HOST {
+            self.host_uses.as_deref().unwrap_or(&EMPTY)
+        } else {
+            &self.device_copy(location).uses
+        }
+    }
+
+    pub(crate) fn uses_mut(&mut self, location: Location) -> &mut Uses {
+        if location == Location::HOST {
+            self.host_uses.get_or_insert_default()
+        } else {
+            &mut self.device_copy_mut(location).uses
+        }
+    }
+
+    /// Whether any use was acquired and is not marked yet.
+    pub(crate) fn has_pins(&self) -> bool {
+        self.pins > 0
+    }
+
+    /// Keeps all device copies where they are until [`unpin`](Self::unpin).
+    #[inline]
+    pub(crate) fn pin(&mut self) {
+        self.pins += 1;
+    }
+
+    #[inline]
+    pub(crate) fn unpin(&mut self) {
+        debug_assert!(self.pins > 0, "unpinned more often than pinned");
+        self.pins = self.pins.saturating_sub(1);
+    }
+}

@@ -1,0 +1,113 @@
+//! The streams that use an array. Marks name them by a key.
+
+use smallvec::SmallVec;
+
+use super::ArrayState;
+use crate::access::Access;
+use crate::backend::{BackendError, failure};
+use crate::device::Stream;
+use crate::layout::{MemoryOrder, Selection};
+use crate::ordering::{Mark, StreamKey, UseEnd};
+use crate::sync;
+
+/// With this many streams, idle ones are removed before another is added.
+const STREAMS_KEPT: usize = 8;
+
+impl ArrayState {
+    /// The key of a stream, assigned at first use.
+    #[inline]
+    pub(crate) fn assign_key(&mut self, stream: &Stream) -> StreamKey {
+        self.find_key(stream).unwrap_or_else(|| self.insert_stream(stream))
+    }
+
+    #[inline]
+    pub(crate) fn find_key(&self, stream: &Stream) -> Option<StreamKey> {
+        let is_this = |known: &Option<Stream>| known.as_ref().is_some_and(|known| known == stream);
+        Some(StreamKey(self.streams.iter().position(is_this)? as u32))
+    }
+
+    #[cold]
+    fn insert_stream(&mut self, stream: &Stream) -> StreamKey {
+        if self.streams.len() >= STREAMS_KEPT {
+            self.remove_idle_streams();
+        }
+        let free = self.streams.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.streams.push(None);
+            self.streams.len() - 1
+        });
+        self.streams[free] = Some(stream.clone());
+        StreamKey(free as u32)
+    }
+
+    fn remove_idle_streams(&mut self) {
+        let shape: SmallVec<[u64; 6]> = SmallVec::from_slice(self.coherence.shape());
+        let mut used: SmallVec<[bool; 16]> = SmallVec::from_elem(false, self.streams.len());
+        let streams = &self.streams;
+        let host_uses = self.host_uses.as_deref_mut().into_iter();
+        let device_uses = self.device_copies.iter_mut().map(|copy| &mut copy.uses);
+        for uses in host_uses.chain(device_uses) {
+            uses.retire(&shape, None, |mark| is_retired(streams, mark));
+            uses.visit_conflicts(None, Access::Overwrite, |mark| {
+                used[mark.stream.0 as usize] = true;
+            });
+        }
+        for (stream, used) in self.streams.iter_mut().zip(used) {
+            if !used && let Some(idle) = stream.take() {
+                sync::defer_drop(idle);
+            }
+        }
+    }
+
+    pub(crate) fn stream(&self, key: StreamKey) -> Option<&Stream> {
+        self.streams.get(key.0 as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn find_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
+        let known = |(index, stream): (usize, &'_ Option<Stream>)| {
+            stream.as_ref().filter(|stream| stream.id().0 == id).map(|_| StreamKey(index as u32))
+        };
+        let key = self.streams.iter().enumerate().find_map(known)?;
+        Some((key, self.stream(key)?))
+    }
+
+    /// Whether several streams use this array, so that one may have to wait for another. Recording
+    /// an event early then lets it wait for less.
+    pub(crate) fn has_several_streams(&self) -> bool {
+        self.streams.len() > 1
+    }
+
+    /// Whether a use has completed and its work has not failed. No later use waits for it.
+    pub(crate) fn is_retired(&self, mark: Mark) -> bool {
+        is_retired(&self.streams, mark)
+    }
+
+    /// Removes completed uses of the host memory.
+    pub(crate) fn retire_host_uses(&mut self, memory_order: &MemoryOrder, selection: &Selection) {
+        let Self { host_uses: Some(host_uses), streams, .. } = self else { return };
+        selection.each(|region| {
+            host_uses.retire(memory_order.extents(), region, |mark| is_retired(streams, mark));
+        });
+    }
+
+    /// Makes `stream` wait for these uses. Failures are left to the dependencies of the work that
+    /// the caller queues.
+    pub(crate) fn make_wait(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
+        for mark in marks {
+            if let Some(other) = self.stream(mark.stream) {
+                stream.order_after(other, mark.end)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_retired(streams: &[Option<Stream>], mark: Mark) -> bool {
+    let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else {
+        return true;
+    };
+    // The order matters: a failure is recorded before its position counts as completed.
+    mark.end != UseEnd::OPEN
+        && stream.core().is_done(mark.end)
+        && mark.written_by().is_none_or(|work| failure::at(stream.id(), work).is_none())
+}

@@ -1,0 +1,71 @@
+//! How much of an array can be read at each location.
+
+use smallvec::SmallVec;
+
+use super::ArrayState;
+use crate::audit::Validity;
+use crate::coherence::{Location, Region};
+use crate::layout::{MemoryOrder, Selection};
+
+impl ArrayState {
+    /// Whether `location` still holds these regions. A failure that was reconciled after a plan was
+    /// made may have invalidated its source.
+    pub(crate) fn holds(&self, location: Location, regions: &[Region]) -> bool {
+        regions.iter().all(|region| self.coherence.is_valid(location, region))
+    }
+
+    /// The validity of the whole array at a location.
+    pub(crate) fn validity(&self, memory_order: &MemoryOrder, location: Location) -> Validity {
+        let valid = self.coherence.valid_elements(location);
+        self.validity_of(memory_order, location, valid, memory_order.len())
+    }
+
+    /// The validity of a part at each location, the host's first.
+    pub(crate) fn validities_of(
+        &self,
+        memory_order: &MemoryOrder,
+        selection: &Selection,
+    ) -> SmallVec<[Validity; 4]> {
+        if matches!(selection, Selection::Whole) || memory_order.is_empty() {
+            let whole = |location| self.validity(memory_order, location);
+            return self.locations().map(whole).collect();
+        }
+        // One visit of the part for all locations.
+        let mut valid: SmallVec<[u64; 4]> = self.locations().map(|_| 0).collect();
+        let mut len = 0;
+        selection.for_each(memory_order, |region| {
+            len += region.len();
+            self.coherence.visit_contents(region, |part, content| {
+                for (location, valid) in self.locations().zip(&mut valid) {
+                    *valid += if content.is_valid(location) { part.len() } else { 0 };
+                }
+            });
+        });
+        let validity = |(location, valid)| self.validity_of(memory_order, location, valid, len);
+        self.locations().zip(valid).map(validity).collect()
+    }
+
+    /// The validity where `valid` of `len` elements are valid.
+    fn validity_of(
+        &self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        valid: u64,
+        len: u64,
+    ) -> Validity {
+        match valid {
+            _ if !memory_order.is_empty() && !self.has_memory(location) => Validity::Absent,
+            _ if valid == len => Validity::Valid,
+            0 => Validity::Stale,
+            _ => Validity::Partial { valid_bytes: valid * memory_order.element_bytes() as u64 },
+        }
+    }
+
+    fn has_memory(&self, location: Location) -> bool {
+        if location == Location::HOST {
+            self.host.is_some()
+        } else {
+            self.device_copy(location).address.is_some()
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Fast paths for accesses of the whole array.
+
+use super::ArrayState;
+use crate::access::Access;
+use crate::backend::{Address, Position};
+use crate::call_site::CallSite;
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::ordering::{Mark, StreamKey, UseEnd};
+
+/// The whole array on a device, ready for an access without a copy or a wait.
+pub(crate) struct ReadyCopy {
+    pub(crate) location: Location,
+    pub(crate) address: Address,
+    /// The key of the stream that asked.
+    key: StreamKey,
+    /// Work of that stream that wrote what the access reads, and may have failed.
+    pub(crate) writer: Option<Mark>,
+}
+
+impl ArrayState {
+    /// The whole array on a stream's device, if it is valid there as `access` needs it and only
+    /// that stream has conflicting uses.
+    #[inline]
+    pub(crate) fn ready_whole(&self, stream: &Stream, access: Access) -> Option<ReadyCopy> {
+        if self.has_new_failures() {
+            return None;
+        }
+        let device = stream.device_ref();
+        let index = self.device_copies.iter().position(|copy| copy.device == *device)?;
+        let (location, copy) = (Location::slot(index + 1)?, &self.device_copies[index]);
+        let (address, uses) = (copy.address?, copy.uses.uniform()?);
+        let key = self.find_key(stream)?;
+        if !uses.conflicts_only_with(access, key) {
+            return None;
+        }
+        if access == Access::Overwrite {
+            return Some(ReadyCopy { location, address, key, writer: None });
+        }
+        let is_valid = self.coherence.uniform()?.is_valid(location);
+        is_valid.then(|| ReadyCopy { location, address, key, writer: uses.writer() })
+    }
+
+    /// Records an open write of the whole array, which is handed out as a guard.
+    #[inline]
+    pub(crate) fn record_open_write(&mut self, ready: &ReadyCopy) {
+        let ReadyCopy { location, key, writer, .. } = *ready;
+        if let Some(uses) = self.device_copy_mut(location).uses.uniform_mut() {
+            let written_by = writer.and_then(|writer| writer.written_by());
+            let written_by = written_by.unwrap_or(Position::START);
+            uses.record(Access::Overwrite, Mark::foreign(key, UseEnd::OPEN, written_by));
+        }
+    }
+
+    /// Records queued work of `stream` on the whole array, if that changes nothing but its uses:
+    /// otherwise returns `false`.
+    #[inline]
+    pub(crate) fn record_whole(
+        &mut self,
+        stream: &Stream,
+        location: Location,
+        access: Access,
+        position: Position,
+    ) -> bool {
+        let (Some(key), Some(index)) = (self.find_key(stream), location.index().checked_sub(1))
+        else {
+            return false;
+        };
+        let is_only_at = |state: &Self| {
+            state.coherence.uniform().is_some_and(|content| content.is_only_at(location))
+        };
+        if access.writes() && !is_only_at(self) {
+            return false;
+        }
+        let Some(uses) = self.device_copies[index].uses.uniform_mut() else { return false };
+        let mark = if access.writes() {
+            Mark::write(key, position)
+        } else {
+            Mark::lossless(key, UseEnd::at(position))
+        };
+        uses.record(access, mark);
+        true
+    }
+
+    /// Makes `location` the only holder of the whole array. Returns `false`, and changes nothing,
+    /// where contents differ by region or stale copies must be poisoned.
+    #[inline]
+    pub(crate) fn become_only_holder(&mut self, location: Location, site: CallSite) -> bool {
+        match self.coherence.uniform() {
+            None => false,
+            Some(content) if content.is_only_at(location) => true,
+            Some(_) if self.has_poisoned_device() => false,
+            Some(content) => {
+                // This also covers `location`, where the record has no effect while it is valid.
+                self.record_all_stale(content, site);
+                self.coherence.apply_to_all(location, Access::Overwrite);
+                true
+            }
+        }
+    }
+
+    /// Whether any device of this array asks for its stale copies to be poisoned.
+    pub(crate) fn has_poisoned_device(&self) -> bool {
+        self.device_copies.iter().any(|copy| copy.device.poison().is_some())
+    }
+}
