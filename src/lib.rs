@@ -89,9 +89,11 @@ mod grid;
 mod interop;
 mod launch;
 mod layout;
+mod live_arrays;
 mod ordering;
 mod storage;
 mod sync;
+mod traffic;
 mod transfer;
 
 pub use array::{

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -18,9 +18,9 @@ fn run<P: for<'a> Arbitrary<'a> + Debug>(bytes: &[u8], name: &str, body: impl Fn
 
 /// All inputs in `fuzz/regressions/<target>`; a target that never failed has no such folder.
 pub(crate) fn kept<P: for<'a> Arbitrary<'a> + Debug>(target: &str, body: impl Fn(&P)) {
-    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
+    let all = regressions();
     let folder = all.join(target);
-    if all.is_dir() && !folder.exists() {
+    if !folder.exists() {
         return;
     }
     let entries =
@@ -29,6 +29,13 @@ pub(crate) fn kept<P: for<'a> Arbitrary<'a> + Debug>(target: &str, body: impl Fn
         let path = entry.expect("readable").path();
         run(&fs::read(&path).expect("readable"), &path.display().to_string(), &body);
     }
+}
+
+/// The folder of kept inputs: of the package that is tested, or of the workspace around it.
+fn regressions() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = package.ancestors().map(|folder| folder.join("fuzz/regressions"));
+    folders.find(|folder| folder.is_dir()).expect("the repository has the folder")
 }
 
 /// Programs from as many random inputs of up to this length, the same each time.

@@ -97,7 +97,7 @@ impl<A> Pending<A> {
         };
         for (stream, position) in queued {
             if let Some(record) = failure::at(stream.id(), position) {
-                stream.core().tell(position);
+                stream.core().mark_reported(position);
                 return Err(self.failed(&stream, &record));
             }
         }

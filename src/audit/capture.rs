@@ -1,18 +1,19 @@
-//! Collecting what one thread's calls move.
+//! Captures: reports of what the calls of one thread moved.
 
 use std::cell::{Cell, RefCell};
 
-use super::{Flow, Record, Report};
+use super::{CopyRecord, Flow, Report};
 
 thread_local! {
-    /// How many captures this thread is in.
+    /// The number of captures that this thread is in.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// Their reports, the outermost first.
     static REPORTS: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` and reports what this thread's calls moved meanwhile, and why. Captures nest: an
-/// outer one sees what an inner one sees. Copies are reported when they are queued; what other
-/// threads move is theirs.
+/// Runs `work`, and reports what the calls of this thread moved meanwhile, and why. Captures nest:
+/// an outer capture includes the inner ones. A copy counts when it is queued. Copies by other
+/// threads are not included.
 ///
 /// ```
 /// use resident::{Device, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
@@ -24,14 +25,16 @@ thread_local! {
 /// let _here = Device::cpu().enter();
 /// let mut image = SmartArray::from(Array2::<f32>::ones((100, 200)));
 /// image.gpu_mut()?;
-/// let (sum, report) = audit::capture(|| border(&image));                // a test that says what a function may move
-/// assert_eq!((sum?, report.traffic().to_host.count, report.traffic().to_host.bytes), (400.0, 2, 1600));
+/// // A test that states what a function may move:
+/// let (sum, report) = audit::capture(|| border(&image));
+/// let to_host = report.traffic().to_host;
+/// assert_eq!((sum?, to_host.count, to_host.bytes), (400.0, 2, 1600));
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
 /// # Panics
 ///
-/// Not by itself; a panic of `work` goes through.
+/// If `work` panics; the panic is passed on.
 pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
     let scope = Scope::enter();
     let value = work();
@@ -39,48 +42,49 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
     (value, report)
 }
 
-/// Ends its capture also when the work panics.
+/// One capture. It ends when this is dropped, also by a panic.
 struct Scope {
-    level: usize,
+    depth: usize,
 }
 
 impl Scope {
     fn enter() -> Self {
         REPORTS.with_borrow_mut(|reports| reports.push(Report::default()));
         DEPTH.set(DEPTH.get() + 1);
-        Self { level: DEPTH.get() }
+        Self { depth: DEPTH.get() }
     }
 
     fn leave(self) -> Report {
-        REPORTS.with_borrow_mut(|reports| std::mem::take(&mut reports[self.level - 1]))
+        REPORTS.with_borrow_mut(|reports| std::mem::take(&mut reports[self.depth - 1]))
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        DEPTH.set(self.level - 1);
-        REPORTS.with_borrow_mut(|reports| reports.truncate(self.level - 1));
+        DEPTH.set(self.depth - 1);
+        REPORTS.with_borrow_mut(|reports| reports.truncate(self.depth - 1));
     }
 }
 
 #[inline]
 pub(super) fn is_active() -> bool {
-    // A thread that is being torn down captures nothing.
+    // A thread whose thread-locals are being destroyed captures nothing.
     DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 
-pub(super) fn add(record: &Record) {
-    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add(record)));
+pub(super) fn add_copy(record: &CopyRecord) {
+    for_each_report(|report| report.add_copy(record));
 }
 
 pub(super) fn add_avoided(flow: Flow) {
-    REPORTS
-        .with_borrow_mut(|reports| reports.iter_mut().for_each(|report| report.add_avoided(flow)));
+    for_each_report(|report| report.add_avoided(flow));
 }
 
 #[cfg(feature = "cuda")]
-pub(super) fn add_waited_for(array: &str) {
-    REPORTS.with_borrow_mut(|reports| {
-        reports.iter_mut().for_each(|report| report.add_waited_for(array))
-    });
+pub(super) fn add_foreign_use(array: &str) {
+    for_each_report(|report| report.add_foreign_use(array));
+}
+
+fn for_each_report(change: impl FnMut(&mut Report)) {
+    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(change));
 }

@@ -1,22 +1,21 @@
-//! What moved, when, why, and because of which line.
+//! What was copied, when, why, and which line of the program needed it.
 //!
 //! Totals are always counted ([`SmartArray::traffic`](crate::SmartArray::traffic),
 //! [`Device::traffic`](crate::Device::traffic)). [`capture`] collects what the calls of one thread
-//! moved, with call sites, as a [`Report`]. [`inventory`] lists the live arrays. Nothing here ever
-//! moves data.
+//! copied, with call sites, in a [`Report`]. [`inventory`] lists the live arrays. Nothing here
+//! copies data.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
 //! the call that needed the bytes) and `stale_since` (the last call that made any of them stale
-//! there, or took them away). A copy from one device to another has the one that it goes to as
-//! `device`, and the other as `source`. `stale_since` is left out where the bytes had never been
-//! there, and where it would say nothing ([`Site::never_there`] tells which).
+//! there, or released them). A copy between two devices has the destination as `device` and the
+//! other as `source`. `stale_since` is missing if the bytes had never been there, if that call is
+//! unknown, and if it does not matter ([`Site::never_there`] is true in the first case).
 //!
-//! Copies have the name of the array whose bytes they bring where they are needed.
-//! `destination.assign(&source)` is the exception, as it is no access of one array: what has to
-//! come to a device first, or to the host, is told under the source's name, and the copy itself,
-//! where it goes from one device to another, under the destination's. On one device it moves
-//! nothing between places, and is not told.
+//! A copy is reported under the name of the array whose bytes it moves. The exception is
+//! `destination.assign(&source)`, which uses two arrays: copies that first bring the source to a
+//! device or to the host are reported under the source's name, and the copy itself, if it goes from
+//! one device to another, under the destination's name. A copy within one device is not reported.
 //!
 //! ```
 //! use resident::{Device, SmartArray, audit};
@@ -24,118 +23,119 @@
 //! let _here = Device::cpu().enter();
 //! let (sum, report) = audit::capture(|| {
 //!     let mut array = SmartArray::from(vec![1.0_f32; 1000]).named("ones");
-//!     array.gpu_mut()?;                                   // 4000 bytes go up
-//!     Ok::<f32, resident::Error>(array.host()?.sum())     // and come down again
+//!     array.gpu_mut()?;                                // uploads 4000 bytes
+//!     Ok::<f32, resident::Error>(array.host()?.sum())  // downloads them again
 //! });
 //! assert_eq!(sum?, 1000.0);
-//! assert_eq!((report.traffic().to_device.bytes, report.traffic().to_host.bytes), (4000, 4000));
+//! let traffic = report.traffic();
+//! assert_eq!((traffic.to_device.bytes, traffic.to_host.bytes), (4000, 4000));
 //! println!("{report}");
 //! # Ok::<(), resident::Error>(())
 //! ```
 
 mod capture;
-mod emit;
-pub(crate) mod registry;
+mod cause;
+mod events;
+mod inventory;
 mod report;
-mod traffic;
-mod validity;
 
-use crate::call_site::CallSite;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use crate::storage::{Residency, Validity};
+pub use crate::traffic::{Direction, Flow, Traffic};
 pub use capture::capture;
-pub use registry::{Entry, inventory};
+pub use cause::Cause;
+pub use inventory::{Entry, inventory};
 pub use report::{Report, Site};
-pub(crate) use traffic::SharedTraffic;
-pub use traffic::{Cause, Direction, Flow, Traffic};
-pub use validity::{Residency, Validity};
 
-/// One planned copy.
+use crate::call_site::CallSite;
+
+/// One copy that was queued.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct CopyRecord {
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
     pub(crate) array: Arc<str>,
-    /// The device whose stream copies: of two devices the destination.
+    /// The device whose stream copies; between two devices, the destination.
     pub(crate) device: Arc<str>,
-    /// The device that the bytes come from, if it is another.
+    /// The device that the bytes come from, if it is another one.
     pub(crate) source: Option<Arc<str>>,
     pub(crate) stream: u32,
     pub(crate) cause: Cause,
     /// The call that needed the bytes.
     pub(crate) site: CallSite,
-    pub(crate) stale: Stale,
+    pub(crate) staleness: Staleness,
 }
 
-/// Why the bytes of a copy were not where they were needed.
+/// Why the bytes of a copy were not valid at its destination.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Stale {
+pub(crate) enum Staleness {
     /// They had never been there.
-    Never,
-    /// Nobody can tell, or it is of no matter, as where the copy overwrites what is there.
+    NeverThere,
+    /// Unknown, or irrelevant because the copy overwrites its destination.
     Unreported,
-    /// The last call that made any of them stale there.
-    StaleOrigin(CallSite),
+    /// This was the last call that made any of them stale there.
+    Since(CallSite),
 }
 
-impl Stale {
+impl Staleness {
     fn since(self) -> Option<CallSite> {
         match self {
-            Self::StaleOrigin(location) => Some(location),
-            Self::Never | Self::Unreported => None,
+            Self::Since(site) => Some(site),
+            Self::NeverThere | Self::Unreported => None,
         }
     }
 }
 
 thread_local! {
-    /// Copies that this thread has queued and not told of yet.
-    static UNTOLD: RefCell<VecDeque<Record>> = const { RefCell::new(VecDeque::new()) };
+    /// Copies that this thread queued and did not report yet.
+    static UNREPORTED: RefCell<VecDeque<CopyRecord>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Whether anybody may want to be told of copies. May be asked with locks held.
+/// Whether a capture or a subscriber may want reports of copies. May be called with locks held.
 #[inline]
 pub(crate) fn has_listeners() -> bool {
-    capture::is_active() || emit::may_be_enabled()
+    capture::is_active() || events::may_be_enabled()
 }
 
-/// Notes a copy for [`tell`]. The record is made only if somebody listens. May be called with locks
-/// held: nobody is told yet.
+/// Keeps the record of a copy for [`report_copies`], if there are listeners. May be called with
+/// locks held.
 #[inline]
-pub(crate) fn record(make: impl FnOnce() -> Record) {
+pub(crate) fn record_copy(make: impl FnOnce() -> CopyRecord) {
     if has_listeners() {
-        // A thread that is being torn down tells nobody.
-        let _ = UNTOLD.try_with(|untold| untold.borrow_mut().push_back(make()));
+        // A thread whose thread-locals are being destroyed reports nothing.
+        let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(make()));
     }
 }
 
-/// Tells whoever listens of the copies noted. Subscribers are code of the user's, which may look at
-/// arrays: no lock and no claim is held.
-pub(crate) fn tell() {
-    let next = || UNTOLD.try_with(|untold| untold.borrow_mut().pop_front()).ok().flatten();
+/// Reports the recorded copies to captures and subscribers. Subscribers run user code, which may
+/// use arrays, so callers hold no lock and no claim.
+pub(crate) fn report_copies() {
+    let next = || UNREPORTED.try_with(|records| records.borrow_mut().pop_front()).ok().flatten();
     while let Some(record) = next() {
         if capture::is_active() {
-            capture::add(&record);
+            capture::add_copy(&record);
         }
-        if emit::is_enabled() {
-            emit::emit(&record);
+        if events::is_enabled() {
+            events::emit_copy(&record);
         }
     }
 }
 
-/// Tells of one use of an array on a stream that its guard does not keep order on: it was waited
-/// for, before and after. No lock is held.
+/// Reports one use of an array, through its guard, on a stream that is not the guard's own: that
+/// stream was waited for, before the use and after it. Callers hold no lock.
 #[cfg(feature = "cuda")]
-pub(crate) fn waited_for(array: &str, device: &str, stream: u32) {
+pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
     if capture::is_active() {
-        capture::add_waited_for(array);
+        capture::add_foreign_use(array);
     }
-    emit::emit_waited_for(array, device, stream);
+    events::emit_foreign_use(array, device, stream);
 }
 
-/// Tells a capture of copies that a launch did not make: how many, and their bytes.
-pub(crate) fn avoided(flow: Flow) {
+/// Reports to captures the copies that a launch did not have to make.
+pub(crate) fn report_avoided(flow: Flow) {
     if capture::is_active() {
         capture::add_avoided(flow);
     }

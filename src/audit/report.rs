@@ -1,13 +1,14 @@
-//! What a capture saw: per call site, and in all.
+//! The report of a capture: copies by call site, and totals.
 
-use crate::call_site::CallSite;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Cause, Direction, Flow, Record, Stale, Traffic};
+use super::{Cause, CopyRecord, Direction, Flow, Staleness, Traffic};
+use crate::call_site::CallSite;
+use crate::traffic::grouped;
 
-/// One line of a report: the copies that one call needed of one array in one direction, for one
-/// reason. Its `Display` is one line. The example of [`Report`] shows it.
+/// One line of a report: the copies of one array in one direction that one call needed for one
+/// cause. Its `Display` is one line. The example of [`Report`] shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Site {
@@ -15,22 +16,22 @@ pub struct Site {
     pub location: CallSite,
     /// The array's name.
     pub array: String,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// The device: of two the one that the bytes went to.
+    /// The device; between two devices, the destination.
     pub device: String,
-    /// The device that they came from, if they went from one to another.
+    /// The source, if the copies went from one device to another.
     pub source: Option<String>,
-    /// What for.
+    /// What the bytes were needed for.
     pub cause: Cause,
-    /// How many, how much.
+    /// How many copies, and how many bytes.
     pub flow: Flow,
-    /// The last call that made any of these bytes stale where they were needed, or took them away
-    /// from there. `None` if they had never been there, if nobody can tell since more than a
-    /// thousand parts became stale by calls of their own, and for the copies of an `assign` from
-    /// one device to another, which overwrites.
+    /// The last call that made any of these bytes stale at their destination, or released them
+    /// there. `None` if they had never been there, if the call is unknown because more than a
+    /// thousand parts became stale by calls of their own, and for copies of an `assign` from one
+    /// device to another, which overwrites.
     pub stale_since: Option<CallSite>,
-    /// Whether none of these bytes had ever been where they were needed.
+    /// Whether none of these bytes had ever been at their destination.
     pub never_there: bool,
 }
 
@@ -56,8 +57,8 @@ impl Site {
     }
 }
 
-/// What was moved during a [`capture`](super::capture), and why. Its `Display` is a table of call
-/// sites, with the totals below.
+/// What was copied during a [`capture`](super::capture), and why. Its `Display` is a table of call
+/// sites, followed by totals.
 ///
 /// ```
 /// use resident::{Device, SmartArray, audit::{self, Cause, Direction}};
@@ -65,40 +66,40 @@ impl Site {
 /// let _here = Device::cpu().enter();
 /// let mut photo = SmartArray::from(vec![0_u8; 1000]).named("photo");
 /// photo.gpu()?;
-/// photo.host_mut()?[0] = 1;                                             // makes the device's copy stale
+/// photo.host_mut()?[0] = 1;                                 // makes the device's copy stale
 /// let (_, report) = audit::capture(|| photo.gpu().map(drop));
 /// let sites = report.sites();
 /// let site = &sites[0];
-/// assert_eq!((site.array.as_str(), site.direction, site.cause, site.flow.bytes), ("photo", Direction::ToDevice, Cause::Gpu, 1000));
+/// assert_eq!((site.array.as_str(), site.flow.bytes), ("photo", 1000));
+/// assert_eq!((site.direction, site.cause), (Direction::ToDevice, Cause::Gpu));
 /// assert!(site.stale_since.is_some_and(|line| line.line() + 1 == site.location.line()));
 /// println!("{report}");
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    sites: BTreeMap<Key, Flow>,
+    sites: BTreeMap<SiteKey, Flow>,
     traffic: Traffic,
-    /// Of the copies counted in `traffic`, those that launches made.
+    /// The copies in `traffic` that launches made.
     launched: Flow,
-    /// By array: uses on streams of others that had to be waited for.
-    waited_for: BTreeMap<String, u64>,
+    /// By array: uses on foreign streams, which were waited for.
+    foreign_uses: BTreeMap<String, u64>,
 }
 
-/// What makes two copies one line of the report: all but their sizes. Call sites are in the order
-/// of files and lines.
+/// What the copies of one line have in common. Ordered by file and line of the call site first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key {
+struct SiteKey {
     location: CallSite,
     array: String,
     direction: Direction,
     cause: Cause,
     device: String,
     source: Option<String>,
-    stale: Stale,
+    staleness: Staleness,
 }
 
-impl Key {
-    fn of(record: &Record) -> Self {
+impl SiteKey {
+    fn of(record: &CopyRecord) -> Self {
         Self {
             location: record.site,
             array: record.array.to_string(),
@@ -106,12 +107,12 @@ impl Key {
             cause: record.cause,
             device: record.device.to_string(),
             source: record.source.as_deref().map(str::to_owned),
-            stale: record.stale,
+            staleness: record.staleness,
         }
     }
 
     fn site(&self, flow: Flow) -> Site {
-        let Self { location, array, direction, cause, device, source, stale } = self.clone();
+        let Self { location, array, direction, cause, device, source, staleness } = self.clone();
         Site {
             location,
             array,
@@ -120,20 +121,20 @@ impl Key {
             source,
             cause,
             flow,
-            stale_since: stale.since(),
-            never_there: stale == Stale::Never,
+            stale_since: staleness.since(),
+            never_there: staleness == Staleness::NeverThere,
         }
     }
 }
 
 impl Report {
-    /// Totals of the capture: what was moved, and what launches did not have to move.
+    /// The totals of the capture.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// Whether nothing was moved.
+    /// Whether nothing was copied.
     ///
     /// ```
     /// use resident::{Device, Result, SmartArray, audit};
@@ -144,7 +145,7 @@ impl Report {
     /// }
     ///
     /// # fn main() -> Result<()> {
-    /// // As a test: `halve` moves no byte of an array that the host holds.
+    /// // As a test: `halve` copies nothing of an array that is valid on the host.
     /// let mut array = SmartArray::from(vec![1.0_f32; 1000]);
     /// array.gpu_on(&Device::cpu().stream())?;
     /// let (outcome, report) = audit::capture(|| halve(&mut array));
@@ -158,25 +159,29 @@ impl Report {
         self.sites.is_empty()
     }
 
-    /// Per call site, array, direction, device, cause and what made the bytes stale, in the order
-    /// of files and lines. The example of [`Report`] shows it.
+    /// The copies by call site, array, direction, device, cause and the call that made the bytes
+    /// stale, in the order of files and lines. The example of [`Report`] shows them.
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
         self.sites.iter().map(|(key, flow)| key.site(*flow)).collect()
     }
 
     /// What a launcher that copies every argument in and out, as Numba's does with host arrays,
-    /// would have moved at the launches of this capture: each array argument once each way.
+    /// would have copied at the launches of this capture: each array argument once in each
+    /// direction.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, audit};
     ///
-    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let double = Kernel::<(InOut<f32>,)>::new("double")
+    ///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
     /// let _here = Device::cpu().enter();
     /// let mut array = SmartArray::from(vec![1.0_f32; 1000]);
-    /// let (_, report) = audit::capture(|| (0..10).try_for_each(|_| double.launch(Grid::cover(1000), (&mut array,))));
-    /// assert_eq!(report.traffic().to_device.bytes, 4000);                   // once
-    /// assert_eq!(report.conservative().bytes, 10 * 2 * 4000);               // ten launches, up and down
+    /// let (_, report) = audit::capture(|| {
+    ///     (0..10).try_for_each(|_| double.launch(Grid::cover(1000), (&mut array,)))
+    /// });
+    /// assert_eq!(report.traffic().to_device.bytes, 4000);      // once
+    /// assert_eq!(report.conservative().bytes, 10 * 2 * 4000);  // ten launches, in and out
     /// # Ok::<(), resident::Error>(())
     /// ```
     #[must_use]
@@ -187,25 +192,25 @@ impl Report {
     }
 
     /// How often each array was used through its guard on another stream than the guard's own, by
-    /// cudarc or what is built on it, in the order of names. Each such use is waited for, before
-    /// and after: hand guards out on the stream that uses them (`gpu_on`, `Stream::adopt`), and
-    /// there is none.
+    /// cudarc or a library built on it, in the order of names. Each such use waits for that stream,
+    /// before and after. To avoid the waits, make guards on the stream that uses them (`gpu_on`,
+    /// `Stream::adopt`).
     #[must_use]
     pub fn waited_for(&self) -> Vec<(&str, u64)> {
-        self.waited_for.iter().map(|(array, count)| (array.as_str(), *count)).collect()
+        self.foreign_uses.iter().map(|(array, count)| (array.as_str(), *count)).collect()
     }
 
     #[cfg(feature = "cuda")]
-    pub(super) fn add_waited_for(&mut self, array: &str) {
-        *self.waited_for.entry(array.to_owned()).or_default() += 1;
+    pub(super) fn add_foreign_use(&mut self, array: &str) {
+        *self.foreign_uses.entry(array.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn add(&mut self, record: &Record) {
+    pub(super) fn add_copy(&mut self, record: &CopyRecord) {
         self.traffic += Traffic::of(record.direction, record.bytes);
         if record.cause == Cause::Launch {
             self.launched += Flow::of(record.bytes);
         }
-        *self.sites.entry(Key::of(record)).or_default() += Flow::of(record.bytes);
+        *self.sites.entry(SiteKey::of(record)).or_default() += Flow::of(record.bytes);
     }
 
     pub(super) fn add_avoided(&mut self, flow: Flow) {
@@ -213,8 +218,7 @@ impl Report {
     }
 }
 
-/// A line for each site: where, what, which way and why, on which device, how often and how much,
-/// and since when it was stale.
+/// A line for each [`Site`], then the totals.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header =
@@ -287,36 +291,10 @@ impl Report {
                 flow.count
             )?;
         }
-        for (array, count) in &self.waited_for {
+        for (array, count) in &self.foreign_uses {
             let uses = if *count == 1 { "use" } else { "uses" };
-            writeln!(f, "{count} {uses} of {array} on streams of others, waited for")?;
+            writeln!(f, "{count} {uses} of {array} on foreign streams, waited for")?;
         }
         Ok(())
-    }
-}
-
-/// Digits in groups of three.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push('_');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn digits_come_in_threes() {
-        assert_eq!(
-            ["0", "999", "1_000", "12_345_678"],
-            [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(String::as_str)
-        );
     }
 }

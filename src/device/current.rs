@@ -1,4 +1,4 @@
-//! Which device this thread works on.
+//! The current device of a thread.
 
 use std::borrow::Borrow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -8,32 +8,32 @@ use super::{Device, gpu};
 use crate::error::{Error, Result};
 use crate::sync::Mutex;
 
-/// Names the device that threads start on.
+/// The environment variable with the device that threads start on.
 const VARIABLE: &str = "RESIDENT_DEVICE";
 
 static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
 
 thread_local! {
+    /// The devices that this thread entered, each with its ticket.
     static SCOPES: RefCell<Vec<(u64, Device)>> = const { RefCell::new(Vec::new()) };
     static TICKET: Cell<u64> = const { Cell::new(0) };
-    /// What the environment asks for, read once a thread.
+    /// The device that the environment variable names; read once per thread.
     static ENVIRONMENT: OnceCell<Option<Result<Device>>> = const { OnceCell::new() };
 }
 
-/// Makes a device current on this thread until it is dropped, by [`Device::enter`]. Scopes nest;
-/// one that outlives an inner one only leaves its own setting. Forgotten, it leaves the device
-/// current on its thread.
+/// Keeps a device current on this thread until it is dropped; made by [`Device::enter`]. Scopes
+/// nest, and may end in any order. If the guard is leaked, the device stays current on its thread.
 #[derive(Debug)]
 #[must_use = "the device is current only while this guard lives"]
 pub struct Entered {
     ticket: u64,
-    /// A scope belongs to the thread that entered it.
+    /// A scope belongs to its thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // A thread that is being torn down has no scopes left to leave.
+        // A thread whose thread-locals are being destroyed has no scopes left.
         let left = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();
             scopes
@@ -41,15 +41,15 @@ impl Drop for Entered {
                 .position(|(ticket, _)| *ticket == self.ticket)
                 .map(|index| scopes.remove(index))
         });
-        // It may be the device's last handle, whose drop may run code of the user's: not under the
-        // borrow.
+        // This may be the last handle of the device, and its drop may run user code, so it is
+        // dropped after the borrow.
         drop(left);
     }
 }
 
 impl Device {
-    /// Makes this device current on this thread until the guard drops. Other threads, also ones
-    /// started from here, are not affected. It asks nothing of the driver.
+    /// Makes this device current on this thread until the guard drops. Other threads, including
+    /// those started from this one, are not affected. Makes no driver call.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -71,10 +71,14 @@ impl Device {
         Entered { ticket, not_send: PhantomData }
     }
 
-    /// This thread's device: the one entered last; else the one that the environment variable
-    /// `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`; it is read once on each thread); else
-    /// [`Device::set_default`]'s; else the first GPU that can be used, which is opened at the first
-    /// call; else the embedded device.
+    /// The current device of this thread. It is the first of these that exists:
+    ///
+    /// 1. the device that this thread entered last ([`Device::enter`]);
+    /// 2. the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`;
+    ///    each thread reads it once);
+    /// 3. the one that [`Device::set_default`] set;
+    /// 4. the first GPU that can be used, which the first call opens;
+    /// 5. the embedded device.
     ///
     /// ```
     /// use resident::Device;
@@ -86,8 +90,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if `RESIDENT_DEVICE` names a device that cannot be used, or makes no
-    /// sense.
+    /// [`Error::NoDevice`] if `RESIDENT_DEVICE` names a device that cannot be used, or is not a
+    /// name of a device.
     pub fn current() -> Result<Self> {
         if let Some(device) =
             SCOPES.with_borrow(|scopes| scopes.last().map(|(_, device)| device.clone()))
@@ -97,21 +101,23 @@ impl Device {
         match ENVIRONMENT.with(|environment| environment.get_or_init(from_environment).clone()) {
             Some(device) => device,
             None => {
-                // The lock is given back first: a GPU that is opened takes others.
+                // Opening a GPU takes other locks, so this one is released first.
                 let set = DEFAULT.lock().clone();
                 Ok(set.or_else(|| gpu::first().cloned()).unwrap_or_else(Self::cpu))
             }
         }
     }
 
-    /// Sets the device for threads that entered none, unless `RESIDENT_DEVICE` names one: for
-    /// `main`, before threads start.
+    /// Sets the device for threads that entered none, unless `RESIDENT_DEVICE` names one. Call it
+    /// in `main`, before threads start.
     ///
     /// ```
     /// use resident::Device;
     ///
-    /// if let Some(gpu) = Device::all().into_iter().max_by_key(|device| device.capacity().map_or(0, |capacity| capacity.free)) {
-    ///     Device::set_default(gpu);                                         // the one with most room
+    /// // The device with the most free memory:
+    /// let free = |device: &Device| device.capacity().map_or(0, |capacity| capacity.free);
+    /// if let Some(device) = Device::all().into_iter().max_by_key(free) {
+    ///     Device::set_default(device);
     /// }
     /// ```
     pub fn set_default(device: impl Borrow<Self>) {
@@ -124,7 +130,7 @@ fn from_environment() -> Option<Result<Device>> {
     Some(named(&value.to_string_lossy()))
 }
 
-/// The device that a name stands for.
+/// The device with this name.
 pub(crate) fn named(name: &str) -> Result<Device> {
     let wanted = || format!("{VARIABLE}={name}");
     match name.split_once(':').unwrap_or((name, "0")) {

@@ -1,4 +1,4 @@
-//! Device memory that nobody owns any more and that could not be given back yet.
+//! Freeing device memory after its last uses, without waiting for them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use crate::backend::Address;
 use crate::ordering::UseEnd;
 use crate::sync;
 
-/// Memory to be freed, and what has to be over before.
+/// Memory to free, and the uses that must be over first.
 #[derive(Debug)]
 pub(super) struct DeferredFree {
     address: Address,
@@ -16,21 +16,21 @@ pub(super) struct DeferredFree {
 }
 
 impl Device {
-    /// Frees memory behind the uses given. What the backend refuses is tried again before the next
-    /// allocation, `memory` or `synchronize`.
-    pub(crate) fn free_behind(&self, address: Address, uses: Vec<(Stream, UseEnd)>) {
+    /// Frees memory after these uses. If the backend refuses, the free is tried again before the
+    /// next allocation, `memory` or `synchronize`.
+    pub(crate) fn free_after(&self, address: Address, uses: Vec<(Stream, UseEnd)>) {
         let deferred_free = DeferredFree { address, uses };
         if !self.try_free(&deferred_free) {
             self.0.deferred_frees.lock().push(deferred_free);
         }
     }
 
-    /// Frees memory that was used on one stream alone.
-    pub(crate) fn defer_free(&self, stream: &Stream, address: Address) {
-        self.free_behind(address, vec![(stream.clone(), UseEnd::at(stream.queue().tail()))]);
+    /// Frees memory that only this stream used, after the work queued there so far.
+    pub(crate) fn free_after_stream(&self, stream: &Stream, address: Address) {
+        self.free_after(address, vec![(stream.clone(), UseEnd::at(stream.queue().tail()))]);
     }
 
-    pub(crate) fn run_deferred_frees(&self) {
+    pub(crate) fn retry_deferred_frees(&self) {
         let deferred_frees = std::mem::take(&mut *self.0.deferred_frees.lock());
         let refused: Vec<DeferredFree> = deferred_frees
             .into_iter()
@@ -41,15 +41,16 @@ impl Device {
 
     fn try_free(&self, deferred_free: &DeferredFree) -> bool {
         let stream = self.stream_to_free_on(&deferred_free.uses);
-        deferred_free.uses.iter().all(|(user, at)| stream.order_after(user, *at).is_ok())
+        deferred_free.uses.iter().all(|(user, end)| stream.order_after(user, *end).is_ok())
             && stream.queue().free(deferred_free.address).is_ok()
     }
 
-    /// A user's stream on which all other uses come before what is queued next, if there is one.
-    /// Any other stream of the user's would be held up by the free: what is queued behind it, the
-    /// upload of the next picture, say, would wait for the other uses too.
+    /// A stream of the uses whose next work already comes after all of them, if there is one.
+    /// Otherwise the stream for frees: on any other stream, work that is queued behind the free,
+    /// such as the upload of the next picture, would wait for all uses too.
     fn stream_to_free_on(&self, uses: &[(Stream, UseEnd)]) -> Stream {
-        let is_last = |stream: &&Stream| uses.iter().all(|(user, at)| stream.is_behind(user, *at));
+        let is_last =
+            |stream: &&Stream| uses.iter().all(|(user, end)| stream.is_ordered_after(user, *end));
         let own =
             || uses.iter().map(|(stream, _)| stream).filter(|stream| stream.device_ref() == self);
         match own().find(is_last) {
@@ -62,31 +63,31 @@ impl Device {
         }
     }
 
-    /// A stream that nothing but frees is queued on; `None` if none can be had.
+    /// A stream for nothing but frees; `None` if the backend cannot make one.
     fn stream_for_frees(&self) -> Option<Stream> {
-        let core = match self.0.frees.get() {
+        let core = match self.0.free_stream.get() {
             Some(core) => core,
             None => {
                 let made = self.new_core().ok()?;
-                // Somebody else may have been faster; a stream without work is dropped then.
-                if let Err(second) = self.0.frees.set(made) {
+                // Another thread may have been faster; then this unused stream is dropped.
+                if let Err(second) = self.0.free_stream.set(made) {
                     sync::defer_drop(second);
                 }
-                self.0.frees.get()?
+                self.0.free_stream.get()?
             }
         };
-        self.0.frees_since_look.fetch_add(1, Ordering::Relaxed);
+        self.0.frees_since_reap.fetch_add(1, Ordering::Relaxed);
         Some(Stream::of(self.clone(), Some(Arc::clone(core))))
     }
 
-    /// Clears up what was freed there and is over, now and then: nobody waits for that stream. No
-    /// lock is held.
+    /// Completes finished frees of the stream for frees from time to time, since no caller waits
+    /// for that stream. Callers hold no lock.
     pub(crate) fn reap_frees(&self) {
-        const FREES_PER_LOOK: u32 = 32;
-        if self.0.frees_since_look.load(Ordering::Relaxed) < FREES_PER_LOOK {
+        const FREES_PER_REAP: u32 = 32;
+        if self.0.frees_since_reap.load(Ordering::Relaxed) < FREES_PER_REAP {
             return;
         }
-        self.0.frees_since_look.store(0, Ordering::Relaxed);
+        self.0.frees_since_reap.store(0, Ordering::Relaxed);
         self.0.backend.reap();
     }
 }

@@ -1,4 +1,4 @@
-//! Events: points in a stream that can be waited for and timed.
+//! Events: points in a stream that streams and the host can wait for, with a time stamp.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,14 +9,15 @@ use super::{Stream, call_error};
 use crate::backend::RawEvent;
 use crate::error::Result;
 
-/// A point in a stream, by [`Stream::record`]: complete once everything queued before it is. Cheap
-/// to clone; equal if it is the same point.
+/// A point in a stream, made by [`Stream::record`]. It is complete once everything queued before it
+/// is. Cheap to clone; two handles are equal if they are of the same point.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
 ///
 /// # fn main() -> resident::Result<()> {
-/// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let double = Kernel::<(InOut<f32>,)>::new("double")
+///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
 /// let stream = Device::cpu().new_stream()?;
 /// let mut array = SmartArray::<f32, _>::ones(1 << 16);
 /// let start = stream.record()?;
@@ -38,8 +39,8 @@ impl Event {
         Self { raw, stream }
     }
 
-    /// Whether everything before it has completed, well or not: `cuEventQuery`. Waits for nothing.
-    /// On a seeded device each call runs one piece of ready work.
+    /// Whether everything before it has completed or failed: `cuEventQuery`. Does not wait. On a
+    /// seeded device each call runs one ready operation.
     ///
     /// # Errors
     ///
@@ -60,14 +61,14 @@ impl Event {
         self.stream.core().synchronize_to(self.stream.device_ref(), self.raw.position())
     }
 
-    /// Device time between an earlier event and this one, both complete: `cuEventElapsedTime`,
-    /// whose resolution is about half a microsecond. On a seeded device this is modelled time, and
-    /// on other embedded devices the host's clock. Zero if `earlier` was in fact the later.
+    /// The device time between an earlier event and this one, both complete: `cuEventElapsedTime`,
+    /// with a resolution of about half a microsecond. A seeded device returns simulated time, other
+    /// embedded devices the time of the host's clock. Zero if `earlier` is the later event.
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they are timed
-    /// by different clocks: of different kinds of devices, or one seeded and the other not.
+    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they use
+    /// different clocks: different kinds of devices, or one device is seeded and the other is not.
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
         self.raw.elapsed_since(&*earlier.raw).map_err(|refusal| {

@@ -1,29 +1,29 @@
-//! GPUs: opened once and kept for the life of the process, as their contexts are.
+//! Opening GPUs: once each, and for the life of the process, as their primary contexts.
 
 use super::Device;
 use crate::error::{Error, Result};
 
 impl Device {
-    /// The NVIDIA GPU with this number, as the driver counts (`CUDA_VISIBLE_DEVICES` renumbers
-    /// them). It is opened at the first call and kept; its primary context is the one that the CUDA
-    /// runtime, cuBLAS and PyTorch use too.
+    /// The NVIDIA GPU with this driver number (`CUDA_VISIBLE_DEVICES` renumbers GPUs). The first
+    /// call opens it. The library uses the GPU's primary context, as the CUDA runtime, cuBLAS and
+    /// PyTorch do.
     ///
-    /// Calls of this library leave that context current on the thread, as cudarc's do: code on the
-    /// CUDA runtime that works on another GPU sets its device again.
+    /// Like cudarc, this library leaves that context current on the thread: code that uses another
+    /// GPU through the CUDA runtime must set its device again.
     ///
     /// ```
     /// use resident::Device;
     ///
     /// match Device::cuda(0) {
     ///     Ok(gpu) => println!("{gpu} is there"),
-    ///     Err(reason) => println!("{reason}"),      // what was looked for, what was found, what to do
+    ///     Err(reason) => println!("{reason}"), // what was looked for and found, and what to do
     /// }
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if there is no driver, no such GPU, or one that cannot be used, and in
-    /// builds without feature `cuda`.
+    /// [`Error::NoDevice`] if there is no driver, no such GPU, or it cannot be used, and in builds
+    /// without feature `cuda`.
     pub fn cuda(ordinal: usize) -> Result<Self> {
         opened(ordinal).map_err(|reason| Error::no_device(format!("cuda:{ordinal}"), reason))
     }
@@ -45,8 +45,8 @@ mod opening {
         if let Some(device) = known {
             return Ok(device);
         }
-        // Not under the lock: it may take a second. Of two threads that open one, one wins, and the
-        // other's is dropped unused.
+        // Opening may take a second, so it is done without the lock. If two threads open a GPU, the
+        // second device is dropped unused.
         let backend = cuda::open(ordinal)?;
         let device = Device::over(backend).map_err(|refusal| refusal.to_string())?;
         Ok(OPENED.lock().entry(ordinal).or_insert(device).clone())
@@ -57,7 +57,7 @@ mod opening {
         (0..cuda::count().unwrap_or(0)).filter_map(|ordinal| opened(ordinal).ok()).collect()
     }
 
-    /// The first GPU that can be used, looked for once.
+    /// The first GPU that can be used; searched for only once.
     pub(in crate::device) fn first() -> Option<&'static Device> {
         static FIRST: OnceLock<Option<Device>> = OnceLock::new();
         FIRST
@@ -73,7 +73,9 @@ mod opening {
     use super::Device;
 
     pub(in crate::device) fn opened(_ordinal: usize) -> Result<Device, String> {
-        Err("this build of resident has no CUDA backend; enable its feature `cuda`, or use Device::cpu()".to_owned())
+        Err("this build of resident has no CUDA backend; enable its feature `cuda`, or use \
+             Device::cpu()"
+            .to_owned())
     }
 
     pub(in crate::device) fn all() -> Vec<Device> {

@@ -1,76 +1,46 @@
-//! Streams: in-order queues of work, and who has waited for whom.
+//! Streams: in-order queues of work.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::event::Event;
-use super::fault::is_untold;
-use super::{Device, call_error, late_error};
-use crate::backend::{BackendError, FailureKind, Position, Queue, QueueId, RawEvent, failure};
+use super::stream_core::{StreamCore, StreamId};
+use super::{Device, call_error};
+use crate::backend::{BackendError, Queue, RawEvent};
 use crate::error::Result;
 use crate::ordering::UseEnd;
-use crate::sync::{self, Mutex, StreamLevel};
+use crate::sync;
 
-/// A stream's number, unique in the process.
-pub(crate) type StreamId = QueueId;
-
-/// Recorded events that are kept for later waits. Losing an old one only makes a later wait cover
-/// more.
-const EVENTS_KEPT: usize = 32;
-
-/// A stream: work that runs in the order in which it was queued. Cheap to clone; equal if it is the
-/// same stream.
+/// A stream: work that runs in the order in which it was queued. Cheap to clone; two handles are
+/// equal if they are of the same stream.
 ///
-/// Order between uses of the same bytes is kept whatever streams they are on; streams are there to
-/// let independent work overlap.
+/// Uses of the same bytes are ordered even if they are on different streams. Streams let
+/// independent work overlap.
 ///
 /// ```
 /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::Ix1};
 ///
-/// let shift = Kernel::<(f32, In<f32, Ix1>, Out<f32, Ix1>)>::new("shift").host(|_grid, (by, x, mut y)| y.assign(&x.mapv(|x| x + by)));
+/// let shift = Kernel::<(f32, In<f32, Ix1>, Out<f32, Ix1>)>::new("shift")
+///     .host(|_grid, (by, x, mut y)| y.assign(&x.mapv(|x| x + by)));
 /// let device = Device::cpu();
 /// let (left, right) = (device.new_stream()?, device.new_stream()?);
 /// let source = SmartArray::<f32, _>::zeros(100);
 /// let [mut a, mut b, mut c] = [(); 3].map(|()| SmartArray::<f32, _>::uninit(100));
 /// let grid = Grid::cover(100);
 /// shift.launch_on(&left, grid, (1.0, &source, &mut a))?;
-/// shift.launch_on(&right, grid, (2.0, &source, &mut b))?;               // may run at the same time
-/// shift.launch_on(&right, grid, (4.0, &a, &mut c))?;                    // comes behind the first, which writes `a`
+/// shift.launch_on(&right, grid, (2.0, &source, &mut b))?; // may run at the same time
+/// shift.launch_on(&right, grid, (4.0, &a, &mut c))?; // runs after the first, which writes `a`
 /// assert_eq!((b.host()?[0], c.host()?[0]), (2.0, 5.0));
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
-/// The stream lives as long as a handle or queued work.
+/// The stream lives as long as it has a handle or queued work.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
-    /// `None` for the device's default stream, whose core the device holds.
+    /// `None` for the device's default stream, which the device owns.
     own: Option<Arc<StreamCore>>,
-}
-
-/// What a stream is without its device; the device holds its default one.
-pub(crate) struct StreamCore {
-    /// The queue's number, at hand.
-    id: StreamId,
-    queue: Arc<dyn Queue>,
-    number: u32,
-    log: Mutex<StreamLog, StreamLevel>,
-}
-
-/// Events recorded here, waits done here, failures told.
-#[derive(Default)]
-struct StreamLog {
-    recorded: VecDeque<Arc<dyn RawEvent>>,
-    /// Other streams, and up to where this stream's later work is ordered behind them.
-    waited: SmallVec<[(StreamId, Position); 4]>,
-    /// Failures up to here were returned by a `synchronize`.
-    told_upto: Position,
-    /// Failures above that which another call returned already.
-    told: SmallVec<[Position; 2]>,
 }
 
 impl Stream {
@@ -78,7 +48,7 @@ impl Stream {
         Self { device, own }
     }
 
-    /// The device that it is of.
+    /// Its device.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device.clone()
@@ -88,24 +58,23 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// The first failure of that work which no earlier call returned:
-    /// [`Error::Backend`](crate::Error::Backend), for a kernel body that panicked as for a copy
-    /// that the driver gave up, or [`Error::DeviceLost`](crate::Error::DeviceLost);
+    /// The first failure of that work that no earlier call returned:
+    /// [`Error::Backend`](crate::Error::Backend), for a panic in a kernel body as well as for a
+    /// copy that the driver could not complete, or [`Error::DeviceLost`](crate::Error::DeviceLost);
     /// [`Error::Backend`](crate::Error::Backend) if the driver cannot wait;
-    /// [`Error::InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
-    /// body. [`Device::synchronize`] shows one.
+    /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+    /// kernel body. [`Device::synchronize`] has an example.
     pub fn synchronize(&self) -> Result<()> {
         self.core().synchronize(&self.device)
     }
 
-    /// Whether everything queued here so far has completed, well or not: `cuStreamQuery`. Waits for
-    /// nothing. On a seeded device each call runs one piece of ready work, so that a loop that asks
-    /// comes to an end.
+    /// Whether everything queued here so far has completed or failed: `cuStreamQuery`. Does not
+    /// wait. On a seeded device each call runs one ready operation, so that a polling loop ends.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
     /// let stream = resident::Device::cpu().new_stream()?;
-    /// assert!(stream.is_idle()?);                                           // nothing was queued yet
+    /// assert!(stream.is_idle()?);  // nothing was queued yet
     /// # Ok(()) }
     /// ```
     ///
@@ -120,8 +89,8 @@ impl Stream {
         })
     }
 
-    /// Records an event behind everything queued here so far: `cuEventRecord`. It carries a time
-    /// stamp. [`Event`] shows how two of them time what is between.
+    /// Records an event after everything queued here so far: `cuEventRecord`, with timing enabled.
+    /// [`Event`] shows how to measure the time between two events.
     ///
     /// # Errors
     ///
@@ -132,16 +101,15 @@ impl Stream {
             self.core().queue().record(true).map_err(|refusal| {
                 call_error(&self.device, "this", "recording an event", &refusal)
             })?;
-        self.core().log.lock().keep(Arc::clone(&raw));
+        self.core().keep_event(Arc::clone(&raw));
         Ok(Event::new(raw, self.clone()))
     }
 
-    /// Lets work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The host
-    /// waits for nothing, unless the event is of another kind of device: no driver waits for
-    /// another's events, so then the host waits for it here.
+    /// Makes work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The
+    /// host does not wait, unless the event is of another kind of device: no driver can wait for
+    /// events of another driver, so the host waits here.
     ///
-    /// Arrays need no such call. It is for work that the library does not know of: what it queues
-    /// on one stream comes after what was queued on the other.
+    /// Uses of arrays need no such call. It orders work that the library does not know.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
@@ -149,7 +117,7 @@ impl Stream {
     /// let (producer, consumer) = (device.new_stream()?, device.new_stream()?);
     /// // ... foreign work is queued on `producer` ...
     /// consumer.wait(&producer.record()?)?;
-    /// // ... what is queued on `consumer` from here on comes after it ...
+    /// // ... what is queued on `consumer` from here on runs after it ...
     /// consumer.synchronize()?;
     /// assert!(producer.is_idle()?);
     /// # Ok(()) }
@@ -158,27 +126,28 @@ impl Stream {
     /// # Errors
     ///
     /// [`Error::Backend`](crate::Error::Backend) if the driver refuses;
-    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if a device died that is concerned;
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if one of the devices died;
     /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the host would have to wait inside a
     /// kernel body.
     pub fn wait(&self, event: &Event) -> Result<()> {
-        self.wait_raw(event.stream(), event.raw())
+        self.wait_for_event(event.stream(), event.raw())
             .map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
     }
 
-    /// Synchronises this stream when the guard drops, also while unwinding; Numba's
-    /// `stream.auto_synchronize()` does so at a normal exit alone. A failure found there stays for
-    /// the next `synchronize`; inside a kernel body nothing is waited for.
+    /// Synchronises this stream when the returned guard drops, also while unwinding (unlike Numba's
+    /// `stream.auto_synchronize()`). The next `synchronize` reports failures. Inside a kernel body
+    /// the guard does not wait.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
     ///
     /// # fn main() -> resident::Result<()> {
-    /// let double = Kernel::<(InOut<f32>,)>::new("double").host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let double = Kernel::<(InOut<f32>,)>::new("double")
+    ///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
     /// let stream = Device::cpu().new_stream()?;
     /// let mut array = SmartArray::<f32, _>::ones(100);
     /// {
-    ///     let _over_at_the_end = stream.auto_synchronize();
+    ///     let _synchronized_at_the_end = stream.auto_synchronize();
     ///     double.launch_on(&stream, Grid::cover(100), (&mut array,))?;
     /// }
     /// assert!(stream.is_idle()?);
@@ -209,171 +178,42 @@ impl Stream {
     }
 
     pub(crate) fn number(&self) -> u32 {
-        self.core().number
+        self.core().number()
     }
 
-    /// Orders later work of this stream behind `at` of `other`. CopyCosts nothing where that is
-    /// known already.
-    pub(crate) fn order_after(&self, other: &Self, at: UseEnd) -> Result<(), BackendError> {
-        if self.is_behind(other, at) {
+    /// Orders later work of this stream after a use on `other`. Makes no driver call if it is known
+    /// to be ordered already.
+    pub(crate) fn order_after(&self, other: &Self, end: UseEnd) -> Result<(), BackendError> {
+        if self.is_ordered_after(other, end) {
             return Ok(());
         }
-        let event = other.core().event_covering(at)?;
-        self.wait_raw(other, &event)
+        let event = other.core().event_covering(end)?;
+        self.wait_for_event(other, &event)
     }
 
-    /// Whether what is queued here next is known to come after `at` of `other`.
-    pub(crate) fn is_behind(&self, other: &Self, at: UseEnd) -> bool {
+    /// Whether later work of this stream is known to come after a use on `other`.
+    pub(crate) fn is_ordered_after(&self, other: &Self, end: UseEnd) -> bool {
         self.id() == other.id()
-            || other.core().is_done(at)
-            || self.core().has_waited(other.id(), at)
+            || other.core().is_done(end)
+            || self.core().has_waited_for(other.id(), end)
     }
 
-    /// Takes an event now, so that a later wait for work queued so far covers nothing more. A
-    /// failure is made good by the wait itself.
-    pub(crate) fn record_in_time(&self) {
-        let tail = self.queue().tail();
-        if self.core().log.lock().recorded.back().is_some_and(|event| event.position() >= tail) {
-            return;
-        }
-        if let Ok(event) = self.queue().record(false) {
-            self.core().log.lock().keep(event);
-        }
+    /// As [`StreamCore::ensure_event_at_tail`].
+    pub(crate) fn ensure_event_at_tail(&self) {
+        self.core().ensure_event_at_tail();
     }
 
-    fn wait_raw(&self, other: &Self, event: &Arc<dyn RawEvent>) -> Result<(), BackendError> {
+    fn wait_for_event(&self, other: &Self, event: &Arc<dyn RawEvent>) -> Result<(), BackendError> {
         if self.device.kind() == other.device.kind() {
             self.queue().wait(&**event)?;
         } else {
-            // No driver waits for another family's events; the host does. What it waits for may be
-            // user code, which may ask for any lock.
+            // No driver can wait for events of another driver, so the host waits. The work before
+            // the event may be user code, which may take any lock.
             sync::assert_none_held();
             event.synchronize()?;
         }
-        self.core().log.lock().has_waited_for(other.id(), event.position());
+        self.core().record_wait(other.id(), event.position());
         Ok(())
-    }
-}
-
-impl StreamCore {
-    pub(super) fn new(queue: Arc<dyn Queue>, number: u32) -> Self {
-        Self { id: queue.id(), queue, number, log: Mutex::new(StreamLog::default()) }
-    }
-
-    #[inline]
-    pub(crate) fn queue(&self) -> &dyn Queue {
-        &*self.queue
-    }
-
-    #[inline]
-    pub(crate) fn id(&self) -> StreamId {
-        self.id
-    }
-
-    /// Whether that use is known to be over.
-    #[inline]
-    pub(crate) fn is_done(&self, at: UseEnd) -> bool {
-        self.queue.completed() >= at.position().unwrap_or_else(|| self.queue.reserve_position())
-    }
-
-    /// Blocks until that use is over.
-    pub(crate) fn wait_until_done(&self, at: UseEnd) -> Result<(), BackendError> {
-        sync::assert_none_held();
-        self.queue.synchronize_to(at.position().unwrap_or_else(|| self.queue.reserve_position()))
-    }
-
-    fn has_waited(&self, other: StreamId, at: UseEnd) -> bool {
-        let Some(position) = at.position() else { return false };
-        self.log.lock().waited.iter().any(|(stream, upto)| *stream == other && *upto >= position)
-    }
-
-    /// The earliest event known to cover `at`, or one taken now: later than need be, but right.
-    fn event_covering(&self, at: UseEnd) -> Result<Arc<dyn RawEvent>, BackendError> {
-        if let Some(position) = at.position() {
-            let log = self.log.lock();
-            if let Some(event) = log.recorded.iter().find(|event| event.position() >= position) {
-                return Ok(Arc::clone(event));
-            }
-        }
-        let event = self.queue.record(false)?;
-        self.log.lock().keep(Arc::clone(&event));
-        Ok(event)
-    }
-
-    pub(super) fn synchronize(&self, device: &Device) -> Result<()> {
-        self.synchronize_to(device, self.queue.reserve_position())
-    }
-
-    /// Waits, then returns the first failure up to `position` that nobody was told of.
-    pub(super) fn synchronize_to(&self, device: &Device, position: Position) -> Result<()> {
-        sync::assert_none_held();
-        self.queue
-            .synchronize_to(position)
-            .map_err(|refusal| call_error(device, "this", "synchronising", &refusal))?;
-        let mut log = self.log.lock();
-        while let Some((failed, record)) =
-            failure::first_between(self.id(), log.told_upto, position)
-        {
-            log.told_upto = failed;
-            if !record.inherited && !is_untold(&record) && !log.told.contains(&failed) {
-                return Err(late_error(device, &record));
-            }
-        }
-        Ok(())
-    }
-
-    /// Failures up to `position` that are a device's death were told already.
-    pub(super) fn tell_death(&self, position: Position) {
-        let mut log = self.log.lock();
-        while let Some((failed, record)) =
-            failure::first_between(self.id(), log.told_upto, position)
-            && record.kind == FailureKind::Device
-        {
-            log.told_upto = failed;
-        }
-    }
-
-    /// Everything queued is complete, and every failure of it was told.
-    pub(super) fn is_settled(&self) -> bool {
-        let tail = self.queue.tail();
-        if self.queue.completed() < tail {
-            return false;
-        }
-        let log = self.log.lock();
-        let mut after = log.told_upto;
-        while let Some((position, record)) = failure::first_between(self.id(), after, tail) {
-            if !record.inherited && !is_untold(&record) && !log.told.contains(&position) {
-                return false;
-            }
-            after = position;
-        }
-        true
-    }
-
-    /// A failure that some other call has just returned is not returned again by `synchronize`.
-    pub(crate) fn tell(&self, position: Position) {
-        let mut log = self.log.lock();
-        if position > log.told_upto && !log.told.contains(&position) {
-            log.told.push(position);
-        }
-    }
-}
-
-impl StreamLog {
-    fn keep(&mut self, event: Arc<dyn RawEvent>) {
-        if self.recorded.len() == EVENTS_KEPT {
-            self.recorded.pop_front();
-        }
-        // Events of one queue come here in order but for races between threads, which the search
-        // tolerates.
-        self.recorded.push_back(event);
-    }
-
-    fn has_waited_for(&mut self, other: StreamId, position: Position) {
-        match self.waited.iter_mut().find(|(stream, _)| *stream == other) {
-            Some((_, upto)) => *upto = (*upto).max(position),
-            None => self.waited.push((other, position)),
-        }
     }
 }
 
@@ -387,15 +227,13 @@ pub struct AutoSynchronize<'a> {
 impl Drop for AutoSynchronize<'_> {
     fn drop(&mut self) {
         let queue = self.stream.queue();
-        // Inside a kernel body nothing can be waited for; the failure of work is told by the next
-        // `synchronize`.
+        // This cannot wait inside a kernel body. The next `synchronize` reports failures of work.
         let _ = queue.synchronize_to(queue.reserve_position());
     }
 }
 
 impl PartialEq for Stream {
-    /// By identity alone: nothing is looked up, since marks are compared with streams at every
-    /// launch.
+    /// Compares pointers only, since every launch compares streams.
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         let own = |stream: &Self| stream.own.as_ref().map_or(std::ptr::null(), Arc::as_ptr);

@@ -69,8 +69,9 @@ impl<D: Dimension> DevicePart<'_, D> {
             return (self.lowest_address(), SyncOnDrop::Sync(None));
         }
         let device = self.stream_ref().device_ref();
-        audit::waited_for(&self.array_name(), &device.name_shared(), self.stream_ref().number());
-        match own.hold_up(stream).or_else(|_| own.wait_before(stream)) {
+        let number = self.stream_ref().number();
+        audit::report_foreign_use(&self.array_name(), &device.name_shared(), number);
+        match own.make_wait(stream).or_else(|_| own.wait_before(stream)) {
             Ok(()) => (self.lowest_address(), SyncOnDrop::sync_stream(stream)),
             Err(_) => refused(stream, CUresult::CUDA_ERROR_NOT_PERMITTED),
         }

@@ -138,7 +138,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             });
         };
         queue.give_away(address, len).map_err(|refusal| {
-            device.defer_free(stream, address);
+            device.free_after_stream(stream, address);
             call_error(device, &name, &format!("giving {name} away as a slice at {site}"), &refusal)
         })
     }

@@ -107,7 +107,7 @@ impl Stream {
         let is_same = |queue: &dyn Queue| {
             queue.downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream))
         };
-        Ok(device.stream_where(is_same, || cuda.adopt(Arc::clone(&stream))))
+        Ok(device.find_or_add_stream(is_same, || cuda.adopt(Arc::clone(&stream))))
     }
 
     /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use unless

@@ -7,15 +7,15 @@
 mod array_state;
 mod host;
 mod published;
+mod residency;
 
-use std::any::{Any, type_name};
+use std::any::type_name;
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::audit::registry::{self, Entry, Listed};
 #[cfg(feature = "cuda")]
 use crate::backend::Address;
 use crate::backend::{Bytes, HostMemory, Label, failure};
@@ -26,6 +26,7 @@ use crate::device::Device;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::layout::MemoryOrder;
+use crate::live_arrays::{ArrayName, LiveArrays};
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
 /// What `published` is built on; its test builds it on loom's.
@@ -36,6 +37,15 @@ mod atomics {
 pub(crate) use array_state::{ArrayState, DeviceCopy, ReadyCopy, StaleOrigin};
 pub(crate) use host::HostBuffer;
 use published::Published;
+pub use residency::{Residency, Validity};
+
+/// The live arrays of the process.
+static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
+
+/// Every live array of the process, oldest first.
+pub(crate) fn live_arrays() -> Vec<Arc<Storage>> {
+    LIVE_ARRAYS.all()
+}
 
 /// What devices align memory to.
 const ALIGNMENT_MAX_BYTES: usize = 256;
@@ -49,7 +59,7 @@ pub(crate) struct Storage {
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
     made_at: CallSite,
-    /// Under which the registry knows it, and keeps its name.
+    /// The number under which it is registered.
     number: u64,
 }
 
@@ -112,13 +122,13 @@ impl Storage {
             Origin::Device(stream, address) => ArrayState::on_device(extents, &stream, address),
         };
         let shape = shape_beside(&memory_order, shape);
-        Self::listed(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
+        Self::register(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
     }
 
     /// Another array of this layout and element, never written.
     pub(crate) fn new_like(&self, made_at: CallSite) -> Arc<Self> {
         let state = ArrayState::new(Coherence::undefined(self.memory_order.extents()));
-        Self::listed(
+        Self::register(
             self.memory_order.clone(),
             self.shape.clone(),
             self.element,
@@ -128,7 +138,7 @@ impl Storage {
         )
     }
 
-    fn listed(
+    fn register(
         memory_order: MemoryOrder,
         shape: Option<Box<[usize]>>,
         element: &'static ElementType,
@@ -143,10 +153,9 @@ impl Storage {
             memory_order,
             element,
             made_at,
-            number: registry::number(),
+            number: LIVE_ARRAYS.next_number(),
         });
-        let listed: Weak<Self> = Arc::downgrade(&storage);
-        registry::enter(storage.number, listed);
+        LIVE_ARRAYS.insert(storage.number, Arc::downgrade(&storage));
         storage
     }
 
@@ -209,19 +218,30 @@ impl Storage {
         self.published.forget_readers();
     }
 
-    /// Its name, or its type, shape and the line that made it.
-    pub(crate) fn name(&self) -> Arc<str> {
-        registry::name_of(self.number, || {
-            format!("{}{:?} made at {}", self.type_name(), self.shape(), self.made_at).into()
+    /// Removes it from the live arrays: from the inventory and the candidates for eviction.
+    pub(crate) fn unregister(&self) {
+        LIVE_ARRAYS.remove(self.number);
+    }
+
+    /// Its name: the given one, or one made of its type, shape and the line that made it.
+    pub(crate) fn array_name(&self) -> ArrayName {
+        LIVE_ARRAYS.name(self.number, || {
+            format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
         })
     }
 
-    fn type_name(&self) -> String {
+    /// Its name without quotes.
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(self.array_name().text())
+    }
+
+    /// The type of its elements, without its path.
+    pub(crate) fn element_name(&self) -> String {
         short_type((self.element.name)())
     }
 
     /// Elements along each axis.
-    fn shape(&self) -> SmallVec<[usize; 6]> {
+    pub(crate) fn shape(&self) -> SmallVec<[usize; 6]> {
         match &self.shape {
             Some(shape) => SmallVec::from_slice(shape),
             None => self.memory_order.extents().iter().map(|extent| *extent as usize).collect(),
@@ -230,16 +250,20 @@ impl Storage {
 
     /// The name for messages: quoted if it was given.
     pub(crate) fn named(&self) -> String {
-        let name = self.name();
-        if name.contains(" made at ") { name.to_string() } else { format!("\"{name}\"") }
+        self.array_name().to_string()
     }
 
     pub(crate) fn set_name(&self, name: &str) {
-        registry::set_name(self.number, Arc::from(name));
+        LIVE_ARRAYS.set_name(self.number, Arc::from(name));
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    /// Where it is valid: `host` first, then devices in the order of their first use.
+    pub(crate) fn validity_by_place(&self) -> Vec<(String, Validity)> {
+        let state = self.state.lock();
+        let validity = |location| state.validity(&self.memory_order, location);
+        let devices =
+            state.devices().map(|(location, device)| (Device::name(device), validity(location)));
+        std::iter::once(("host".to_owned(), validity(Location::HOST))).chain(devices).collect()
     }
 
     pub(crate) fn label(&self, operation: &str, site: CallSite) -> Label {
@@ -263,28 +287,6 @@ pub(crate) fn short_type(name: &str) -> String {
         short.push_str(word.rsplit("::").next().unwrap_or(word));
     }
     short
-}
-
-impl Listed for Storage {
-    fn entry(&self) -> Entry {
-        let state = self.state.lock();
-        let mut locations =
-            vec![("host".to_owned(), state.validity(&self.memory_order, Location::HOST))];
-        locations.extend(state.devices().map(|(location, device)| {
-            (Device::name(device), state.validity(&self.memory_order, location))
-        }));
-        Entry::new(
-            self.name(),
-            self.shape().to_vec(),
-            self.type_name(),
-            self.memory_order.len_bytes(),
-            locations,
-        )
-    }
-
-    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 impl fmt::Debug for Storage {

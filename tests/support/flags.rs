@@ -1,5 +1,5 @@
-//! Kernels that leave word outside their arrays, for tests of what runs before what; and an end to
-//! waiting for ever.
+//! Kernels that set flags outside their arrays, for tests of the order of work; and a limit for
+//! tests that could deadlock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

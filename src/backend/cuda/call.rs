@@ -1,13 +1,13 @@
-//! From the driver's results to this crate's refusals. Nothing here asks the driver for texts: it
-//! may be the very thing that is missing.
+//! From the driver's result codes to the crate's errors. Nothing here asks the driver for error
+//! texts: the driver itself may be missing.
 
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{DriverError, sys};
 
 use crate::backend::{BackendError, BackendErrorKind};
 
-/// What a driver call returned, as a refusal that names the call. Running out of memory has no
-/// bytes here: whoever allocates knows them.
+/// The result of a driver call as an error that names the call. An allocation that fails needs its
+/// own error, which also holds the bytes.
 pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendError> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -15,8 +15,8 @@ pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendE
     }
 }
 
-/// The same for calls that concern two contexts, of which the driver may tell either's death. That
-/// of the stream's own shows at the next call.
+/// As [`check`], for a call that concerns two contexts. The driver may report the death of either,
+/// so the error is none of the stream's own context; the next call on that finds out.
 pub(super) fn check_between(result: CUresult, call: &'static str) -> Result<(), BackendError> {
     check(result, call).map_err(|refusal| BackendError {
         kind: BackendErrorKind::Driver { code: result as i64 },
@@ -24,7 +24,7 @@ pub(super) fn check_between(result: CUresult, call: &'static str) -> Result<(), 
     })
 }
 
-/// The same for cudarc's own wrappers.
+/// As [`check`], for cudarc's wrappers.
 pub(super) fn checked<T>(
     result: Result<T, DriverError>,
     call: &'static str,
@@ -32,7 +32,7 @@ pub(super) fn checked<T>(
     result.map_err(|DriverError(failed)| refusal(failed, call))
 }
 
-/// A call that failed.
+/// The error of a call that failed.
 #[cold]
 pub(super) fn refusal(failed: CUresult, call: &'static str) -> BackendError {
     let kind = if is_sticky(failed) {
@@ -43,7 +43,7 @@ pub(super) fn refusal(failed: CUresult, call: &'static str) -> BackendError {
     BackendError { kind, call, detail: describe(failed) }
 }
 
-/// Arguments that this library should never pass on.
+/// The error for arguments that the library must not pass to the driver.
 #[cold]
 pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
     BackendError {
@@ -53,10 +53,9 @@ pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
     }
 }
 
-/// Errors after which every call of the context fails: the CUDA driver API says of them that the
-/// process must be terminated and relaunched. As numbers, since some have names in newer bindings
-/// only.
-pub(super) fn is_sticky(failed: CUresult) -> bool {
+/// Whether every later call in the context fails too: the driver API says of these errors that the
+/// process must be terminated and relaunched. Numbers, because older bindings lack some names.
+fn is_sticky(failed: CUresult) -> bool {
     const ECC_UNCORRECTABLE: i64 = 214;
     const NVLINK_UNCORRECTABLE: i64 = 220;
     const CONTAINED: i64 = 226;
@@ -83,25 +82,32 @@ pub(super) fn is_sticky(failed: CUresult) -> bool {
     )
 }
 
-/// The driver's name for a result, and what to do about the ones that users meet.
+/// The driver's name for a result, and advice for the ones that users meet.
 pub(super) fn describe(failed: CUresult) -> String {
-    let advice = match failed as i64 {
+    match advice(failed as i64) {
+        Some(advice) => format!("{failed:?}: {advice}"),
+        None => format!("{failed:?}"),
+    }
+}
+
+fn advice(code: i64) -> Option<&'static str> {
+    Some(match code {
         3 => {
-            "the driver was not initialised in this process; after a fork CUDA cannot be used in the child: start a new process instead"
+            "the driver was not initialised in this process; after a fork CUDA cannot be used in \
+             the child: start a new process instead"
         }
         4 => "the process is ending and the driver is shut down already",
         34 => {
-            "the library found is a stub for linking, not a driver: install an NVIDIA driver, or take the stub's folder out of the search path"
+            "the library found is a stub for linking, not a driver: install an NVIDIA driver, or \
+             take the stub's folder out of the search path"
         }
-        46 => "another process has the GPU for itself alone (its compute mode), see nvidia-smi",
+        46 => "another process uses the GPU exclusively (its compute mode), see nvidia-smi",
         209 => "the code was compiled for another architecture than this GPU's",
         222 => "the PTX is newer than the driver: update the driver, or compile to a cubin",
         700 => "a kernel read or wrote memory that is not its own; run it under compute-sanitizer",
         802 => {
-            "the machine's GPUs are not ready: on machines with NVSwitch the service nvidia-fabricmanager has to run"
-        }
-        999 => {
-            "the driver does not say why; where nothing works, see whether the kernel module nvidia-uvm is loaded (nvidia-modprobe -u), and dmesg"
+            "the machine's GPUs are not ready: on machines with NVSwitch the service \
+             nvidia-fabricmanager has to run"
         }
         803 => {
             "kernel module and user library of the driver differ: reboot, or reinstall the driver"
@@ -109,21 +115,24 @@ pub(super) fn describe(failed: CUresult) -> String {
         804 => {
             "the driver's compatibility package does not support this GPU: install a full driver"
         }
-        _ => return format!("{failed:?}"),
-    };
-    format!("{failed:?}: {advice}")
+        999 => {
+            "the driver does not say why; where nothing works, see whether the kernel module \
+             nvidia-uvm is loaded (nvidia-modprobe -u), and dmesg"
+        }
+        _ => return None,
+    })
 }
 
-/// A driver's version as it is written: 12040 is 12.4.
+/// A driver version as it is written: 12040 is 12.4.
 pub(super) fn version_text(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The version of CUDA that the driver speaks, as 12040 for 12.4.
+/// The CUDA version of the driver, as 12040 for 12.4.
 pub(super) fn driver_version() -> Result<i32, BackendError> {
     let mut version = 0;
-    // SAFETY: the driver library is loaded (`availability` looked before any other call), and
-    // writes one `int`.
+    // SAFETY: `cuda::count` found the driver library before any other call; the driver writes one
+    // `int`.
     check(unsafe { sys::cuDriverGetVersion(&raw mut version) }, "cuDriverGetVersion")?;
     Ok(version)
 }

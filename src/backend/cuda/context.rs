@@ -1,5 +1,5 @@
-//! One GPU's primary context, as two cudarc objects: one that is this library's alone, and one that
-//! users share.
+//! One GPU's primary context, as two cudarc objects: one for this library, and one that code
+//! outside the library shares.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,17 +9,17 @@ use cudarc::driver::{CudaContext, CudaStream};
 use super::call::{check, checked, driver_version};
 use crate::backend::{BackendError, BackendErrorKind};
 
-/// A context with what is asked of it again and again.
+/// A primary context, with the attributes that are needed often.
 #[derive(Debug)]
 pub(super) struct Context {
     cudarc: Arc<CudaContext>,
-    /// Tracks slices as cudarc does by default. Our streams are made by it, so that it knows of
-    /// them: with more streams than one it orders uses of its slices by events.
+    /// Tracks slices as cudarc does by default. It creates the library's streams, so that it counts
+    /// them: with more than one stream it orders uses of its slices by events.
     shared: Arc<CudaContext>,
     ordinal: usize,
     capability: (u32, u32),
     driver_version: i32,
-    /// What killed it, once something has.
+    /// The error that the context did not survive.
     death: OnceLock<BackendError>,
 }
 
@@ -27,18 +27,17 @@ impl Context {
     /// Retains the primary context of a device. The driver library is there.
     pub(super) fn open(ordinal: usize) -> Result<Self, BackendError> {
         let cudarc = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
-        // SAFETY: cudarc's tracking orders uses of its own slices. This context object makes none:
-        // memory, order and lifetimes are this library's (`order`, `storage`), and users get
-        // another object (`Device::cuda_context`).
+        // SAFETY: cudarc's tracking orders uses of its slices, and this object makes none: the
+        // library keeps memory, order and lifetimes itself (`order`, `storage`), and code outside
+        // gets the other object (`Device::cuda_context`).
         unsafe { cudarc.disable_event_tracking() };
         let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
-        let capability = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
-        let capability = (capability.0.unsigned_abs(), capability.1.unsigned_abs());
+        let (major, minor) = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
         Ok(Self {
             cudarc,
             shared,
             ordinal,
-            capability,
+            capability: (major.unsigned_abs(), minor.unsigned_abs()),
             driver_version: driver_version()?,
             death: OnceLock::new(),
         })
@@ -48,13 +47,18 @@ impl Context {
         &self.cudarc
     }
 
-    /// The object for users.
+    /// The object for code outside the library.
     pub(super) fn shared(&self) -> &Arc<CudaContext> {
         &self.shared
     }
 
     pub(super) fn ordinal(&self) -> usize {
         self.ordinal
+    }
+
+    /// The device's name: `cuda:0`.
+    pub(super) fn name(&self) -> String {
+        format!("cuda:{}", self.ordinal)
     }
 
     /// Compute capability: (9, 0) for sm_90.
@@ -67,35 +71,35 @@ impl Context {
         self.driver_version
     }
 
-    /// Makes it current on this thread: before every call, since other libraries in the process do
-    /// the same with theirs.
+    /// Makes the context current on this thread. Needed before each driver call, because other
+    /// libraries in the process change the current context too.
     #[inline]
-    pub(super) fn enter(&self) -> Result<(), BackendError> {
+    pub(super) fn make_current(&self) -> Result<(), BackendError> {
         if let Some(death) = self.death.get() {
             return Err(death.clone());
         }
         let mut current = std::ptr::null_mut();
-        // SAFETY: the driver is initialised since `open`, and writes one handle.
+        // SAFETY: `open` initialised the driver, which writes one handle.
         check(unsafe { sys::cuCtxGetCurrent(&raw mut current) }, "cuCtxGetCurrent")?;
-        if current == self.cudarc.cu_ctx() {
-            return Ok(());
-        }
-        // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
-        check(unsafe { sys::cuCtxSetCurrent(self.cudarc.cu_ctx()) }, "cuCtxSetCurrent")
+        if current == self.cudarc.cu_ctx() { Ok(()) } else { make_current(&self.cudarc) }
     }
 
-    /// Notes an error that the context does not survive. Returns it as it is.
-    pub(super) fn note<T>(&self, outcome: Result<T, BackendError>) -> Result<T, BackendError> {
+    /// Passes on the outcome of a driver call, and remembers an error that the context does not
+    /// survive.
+    pub(super) fn record_loss<T>(
+        &self,
+        outcome: Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
         if let Err(refusal) = &outcome
             && refusal.kind == BackendErrorKind::DeviceLost
         {
-            // The first one is the cause; what comes later repeats it.
+            // The first error is the cause; later ones repeat it.
             let _known = self.death.set(refusal.clone());
         }
         outcome
     }
 
-    /// What killed it.
+    /// The error that the context did not survive.
     pub(super) fn death(&self) -> Option<&BackendError> {
         self.death.get()
     }
@@ -104,23 +108,30 @@ impl Context {
         checked(self.cudarc.attribute(attribute), "cuDeviceGetAttribute")
     }
 
-    /// Where it is attached, as Linux writes it: `0000:3b:00.0`.
+    /// The device's PCI address as Linux writes it: `0000:3b:00.0`.
     pub(super) fn pci_address(&self) -> Option<String> {
         use CUdevice_attribute as Attribute;
-        let ask = |attribute| self.attribute(attribute).ok();
-        let domain = ask(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
-        let bus = ask(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
-        let device = ask(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        let number = |attribute| self.attribute(attribute).ok();
+        let domain = number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let device = number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
         Some(format!("{domain:04x}:{bus:02x}:{device:02x}.0"))
     }
 
-    /// A stream of its own, not tied to the legacy default stream.
+    /// A new stream, not tied to the legacy default stream.
     pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>, BackendError> {
-        self.enter()?;
-        // What a drop of the user's left to be told is not for this call to tell.
-        let untold = self.shared.check_err();
-        let made = self.note(checked(self.shared.new_stream(), "cuStreamCreate"));
-        self.shared.record_err(untold);
-        made
+        self.make_current()?;
+        // cudarc returns an error that a drop recorded in the context from the next call. That
+        // error belongs to code outside the library, so it is kept for it.
+        let recorded = self.shared.check_err();
+        let stream = self.record_loss(checked(self.shared.new_stream(), "cuStreamCreate"));
+        self.shared.record_err(recorded);
+        stream
     }
+}
+
+/// Makes a context current. cudarc's own function would return an error that a drop recorded in it.
+pub(super) fn make_current(context: &CudaContext) -> Result<(), BackendError> {
+    // SAFETY: the handle is that of a context, which `context` retains.
+    check(unsafe { sys::cuCtxSetCurrent(context.cu_ctx()) }, "cuCtxSetCurrent")
 }

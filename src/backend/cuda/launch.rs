@@ -1,4 +1,4 @@
-//! Launches: from packed words to the driver's parameters, in place.
+//! Kernel launches: from packed words to the driver's parameters, in place.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,7 @@ use super::code::CudaKernel;
 use crate::backend::{Arguments, BackendError, ParameterLayout};
 use crate::grid::Grid;
 
-/// Pointers to the parameters, as the driver wants them.
+/// Pointers to the parameters, as the driver takes them.
 type Parameters = SmallVec<[*mut c_void; 16]>;
 
 /// Queues a launch.
@@ -18,23 +18,23 @@ type Parameters = SmallVec<[*mut c_void; 16]>;
 /// # Safety
 ///
 /// * The stream's context is current, and the kernel was loaded there.
-/// * The arguments are those of the kernel's signature, and name memory that lives until the launch
-///   is over, ordered against other uses of the same bytes.
+/// * The arguments match the kernel's signature. Their memory lives until the launch completes, and
+///   the launch is ordered against other uses of the same bytes.
 pub(super) unsafe fn queue(
     stream: sys::CUstream,
     kernel: &CudaKernel,
     grid: Grid,
     arguments: &mut Arguments,
 ) -> Result<(), BackendError> {
-    let starts = starts(kernel.parameters(), &arguments.words)?;
-    put_addresses(arguments);
+    let starts = parameter_starts(kernel.parameters(), &arguments.words)?;
+    insert_addresses(arguments);
     let words = arguments.words.as_mut_ptr();
     let mut parameters: Parameters =
         starts.iter().map(|start| words.wrapping_add(*start).cast()).collect();
     let (blocks, threads) = (grid.blocks(), grid.threads());
-    // SAFETY: the driver copies the parameters before it returns; their number and sizes are those
-    // of the function, which `kernel` was checked for when it was loaded. That the code keeps to
-    // its signature is what the caller of `Kernel::cuda` vouched for.
+    // SAFETY: the driver copies the parameters before it returns. Their number and sizes match the
+    // function: `code::load` checked that. The caller of `Kernel::cuda` promised that the code
+    // keeps to its signature.
     let result = unsafe {
         sys::cuLaunchKernel(
             kernel.function(),
@@ -53,16 +53,16 @@ pub(super) unsafe fn queue(
     check(result, "cuLaunchKernel")
 }
 
-/// Replaces each array's first word, which only a host body needs, by its device address.
-fn put_addresses(arguments: &mut Arguments) {
+/// Replaces each array's first word, which only host bodies use, by its device address.
+fn insert_addresses(arguments: &mut Arguments) {
     for array in &arguments.arrays {
-        // An array without a byte has no memory, and its address is of no interest.
+        // The address of an array without elements is irrelevant: it has no memory.
         arguments.words[array.at_word as usize] = array.address.0.wrapping_add(array.origin_bytes);
     }
 }
 
-/// At which word each parameter starts.
-fn starts(
+/// The word at which each parameter starts.
+fn parameter_starts(
     layouts: &[ParameterLayout],
     words: &[u64],
 ) -> Result<SmallVec<[usize; 16]>, BackendError> {
@@ -73,13 +73,11 @@ fn starts(
         if let ParameterLayout::Sized { ndim: Some(ndim), .. } = layout
             && *ndim as u64 != first
         {
-            return Err(invalid(
-                "cuLaunchKernel",
-                format!(
-                    "parameter {} was compiled for {ndim} dimensions and is given an array of {first}",
-                    starts.len()
-                ),
-            ));
+            let detail = format!(
+                "parameter {} was compiled for {ndim} dimensions and is given an array of {first}",
+                starts.len()
+            );
+            return Err(invalid("cuLaunchKernel", detail));
         }
         starts.push(next);
         next += layout.words(first);
@@ -95,7 +93,7 @@ fn starts(
 mod tests {
     use smallvec::smallvec;
 
-    use super::{put_addresses, starts};
+    use super::{insert_addresses, parameter_starts};
     use crate::access::Access;
     use crate::backend::{Address, Arguments, ArrayArgument, ElementLayout, ParameterLayout};
 
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_parameters_where_they_stand() {
+    fn words_become_parameters_in_place() {
         let layouts = [
             ParameterLayout::Scalar(FLOAT),
             ParameterLayout::Sized { element: FLOAT, ndim: Some(2), is_read_only: true },
@@ -128,11 +126,12 @@ mod tests {
             words: smallvec![7, 2, 30, 40, 40, 1, 8, 9, 100],
             arrays: smallvec![array(0x1000, 16, 1, false), array(0x2000, 0, 8, true)],
         };
-        assert_eq!(starts(&layouts, &arguments.words).unwrap().as_slice(), [0, 1, 6, 8]);
-        put_addresses(&mut arguments);
+        assert_eq!(parameter_starts(&layouts, &arguments.words).unwrap().as_slice(), [0, 1, 6, 8]);
+        insert_addresses(&mut arguments);
         assert_eq!(arguments.words.as_slice(), [7, 0x1010, 30, 40, 40, 1, 8, 9, 0x2000]);
-        assert!(starts(&layouts[..3], &[7, 2, 30, 40, 40, 1, 8]).is_err());
-        let refusal = starts(&layouts[1..2], &[1, 30, 1]).expect_err("one dimension for two");
+        assert!(parameter_starts(&layouts[..3], &[7, 2, 30, 40, 40, 1, 8]).is_err());
+        let refusal =
+            parameter_starts(&layouts[1..2], &[1, 30, 1]).expect_err("one dimension for two");
         assert!(
             refusal.detail.contains("compiled for 2 dimensions and is given an array of 1"),
             "{refusal}"

@@ -1,6 +1,6 @@
-//! Which of NVIDIA's libraries are there, and under which names. cudarc panics where the driver's
-//! is missing, so that everything looks here first; and it takes NVRTC by names that the machine
-//! decides on which a program was built, so that NVRTC is looked for and opened here alone.
+//! Finds and opens NVIDIA's libraries. cudarc panics without the driver's library, so the backend
+//! looks for it here first. cudarc looks for NVRTC by names that depend on the machine that built
+//! the program, so only this file opens NVRTC.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::{OsStr, OsString};
@@ -8,24 +8,24 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-/// Names the file of NVRTC. Then no other is looked for.
+/// Names the file of NVRTC, which is then the only one tried.
 const NVRTC_VARIABLE: &str = "RESIDENT_NVRTC";
 
-/// The first major version of NVRTC that is looked for.
+/// The oldest major version of NVRTC that is tried.
 const NVRTC_OLDEST: i32 = 11;
 
-/// So many major versions beyond the driver's are looked for.
+/// How many major versions newer than the driver's are tried.
 const NVRTC_AHEAD: i32 = 3;
 
-/// A library that is looked for when a program runs.
+/// A library that the running program looks for.
 #[derive(Debug)]
 pub(super) struct Candidates {
-    /// Without prefix and suffix, as the platforms call it.
+    /// Names without the platform's prefix and suffix.
     names: &'static [&'static str],
     found: OnceLock<Option<Library>>,
 }
 
-/// The driver's.
+/// The driver's library.
 pub(super) static DRIVER: Candidates =
     Candidates { names: &["cuda", "nvcuda"], found: OnceLock::new() };
 
@@ -41,7 +41,7 @@ impl Candidates {
         self.library().is_some()
     }
 
-    /// The names under which it is looked for: those that cudarc tries, in its order.
+    /// The file names to try: those of cudarc, in its order.
     pub(super) fn files(&self) -> Vec<String> {
         self.names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name)).collect()
     }
@@ -50,17 +50,16 @@ impl Candidates {
     ///
     /// # Safety
     ///
-    /// `F` is the type of the function of that name.
+    /// `F` is the type of the function with that name.
     pub(super) unsafe fn function<F: Copy>(&self, name: &str) -> Option<F> {
-        // SAFETY: the caller vouches for the type; the library stays open for the life of the
+        // SAFETY: the caller promises the type. The library stays open for the life of the
         // process, so the pointer does not dangle.
         unsafe { self.library()?.get::<F>(name.as_bytes()) }.ok().map(|function| *function)
     }
 }
 
-/// NVRTC that can be used, which `usable` makes of a library or says what it lacks: the one that
-/// the environment names, else the first of `nvrtc_files`. Where there is none, what was looked for
-/// and why it was not taken.
+/// Finds NVRTC: the file that the environment names, else the first of `nvrtc_files` that `usable`
+/// accepts. The error says which files were tried and why each was rejected.
 pub(super) fn find_nvrtc<T>(
     driver_version: i32,
     usable: impl Fn(Library) -> Result<T, String>,
@@ -84,9 +83,9 @@ pub(super) fn find_nvrtc<T>(
     Err(missing(&files, &unusable.concat()))
 }
 
-/// By major versions, best first: the driver's own. Then older ones, whose code every later driver
-/// takes, the newest first. Then newer ones, whose code it may refuse, the nearest first. Last the
-/// name without a version, which is the one that the machine's compiler has.
+/// File names by major version, best first: the driver's own; older ones, newest first, whose code
+/// the driver accepts; newer ones, oldest first, whose code it may refuse; last the name without a
+/// version, which the toolkit installs.
 fn nvrtc_files(driver_major: i32) -> Vec<String> {
     let own = driver_major.max(NVRTC_OLDEST);
     let majors =
@@ -94,8 +93,8 @@ fn nvrtc_files(driver_major: i32) -> Vec<String> {
     majors.map(nvrtc_file).chain([format!("{DLL_PREFIX}nvrtc{DLL_SUFFIX}")]).collect()
 }
 
-/// The name that NVIDIA gave it. From 11.2 on all of a major version have one; those of 11 before
-/// that lack functions that are needed here.
+/// NVIDIA's file name for a major version. Since 11.2 all minor versions share it; 11.0 and 11.1
+/// lack functions that are needed here.
 fn nvrtc_file(major: i32) -> String {
     let minor = if major == 11 { 2 } else { 0 };
     match (cfg!(windows), minor) {
@@ -106,25 +105,26 @@ fn nvrtc_file(major: i32) -> String {
 }
 
 fn open(file: &OsStr) -> Result<Library, libloading::Error> {
-    // SAFETY: opening runs the library's initialisers; these are NVIDIA's driver and compiler,
-    // which any CUDA program opens in this way, or what whoever started the program named as the
-    // compiler.
+    // SAFETY: opening runs the library's initialisers. The library is NVIDIA's driver or compiler,
+    // which any CUDA program opens in this way, or the file that the environment names.
     unsafe { Library::new(file) }
 }
 
 fn misnamed(file: &OsString, fault: &str) -> String {
     format!(
-        "{NVRTC_VARIABLE} names {} as NVRTC, which compiles CUDA C, and that cannot be used: {fault}; let it name the file of NVRTC 11.2 or later, or \
-         unset it",
+        "{NVRTC_VARIABLE} names {} as NVRTC, which compiles CUDA C, and that cannot be used: \
+         {fault}; let it name the file of NVRTC 11.2 or later, or unset it",
         file.display()
     )
 }
 
 fn missing(files: &[String], unusable: &str) -> String {
     format!(
-        "CUDA C is compiled by NVRTC, which was not found (looked for {}{unusable}); install the CUDA toolkit or the package `nvidia-cuda-nvrtc` of the \
-         Python package index, and name its file by `{NVRTC_VARIABLE}` or put its folder where libraries are looked for (`LD_LIBRARY_PATH`); or give the \
-         kernel `CudaSource::ptx` or `CudaSource::cubin`, which need no compiler",
+        "CUDA C is compiled by NVRTC, which was not found (looked for {}{unusable}); install the \
+         CUDA toolkit or the package `nvidia-cuda-nvrtc` of the Python package index, and name its \
+         file by `{NVRTC_VARIABLE}` or put its folder where libraries are looked for \
+         (`LD_LIBRARY_PATH`); or give the kernel `CudaSource::ptx` or `CudaSource::cubin`, which \
+         need no compiler",
         files.join(", ")
     )
 }
@@ -134,7 +134,7 @@ mod tests {
     use super::{missing, nvrtc_files};
 
     #[test]
-    fn a_missing_compiler_is_told_with_what_to_do() {
+    fn the_error_for_a_missing_compiler_says_what_to_do() {
         let text = missing(&nvrtc_files(13), "");
         for words in [
             "nvrtc",

@@ -1,74 +1,62 @@
-//! NVIDIA GPUs, through cudarc. Nothing outside this folder names cudarc, the interop module aside.
+//! NVIDIA GPUs, through cudarc. Only this folder and the interop module name cudarc.
 //!
-//! cudarc gives contexts, streams, modules, NVRTC and the driver's functions; memory, order and
-//! lifetimes are this library's, since cudarc's own tracking keeps one reader of many and costs
-//! calls for each argument.
+//! The backend takes contexts, streams, modules, NVRTC and the driver's functions from cudarc. It
+//! manages memory, ordering and lifetimes itself: cudarc tracks only one reader per slice, and its
+//! tracking costs driver calls for each argument.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `library`, `call`, `context` | the driver's libraries, its results, one GPU's primary context |
-//! | `device`, `queue`, `event` | the three traits of [`super`] |
-//! | `stream`, `clearing` | what a stream's handles share: positions and what is in flight; what of it is over |
-//! | `submit` | work as it reaches a stream: checked, queued, entered |
-//! | `flight` | what is remembered of work in flight; plain data |
-//! | `shape`, `copy`, `fill`, `launch` | boxes as the driver takes them, and its calls |
-//! | `near` | which processors are near a GPU |
-//! | `memory`, `pinned`, `registered` | the GPU's memory, from a pool of our own; page-locked memory that ordinary memory goes through; the user's memory, page-locked |
-//! | `lent` | slices of cudarc's in which arrays live |
-//! | `watch` | wakes tasks that wait for a stream |
-//! | `code` | from CUDA C to a kernel that can be launched: see there |
+//! | `library`, `call`, `context` | the driver's libraries, its result codes, a primary context |
+//! | `device`, `backend` | one GPU: what its streams share; its [`Backend`](super::Backend) |
+//! | `stream/` | one stream: its [`Queue`](super::Queue), completion, events |
+//! | `copy/` | copies and fills: from boxes of bytes to driver calls |
+//! | `launch` | kernel launches: from packed words to driver calls |
+//! | `memory/` | device memory, pinned staging memory, registered host memory, external slices |
+//! | `code/` | from CUDA C to a loaded kernel |
 //!
-//! A position is drawn under the stream's lock together with the driver's calls. A chain of
-//! launches asks nothing of the driver but the launches: what is over is found out when somebody
-//! waits or looks. Failures of queued work are the context's death, which takes all with it that is
-//! in flight.
+//! The stream lock covers both the driver call and the position that it gets. A chain of launches
+//! makes no other driver calls: completion is found out when a thread waits or polls. Queued work
+//! fails only by the death of its context, which fails everything in flight.
 //!
-//! Downloads to ordinary memory are put in their place by the host, when somebody looks. The device
-//! does not see that, so order between streams is kept by the host as well: a stream that waits for
-//! an event remembers what is left to be done on the other (`flight::After::Behind`), and that is
-//! done first.
+//! Downloads to pageable memory end with an unpack on the host, which a waiting or polling thread
+//! runs. The device does not see that step, so the host keeps the order between streams as well: a
+//! stream that waits for an event remembers the other stream's pending host actions and completes
+//! them first (`CompletionAction::CompleteFirst`).
 //!
-//! Locks, taken in this order: a stream's turn at clearing up, its line, then any one of the leaves
-//! (memory, events, page-locked memory, registrations, programs).
+//! Lock order: a stream's completion lock, its state, then any one leaf (allocations, events,
+//! staging blocks, registrations, programs).
 
-mod batch;
+mod backend;
 mod call;
-mod clearing;
 mod code;
 mod context;
 mod copy;
 mod device;
-mod event;
-mod fill;
-mod flight;
 mod launch;
-mod lent;
 mod library;
 mod memory;
-mod near;
-mod pinned;
-mod queue;
-mod registered;
-mod shape;
 mod stream;
-mod submit;
-mod watch;
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, DriverError};
 
 pub(crate) use device::CudaDevice;
-pub(crate) use queue::CudaQueue;
+pub(crate) use stream::CudaQueue;
 
-/// How many GPUs the driver shows, or why there is none to be had: what was looked for, what was
-/// found, what to do.
+const NO_DEVICE: i64 = 100;
+
+/// The oldest driver whose functions this backend needs: CUDA 11.4, the oldest that cudarc knows.
+const DRIVER_VERSION_MIN: i32 = 11040;
+
+/// How many GPUs the driver shows. The error says what was looked for, what was found, and what to
+/// do.
 pub(crate) fn count() -> Result<usize, String> {
     if !library::DRIVER.is_present() {
         let files = library::DRIVER.files();
         return Err(format!(
-            "no NVIDIA driver library was found (looked for {} and {} more names in the system's library folders and LD_LIBRARY_PATH); \
-             install an NVIDIA driver, or use Device::cpu()",
+            "no NVIDIA driver library was found (looked for {} and {} more names in the system's \
+             library folders and LD_LIBRARY_PATH); install an NVIDIA driver, or use Device::cpu()",
             files[0],
             files.len() - 1
         ));
@@ -86,19 +74,14 @@ pub(crate) fn count() -> Result<usize, String> {
     }
 }
 
-const NO_DEVICE: i64 = 100;
-
-/// The oldest driver whose functions this backend needs: CUDA 11.4, the oldest that cudarc knows.
-const DRIVER_VERSION_MIN: i32 = 11040;
-
 fn no_gpu(found: &str) -> String {
     format!(
-        "the NVIDIA driver shows no GPU ({found}); look at nvidia-smi and CUDA_VISIBLE_DEVICES, and at the permissions of /dev/nvidia* in a \
-         container, or use Device::cpu()"
+        "the NVIDIA driver shows no GPU ({found}); look at nvidia-smi and CUDA_VISIBLE_DEVICES, \
+         and at the permissions of /dev/nvidia* in a container, or use Device::cpu()"
     )
 }
 
-/// Opens a GPU, or says why that cannot be.
+/// Opens a GPU. The error says why that failed.
 pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
     let count = count()?;
     if ordinal >= count {

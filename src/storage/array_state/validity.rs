@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::ArrayState;
-use crate::audit::Validity;
 use crate::coherence::{Location, Region};
 use crate::layout::{MemoryOrder, Selection};
+use crate::storage::Validity;
 
 impl ArrayState {
     /// Whether `location` still holds these regions. A failure that was reconciled after a plan was

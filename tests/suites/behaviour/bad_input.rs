@@ -6,6 +6,7 @@ use std::process::Command;
 use resident::ndarray::{Array2, Dimension, Ix1, Ix2, ShapeBuilder, s};
 use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 use support::lab::lab;
+use support::test_name;
 
 /// The message holds each of these words.
 #[track_caller]
@@ -282,7 +283,7 @@ fn is_child(test: &str) -> bool {
 
 #[test]
 fn a_resident_device_that_makes_no_sense_or_cannot_be_used() {
-    let name = "a_resident_device_that_makes_no_sense_or_cannot_be_used";
+    let name = test_name!();
     if !is_child(name) {
         for value in [
             "", "gpu", "cuda:", "cuda:99", "cuda:x", "cuda:-1", "hip:3", "cpu:7", "CPU:", "cpu cpu",
@@ -318,7 +319,7 @@ fn a_resident_device_that_makes_no_sense_or_cannot_be_used() {
 
 #[test]
 fn a_resident_device_of_cpu_is_the_embedded_one_whatever_the_default() {
-    let name = "a_resident_device_of_cpu_is_the_embedded_one_whatever_the_default";
+    let name = test_name!();
     if !is_child(name) {
         in_a_process_of_its_own(name, &[("RESIDENT_DEVICE", "cpu")]);
         return;
@@ -329,7 +330,7 @@ fn a_resident_device_of_cpu_is_the_embedded_one_whatever_the_default() {
 
 #[test]
 fn without_the_variable_the_default_is_taken_by_all_threads() {
-    let name = "without_the_variable_the_default_is_taken_by_all_threads";
+    let name = test_name!();
     if !is_child(name) {
         in_a_process_of_its_own(name, &[]);
         return;

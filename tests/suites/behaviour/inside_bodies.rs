@@ -189,7 +189,7 @@ fn arrays_streams_and_devices_may_be_dropped_inside_a_body() {
 }
 
 #[test]
-fn an_array_that_a_body_alone_still_has_is_dropped_with_the_body() {
+fn an_array_that_only_a_body_still_has_is_dropped_with_the_body() {
     in_both_modes(|device| {
         let array = changed_on(&device);
         let body = Kernel::<(InOut<u32>,)>::new("owner")

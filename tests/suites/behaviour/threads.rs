@@ -35,7 +35,7 @@ fn add() -> Kernel<(u32, InOut<u32, Ix1>)> {
         .host(|_grid, (by, mut x)| x.mapv_inplace(|x| x + by))
 }
 
-/// An array whose newest contents are `numbers(1)`, on that stream's device alone.
+/// An array whose contents are `numbers(1)`, valid only on that stream's device.
 fn on_device(stream: &Stream) -> SmartArray<u32, Ix1> {
     let mut array = SmartArray::from(numbers(0));
     add().launch_on(stream, Grid::cover(1), (1, &mut array)).expect("it is written");

@@ -1,5 +1,5 @@
 //! Many threads read one array, from the host and on two devices, while a backend call fails: every
-//! read that succeeds is right, nothing is lost, and nobody waits for ever.
+//! read that succeeds is right, nothing is lost, and no thread hangs.
 
 use std::sync::{Arc, Barrier};
 
@@ -139,7 +139,7 @@ fn a_copy_that_fails_late_under_many_readers_is_made_again_and_nothing_is_lost()
 }
 
 #[test]
-fn a_call_that_is_refused_under_many_readers_fails_that_read_alone() {
+fn a_refused_call_under_many_readers_fails_only_that_read() {
     sweep(false);
 }
 

@@ -211,7 +211,7 @@ fn parameters_that_do_not_fit_the_signature_are_listed() {
 }
 
 #[test]
-fn an_entry_that_is_not_there_is_told_with_those_that_are() {
+fn a_missing_entry_is_reported_with_the_existing_ones() {
     own_process!();
     let (device, _alone) = gpu();
     // SAFETY: it does not load.
@@ -397,7 +397,7 @@ fn what_could_not_be_loaded_is_tried_again() {
     kernel.prepare(&device).expect("it loads");
 }
 
-/// A driver that loads code when it is first needed tells what is wrong with it when a function is
+/// A driver that loads code lazily reports what is wrong with it when a function is
 /// looked for.
 #[test]
 fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
@@ -473,7 +473,10 @@ fn bodies_are_compared_on_copies() {
     assert_eq!((difference.parameter, &*difference.index, difference.count), (2, &[0][..], 3));
     let text = difference.to_string();
     assert!(
-        text.contains("kernel \"axpy\" gives \"y\" (parameter 2) two values at [0]: 1 by its host body, 3 on cuda:0; 3 of 3"),
+        text.contains(
+            "kernel \"axpy\" gives \"y\" (parameter 2) two values at [0]: 1 by its host \
+            body, 3 on cuda:0; 3 of 3"
+        ),
         "{text}"
     );
     assert_eq!(y.host().expect("as it was").to_vec(), [1.0; 3], "the arguments are not touched");

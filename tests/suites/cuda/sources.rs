@@ -22,11 +22,14 @@ const FOLDERS: [&str; 4] = ["src", "examples", "tests", "benches"];
 
 /// Uses all that the prelude has.
 const ALL_VIEWS: &str = r#"
-extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<const float> x1, resident::View2<float> x2,
-                                     resident::View3<double> x3, resident::View4<unsigned char> x4, resident::View5<const long long> x5,
+extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<const float> x1,
+                                     resident::View2<float> x2,
+                                     resident::View3<double> x3, resident::View4<unsigned char> x4,
+                                     resident::View5<const long long> x5,
                                      resident::View6<short> x6) {
     long long i = resident::thread();
-    if (i >= x6.size() || !x0.contains() || !x1.contains(i) || !x2.contains(i, 0) || !x3.contains(i, 0, 0) || !x4.contains(i, 0, 0, 0)) return;
+    if (i >= x6.size() || !x0.contains() || !x1.contains(i) || !x2.contains(i, 0)
+        || !x3.contains(i, 0, 0) || !x4.contains(i, 0, 0, 0)) return;
     x2(i, 0) = x0() + x1(i) + x2.at(i) + x1.shape[0] + x2.strides[1];
     x3(i, 0, 0) = x4(i, 0, 0, 0) + x5(0, 0, 0, 0, i) + x6(0, 0, 0, 0, 0, i);
     *x0.data = static_cast<float>(x0.size());
@@ -37,7 +40,7 @@ extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<
 /// later.
 fn is_there() -> bool {
     if let Some(path) = std::env::var_os("RESIDENT_NVRTC") {
-        // SAFETY: it is NVIDIA's compiler, as whoever set the variable says; its initialisers are
+        // SAFETY: the variable names NVIDIA's compiler; its initialisers are
         // those of any program that uses it.
         let library = unsafe { libloading::Library::new(&path) };
         std::mem::forget(

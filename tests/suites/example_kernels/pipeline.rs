@@ -7,7 +7,9 @@ use crate::{Bench, noise, pairs};
 use resident_examples::pipeline::kernels::Kernels;
 use resident_examples::pipeline::{bodies, brightness, sheet};
 
-const SIZES: [(usize, usize); 5] = [(6, 8), (8, 6), (1, 1), (0, 5), (33, 17)];
+type Size = (usize, usize);
+
+const SIZES: [Size; 5] = [(6, 8), (8, 6), (1, 1), (0, 5), (33, 17)];
 
 /// The picture of the tests on contents.
 const SIZE: (usize, usize) = (33, 17);
@@ -41,112 +43,60 @@ fn kernels_survive_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.grey.prepare(device));
     each(|one, other, grid| {
-        let fits = one == other;
-        for channels in [1, 3, 4] {
-            bench.launch(
-                fits && channels == 3,
-                &kernels.grey,
-                grid,
-                (&photograph(one, channels), &mut picture::<f32>(other)),
-            );
-            let (fits, photo, edges) =
-                (fits && channels == 3, photograph(one, channels), picture::<u8>(one));
-            bench.launch(
-                fits,
-                &kernels.overlay,
-                grid,
-                (&photo, &edges, &mut photograph(other, channels)),
-            );
-            bench.launch(
-                fits,
-                &kernels.overlay,
-                grid,
-                (&photo, &picture::<u8>(other), &mut photograph(one, channels)),
-            );
-            bench.launch(
-                fits,
-                &kernels.overlay,
-                grid,
-                (&photograph(one, 3), &edges, &mut photograph(other, channels)),
-            );
-        }
-        for sigma in [1.0, 0.0, 64.0, 100.0, -1.0, f32::NAN] {
-            let fits = fits && (0.0..=64.0).contains(&sigma);
-            bench.launch(
-                fits,
-                &kernels.blur_rows,
-                grid,
-                (sigma, &picture(one), &mut picture(other)),
-            );
-            bench.launch(
-                fits,
-                &kernels.blur_columns,
-                grid,
-                (sigma, &picture(one), &mut picture(other)),
-            );
-        }
-        bench.launch(
-            fits,
-            &kernels.sobel,
-            grid,
-            (&picture(one), &mut picture(other), &mut picture(one)),
-        );
-        bench.launch(
-            fits,
-            &kernels.sobel,
-            grid,
-            (&picture(one), &mut picture(one), &mut picture(other)),
-        );
-        bench.launch(
-            fits,
-            &kernels.thin,
-            grid,
-            (&picture(one), &picture(other), &mut picture(one)),
-        );
-        bench.launch(
-            fits,
-            &kernels.thin,
-            grid,
-            (&picture(one), &picture(one), &mut picture(other)),
-        );
-        bench.launch(fits, &kernels.candidates, grid, (0.5, &picture(one), &mut picture(other)));
-        bench.launch(true, &kernels.unite, grid, (&mut picture(one),));
-        bench.launch(
-            fits,
-            &kernels.anchor,
-            grid,
-            (0.5, &picture(one), &picture(other), &mut picture(one)),
-        );
-        bench.launch(
-            fits,
-            &kernels.anchor,
-            grid,
-            (0.5, &picture(one), &picture(other), &mut picture(other)),
-        );
-        bench.launch(
-            fits,
-            &kernels.anchor,
-            grid,
-            (0.5, &picture(one), &picture(one), &mut picture(other)),
-        );
-        bench.launch(
-            fits,
-            &kernels.keep,
-            grid,
-            (&picture(one), &picture(other), &mut picture(one)),
-        );
-        bench.launch(
-            fits,
-            &kernels.keep,
-            grid,
-            (&picture(one), &picture(one), &mut picture(other)),
-        );
+        colours_of_two_sizes(&mut bench, &kernels, one, other, grid);
+        blurs_of_two_sizes(&mut bench, &kernels, one, other, grid);
+        edges_of_two_sizes(&mut bench, &kernels, one, other, grid);
+        labels_of_two_sizes(&mut bench, &kernels, one, other, grid);
     });
     // More pixels than 32 bits can count. No memory is taken for them.
     let (vast, mut labels) =
         (SmartArray::uninit((1 << 16, 1 << 16)), SmartArray::uninit((1 << 16, 1 << 16)));
     bench.launch(false, &kernels.candidates, Grid::new(1, 1), (0.5, &vast, &mut labels));
     bench.assert_counts(300, 1000);
+}
+
+fn colours_of_two_sizes(bench: &mut Bench, kernels: &Kernels, one: Size, other: Size, grid: Grid) {
+    let overlay = &kernels.overlay;
+    for channels in [1, 3, 4] {
+        let fits = one == other && channels == 3;
+        let (photo, edges) = (photograph(one, channels), picture::<u8>(one));
+        bench.launch(fits, &kernels.grey, grid, (&photo, &mut picture::<f32>(other)));
+        bench.launch(fits, overlay, grid, (&photo, &edges, &mut photograph(other, channels)));
+        let (other_edges, mut target) = (picture::<u8>(other), photograph(one, channels));
+        bench.launch(fits, overlay, grid, (&photo, &other_edges, &mut target));
+        let (photo, mut target) = (photograph(one, 3), photograph(other, channels));
+        bench.launch(fits, overlay, grid, (&photo, &edges, &mut target));
+    }
+}
+
+fn blurs_of_two_sizes(bench: &mut Bench, kernels: &Kernels, one: Size, other: Size, grid: Grid) {
+    for sigma in [1.0, 0.0, 64.0, 100.0, -1.0, f32::NAN] {
+        let fits = one == other && (0.0..=64.0).contains(&sigma);
+        for blur in [&kernels.blur_rows, &kernels.blur_columns] {
+            bench.launch(fits, blur, grid, (sigma, &picture(one), &mut picture(other)));
+        }
+    }
+}
+
+fn edges_of_two_sizes(bench: &mut Bench, kernels: &Kernels, one: Size, other: Size, grid: Grid) {
+    let (fits, sobel, thin) = (one == other, &kernels.sobel, &kernels.thin);
+    let soft = picture(one);
+    bench.launch(fits, sobel, grid, (&soft, &mut picture(other), &mut picture(one)));
+    bench.launch(fits, sobel, grid, (&soft, &mut picture(one), &mut picture(other)));
+    bench.launch(fits, thin, grid, (&picture(one), &picture(other), &mut picture(one)));
+    bench.launch(fits, thin, grid, (&picture(one), &picture(one), &mut picture(other)));
+}
+
+fn labels_of_two_sizes(bench: &mut Bench, kernels: &Kernels, one: Size, other: Size, grid: Grid) {
+    let (fits, anchor, keep) = (one == other, &kernels.anchor, &kernels.keep);
+    bench.launch(fits, &kernels.candidates, grid, (0.5, &picture(one), &mut picture(other)));
+    bench.launch(true, &kernels.unite, grid, (&mut picture(one),));
+    for (labels, marks) in [(other, one), (other, other), (one, other)] {
+        let arguments = (0.5, &picture(one), &picture(labels), &mut picture(marks));
+        bench.launch(fits, anchor, grid, arguments);
+    }
+    bench.launch(fits, keep, grid, (&picture(one), &picture(other), &mut picture(one)));
+    bench.launch(fits, keep, grid, (&picture(one), &picture(one), &mut picture(other)));
 }
 
 #[test]

@@ -140,7 +140,7 @@ pub(crate) type Part = Vec<SliceInfoElem>;
 pub(crate) type End = (usize, Part);
 
 /// Something done with one part.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum One {
     Host,
     HostMut,

@@ -165,42 +165,11 @@ impl System {
         let (ledger, stream, device) =
             (&mut self.ledgers[array], &self.streams[lane], Place::Device(lane / 2));
         match operation {
-            One::Host => {
-                let expected = ledger.access(Place::Host, &cells, Access::Read);
-                if let Some(host) = expect(view.host(), expected) {
-                    assert_eq!(host.to_owned(), contents.of(&cells));
-                }
+            One::Host | One::HostMut | One::HostOverwrite => {
+                access_on_host(ledger, &mut view, contents, &cells, operation, value);
             }
-            One::HostMut => {
-                let expected = ledger.access(Place::Host, &cells, Access::ReadWrite);
-                if let Some(mut host) = expect(view.host_mut(), expected) {
-                    host.iter_mut().for_each(|x| *x = mixed(*x, value));
-                }
-            }
-            One::HostOverwrite => {
-                let expected = ledger.access(Place::Host, &cells, Access::Overwrite);
-                if let Some(mut host) = expect(view.host_overwrite(), expected) {
-                    host.iter_mut().zip(value..).for_each(|(x, value)| *x = value);
-                }
-            }
-            One::Gpu | One::Prefetch => {
-                let expected = ledger.access(device, &cells, Access::Read);
-                match operation {
-                    One::Gpu => drop(expect(view.gpu_on(stream), expected)),
-                    _ => drop(expect(view.prefetch(stream), expected)),
-                }
-            }
-            One::GpuMut => {
-                let expected = ledger.access(device, &cells, Access::ReadWrite);
-                drop(expect(view.gpu_mut_on(stream), expected));
-            }
-            One::PrefetchHost { is_asked } => {
-                let expected = ledger.access(Place::Host, &cells, Access::Read);
-                ledger.unsettled.extend(&cells);
-                expect(
-                    if is_asked { view.prefetch_host_on(stream) } else { view.prefetch_host() },
-                    expected,
-                );
+            One::Gpu | One::Prefetch | One::GpuMut | One::PrefetchHost { .. } => {
+                access_or_prefetch(ledger, &mut view, stream, device, &cells, operation);
             }
             One::Snapshot { kept } => {
                 let pending = snapshot(ledger, &view, stream, &cells)
@@ -221,26 +190,18 @@ impl System {
             One::Get(number) => get(ledger, &view, number, &cells, contents),
             One::Set(number) => set(ledger, &mut view, number, &cells, value),
             One::HostChanged => {
-                drop(expect(view.host_changed(), ledger.changed(Place::Host, &cells)))
+                expect(view.host_changed(), ledger.changed(Place::Host, &cells));
             }
             One::GpuChanged => {
-                drop(expect(view.gpu_changed_on(stream), ledger.changed(device, &cells)))
+                expect(view.gpu_changed_on(stream), ledger.changed(device, &cells));
             }
             One::GpuOverwrite
             | One::Stamp { .. }
             | One::Mix { .. }
             | One::CallStamp
             | One::CallMix => {
-                launch_one(
-                    &self.kernels,
-                    ledger,
-                    &mut view,
-                    stream,
-                    device,
-                    &cells,
-                    operation,
-                    value,
-                );
+                let kernels = &self.kernels;
+                launch_one(kernels, ledger, &mut view, stream, device, &cells, operation, value);
             }
         }
     }
@@ -445,6 +406,63 @@ impl System {
     }
 }
 
+/// Reads or writes a part on the host, and compares what is read.
+fn access_on_host(
+    ledger: &mut Ledger,
+    view: &mut SmartViewMut<'_, u32, IxDyn>,
+    contents: &Contents,
+    cells: &Cells,
+    operation: One,
+    value: u32,
+) {
+    if operation == One::Host {
+        let expected = ledger.access(Place::Host, cells, Access::Read);
+        if let Some(host) = expect(view.host(), expected) {
+            assert_eq!(host.to_owned(), contents.of(cells));
+        }
+    } else if operation == One::HostMut {
+        let expected = ledger.access(Place::Host, cells, Access::ReadWrite);
+        if let Some(mut host) = expect(view.host_mut(), expected) {
+            host.iter_mut().for_each(|x| *x = mixed(*x, value));
+        }
+    } else {
+        let expected = ledger.access(Place::Host, cells, Access::Overwrite);
+        if let Some(mut host) = expect(view.host_overwrite(), expected) {
+            host.iter_mut().zip(value..).for_each(|(x, value)| *x = value);
+        }
+    }
+}
+
+/// Guards of a device, and copies ahead of their use.
+fn access_or_prefetch(
+    ledger: &mut Ledger,
+    view: &mut SmartViewMut<'_, u32, IxDyn>,
+    stream: &Stream,
+    device: Place,
+    cells: &Cells,
+    operation: One,
+) {
+    let (place, access) = match operation {
+        One::PrefetchHost { .. } => (Place::Host, Access::Read),
+        One::GpuMut => (device, Access::ReadWrite),
+        _ => (device, Access::Read),
+    };
+    let expected = ledger.access(place, cells, access);
+    match operation {
+        One::Gpu => drop(expect(view.gpu_on(stream), expected)),
+        One::GpuMut => drop(expect(view.gpu_mut_on(stream), expected)),
+        One::PrefetchHost { is_asked } => {
+            ledger.unsettled.extend(cells);
+            let outcome =
+                if is_asked { view.prefetch_host_on(stream) } else { view.prefetch_host() };
+            expect(outcome, expected);
+        }
+        _ => {
+            expect(view.prefetch(stream), expected);
+        }
+    }
+}
+
 /// What devices have counted in all.
 fn total(devices: &[Device]) -> Traffic {
     devices.iter().fold(Traffic::default(), |sum, device| sum + device.traffic())
@@ -454,7 +472,7 @@ pub(crate) fn number_of(device: &Device, devices: &[Device]) -> usize {
     devices.iter().position(|known| known == device).expect("a device of this run")
 }
 
-/// Each element by itself: defined ones have their value, others are refused.
+/// Reads each element: defined ones have their value, others are refused.
 fn check_cells(array: &Smart, contents: &Contents) {
     for (index, cell) in contents.layout.indexed_iter() {
         match (array.get(index), contents.values[*cell]) {

@@ -33,17 +33,32 @@ fn log(source: &str, options: Vec<String>) -> String {
 
 #[test]
 fn parameters_have_the_sizes_that_a_compiler_gives_them() {
-    let source = "extern \"C\" __global__ void f(const float* __restrict__ x, double y, unsigned char z, long long n, size_t m,
+    let source = "extern \"C\" __global__ void f(
+        const float* __restrict__ x, double y, unsigned char z, long long n, size_t m,
         resident::View2<const float> v, bool b, short s[], float4 q) { }";
-    let expected = ".visible .entry f(\n.param .u64 f_param_0,\n.param .f64 f_param_1,\n.param .u8 f_param_2,\n.param .u64 f_param_3,
-.param .u64 f_param_4,\n.param .align 8 .b8 f_param_5[40],\n.param .u8 f_param_6,\n.param .u64 f_param_7,\n.param .align 16 .b8 f_param_8[16]\n)\n{\nret;\n}";
+    let expected = "\
+.visible .entry f(
+.param .u64 f_param_0,
+.param .f64 f_param_1,
+.param .u8 f_param_2,
+.param .u64 f_param_3,
+.param .u64 f_param_4,
+.param .align 8 .b8 f_param_5[40],
+.param .u8 f_param_6,
+.param .u64 f_param_7,
+.param .align 16 .b8 f_param_8[16]
+)
+{
+ret;
+}";
     assert_eq!(entries(source), expected);
 }
 
 #[test]
 fn names_are_cpps_unless_they_are_c() {
     let two = entries(
-        "__global__ void blur(float* x, const int* y, int n) { }\nextern \"C\" { __global__ void c(void) { } }",
+        "__global__ void blur(float* x, const int* y, int n) { }
+         extern \"C\" { __global__ void c(void) { } }",
     );
     assert!(two.contains(".entry _Z4blurPfPKii(") && two.contains(".entry c("), "{two}");
     let views = entries(
@@ -54,8 +69,13 @@ fn names_are_cpps_unless_they_are_c() {
 
 #[test]
 fn structs_aliases_and_macros_of_the_source_are_known() {
-    let source = "#define REAL double\nstruct Pair { char tag; REAL values[3]; };\ntypedef unsigned int Count;\nusing Word = long long;
-        extern \"C\" __global__ void __launch_bounds__(128) f(Pair pair, Count count, Word word, REAL* out) { }";
+    let source = "#define REAL double
+        struct Pair { char tag; REAL values[3]; };
+        typedef unsigned int Count;
+        using Word = long long;
+        extern \"C\" __global__ void __launch_bounds__(128) f(
+            Pair pair, Count count, Word word, REAL* out
+        ) { }";
     let text = entries(source);
     for part in [
         ".align 8 .b8 f_param_0[32]",

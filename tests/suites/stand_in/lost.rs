@@ -102,7 +102,7 @@ unsafe extern "C" fn never(_data: *mut std::ffi::c_void) {
 }
 
 #[test]
-fn a_callback_is_told_of_failures_and_a_host_function_is_not_called() {
+fn a_callback_is_given_failures_and_a_host_function_is_not_called() {
     let context = context(11);
     let stream = context.new_stream().expect("a stream");
     let gate = Gate::in_front_of(&stream);
@@ -140,8 +140,8 @@ fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
         .expect("a function");
     let (stream, other) =
         (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
-    // SAFETY: the host function touches nothing.
     let launch = |stream| {
+        // SAFETY: the host function touches nothing.
         unsafe {
             CudaStream::launch_builder(stream, &counted).launch(LaunchConfig::for_num_elems(1))
         }

@@ -83,7 +83,7 @@ fn grids_blocks_and_shared_memory_have_limits() {
 }
 
 #[test]
-fn a_kernel_that_nobody_registered_is_noted() {
+fn an_unregistered_kernel_is_noted() {
     let context = context(0);
     let ptx = SCALE.replace("scale", "unheard_of");
     let function = context
@@ -117,7 +117,8 @@ fn what_is_no_module_is_refused_by_kind() {
 #[test]
 fn parameters_have_sizes_and_places() {
     let context = context(0);
-    let text = ".version 8.0\n.target sm_80\n.entry f(.param .u32 a, .param .u64 .ptr .global .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
+    let text = ".version 8.0\n.target sm_80\n.entry f(.param .u32 a, .param .u64 .ptr .global \
+        .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
     let _bound = context.bind_to_thread();
     let text = std::ffi::CString::new(text).expect("text");
     // SAFETY: the text lives for the call.
@@ -137,7 +138,7 @@ fn parameters_have_sizes_and_places() {
 }
 
 #[test]
-fn a_thread_without_a_context_is_told_so() {
+fn a_thread_without_a_context_gets_an_error() {
     let context = context(0);
     let outcome = std::thread::spawn(|| {
         // SAFETY: it is refused before anything is allocated.
@@ -151,7 +152,7 @@ fn a_thread_without_a_context_is_told_so() {
 }
 
 #[test]
-fn a_stale_context_is_told_from_none() {
+fn a_stale_context_differs_from_none() {
     load();
     let released = {
         let context = CudaContext::new(7).expect("a device");

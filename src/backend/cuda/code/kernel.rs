@@ -79,8 +79,9 @@ impl CudaKernel {
             ));
         }
         let context = self.module.context();
-        let outcome =
-            context.enter().and_then(|()| context.note(self.function.allow_shared(len_bytes)));
+        let outcome = context
+            .make_current()
+            .and_then(|()| context.record_loss(self.function.allow_shared(len_bytes)));
         outcome.map_err(|refusal| {
             format!(
                 "asks for {len_bytes} bytes of dynamic shared memory, which the driver did not \
@@ -96,7 +97,7 @@ impl CudaKernel {
             return Ok(known as u32);
         }
         let context = self.module.context();
-        context.enter()?;
+        context.make_current()?;
         let (mut blocks, mut threads) = (0, 0);
         // SAFETY: the context is current and the function's module stays loaded. The driver writes
         // two `int`s. Dynamic shared memory does not depend on the block size, so there is no
@@ -111,7 +112,7 @@ impl CudaKernel {
                 0,
             )
         };
-        context.note(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
+        context.record_loss(check(outcome, "cuOccupancyMaxPotentialBlockSize"))?;
         let threads = threads.max(1).unsigned_abs().min(self.attributes.block_threads_max.max(1));
         self.auto_block
             .store(u64::from(shared_bytes) << 32 | u64::from(threads), Ordering::Relaxed);

@@ -165,7 +165,9 @@ fn load_error(context: &Context, description: &str, refused: &[RefusedImage]) ->
     match refused.last() {
         Some(last) if !has_code(&last.refusal, is_about_code) => {
             let refusal = last.refusal.clone();
-            LoadError::Refused(context.note::<()>(Err(refusal.clone())).err().unwrap_or(refusal))
+            LoadError::Refused(
+                context.record_loss::<()>(Err(refusal.clone())).err().unwrap_or(refusal),
+            )
         }
         _ => LoadError::Program(load_error_text(context, description, refused)),
     }

@@ -32,7 +32,7 @@ pub(in crate::backend::cuda) fn load(
     programs: &Programs,
     program: &Program,
 ) -> Result<Arc<dyn LoadedKernel>, LoadError> {
-    context.enter()?;
+    context.make_current()?;
     let limits = programs.limits(context)?;
     let FoundFunction { module, function, name } = find(context, programs, program)?;
     let compiled_bytes = signature::parameter_bytes_of(function.handle())

@@ -88,8 +88,8 @@ pub(crate) fn create() -> Outcome<u64> {
     let driver = driver()?;
     let text = CString::new(kernels::module()).map_err(|_| Status::INTERNAL_ERROR)?;
     let mut module = 0;
-    // The module is never unloaded, because its kernels may still be running. SAFETY: the driver
-    // writes one handle, and the text ends with a zero.
+    // The module is never unloaded, because its kernels may still be running.
+    // SAFETY: the driver writes one handle, and the text ends with a zero.
     done(unsafe { (driver.load_module)(&raw mut module, text.as_ptr()) }, Status::NOT_INITIALIZED)?;
     let function = |kernel: &Kernel| {
         let name = CString::new(kernel.name).map_err(|_| Status::INTERNAL_ERROR)?;

@@ -93,11 +93,11 @@ impl<'a> Launch<'a> {
     /// `raw` is a launch that the driver runs now; its argument pointer and count are valid.
     pub(crate) unsafe fn new(raw: &'a RawLaunch) -> Self {
         let count = raw.argument_count as usize;
-        // SAFETY: the driver keeps the arguments of a launch in an array of this length while it
-        // runs.
         let arguments = if count == 0 {
             &[]
         } else {
+            // SAFETY: the driver keeps the arguments of a launch in an array of this length while
+            // it runs.
             unsafe { std::slice::from_raw_parts(raw.arguments, count) }
         };
         Self { raw, arguments }

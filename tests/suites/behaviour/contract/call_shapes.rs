@@ -132,7 +132,7 @@ fn a_kernel_has_up_to_sixteen_parameters() -> Result<()> {
 }
 
 #[test]
-fn scalars_alone_are_a_signature_too() -> Result<()> {
+fn scalars_without_arrays_are_a_signature() -> Result<()> {
     let (send, receive) = std::sync::mpsc::channel();
     let tell = Kernel::<(u32, f64)>::new("tell")
         .host(move |_grid, (count, value)| send.send((count, value)).expect("the test listens"));

@@ -37,7 +37,8 @@ fn the_prototype_is_the_declaration_to_paste() {
     let kernel = Kernel::<(f32, In<f32>, InOut<f64, Ix2>, Out<u32, Ix1>, [f32; 3])>::new("mixed");
     assert_eq!(
         kernel.prototype(),
-        "extern \"C\" __global__ void mixed(float a, const float *x, resident::View2<double> y, resident::View1<unsigned int> z, \
+        "extern \"C\" __global__ void mixed(float a, const float *x, resident::View2<double> y, \
+         resident::View1<unsigned int> z, \
          f32_3 /* [f32; 3], 12 bytes */ b)"
     );
     // SAFETY: it is never launched on a GPU.
@@ -67,7 +68,7 @@ fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
 }
 
 #[test]
-fn compare_tells_the_first_difference_in_index_order_and_leaves_the_arguments() -> Result<()> {
+fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments() -> Result<()> {
     let device = lab();
     let mut marks = Array2::<u8>::zeros((3, 4));
     marks[[1, 2]] = 1;

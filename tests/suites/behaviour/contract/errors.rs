@@ -69,7 +69,7 @@ fn all_variants_can_be_matched_without_their_hidden_fields() {
 }
 
 #[test]
-fn out_of_memory_tells_that_a_part_takes_room_for_its_whole_array() {
+fn out_of_memory_says_that_a_part_takes_room_for_its_whole_array() {
     let device = Device::emulated(Emulation::new().memory(1 << 10));
     let array = SmartArray::from(vec![1.0_f64; 1000]);
     let part = array.slice(resident::ndarray::s![..10]);
@@ -78,18 +78,27 @@ fn out_of_memory_tells_that_a_part_takes_room_for_its_whole_array() {
         .map(drop)
         .expect_err("the whole array does not fit")
         .to_string();
-    assert!(refused.contains("a part takes room for its whole array, so copy it to an array of its own (`part.try_clone()`"), "{refused}");
+    assert!(
+        refused.contains(
+            "a part takes room for its whole array, so copy it to an array of \
+        its own (`part.try_clone()`"
+        ),
+        "{refused}"
+    );
     let own = part.try_clone().expect("room on the host");
     assert_eq!(own.gpu_on(&device.stream()).map(drop), Ok(()), "as the message advises");
 }
 
 #[test]
-fn a_lost_update_of_a_constant_is_told_in_plain_words() {
+fn a_lost_update_of_a_constant_is_reported_in_plain_words() {
     let mut array = SmartArray::<f32, _>::ones(3).named("ones");
     let refused = array.host_changed().expect_err("nothing is in memory");
     let Error::LostUpdate { newest, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!(newest, "a constant that is not in memory there yet");
-    assert!(refused.to_string().contains("its newest contents are a constant that is not in memory there yet, and this would lose them;"));
+    assert!(refused.to_string().contains(
+        "its newest contents are a constant that is not in \
+        memory there yet, and this would lose them;"
+    ));
     let device = lab();
     drop(array.gpu_mut_on(&device.stream()).expect("room"));
     let refused = array.host_changed().expect_err("the device is newer").to_string();
@@ -133,7 +142,7 @@ fn what_a_kernel_did_not_write_because_a_copy_failed_is_no_fault_of_the_copy() -
 
 /// Errors of `synchronize` after `work` on a device whose call of that number fails late; none if
 /// there is no such call.
-fn told_late(call: u64, work: impl Fn(&Device) -> Result<()>) -> Option<(String, Vec<Error>)> {
+fn reported_late(call: u64, work: impl Fn(&Device) -> Result<()>) -> Option<(String, Vec<Error>)> {
     let device =
         Device::emulated(Emulation::new().seed(1).poison(true).fail(Fault::nth(call).late()));
     let outcome = work(&device);
@@ -148,14 +157,14 @@ fn told_late(call: u64, work: impl Fn(&Device) -> Result<()>) -> Option<(String,
 }
 
 #[test]
-fn a_poison_that_fails_is_told_to_nobody() {
+fn a_failing_poison_is_not_reported() {
     let work = |device: &Device| {
         let mut array = SmartArray::from(vec![1_u32; 4]);
         array.prefetch(&device.stream())?;
         drop(array.host_mut()?);
         device.stream().synchronize()
     };
-    let outcomes: Vec<_> = (1..20).map_while(|call| told_late(call, work)).collect();
+    let outcomes: Vec<_> = (1..20).map_while(|call| reported_late(call, work)).collect();
     assert!(outcomes.iter().any(|(label, _)| label.starts_with("poison of")), "{outcomes:?}");
     for (label, told) in outcomes {
         let is_told = label.starts_with("upload of");
@@ -176,7 +185,7 @@ fn a_fill_that_fails_has_words_of_its_own() {
         outcome
     };
     let outcomes: Vec<_> = (1..20)
-        .map_while(|call| told_late(call, work))
+        .map_while(|call| reported_late(call, work))
         .filter(|(label, _)| label.starts_with("fill of"))
         .collect();
     let Some((_, told)) = outcomes.first() else { panic!("no call was the fill") };

@@ -161,8 +161,10 @@ fn sized_parameters_take_any_layout_and_strided_parts() -> Result<()> {
     let mut target = SmartArray::<i32, _>::full((6, 8).f(), -1);
     macro_rules! copies {
         ($($from:expr => $to:expr),+) => {$({
-            copy.launch_on(&device.stream(), Grid::cover(1), (&source.slice($from), &mut target.slice_mut($to)))?;
-            assert_eq!(*target.slice($to).host()?, plain.slice($from), "{}", stringify!($from => $to));
+            let arguments = (&source.slice($from), &mut target.slice_mut($to));
+            copy.launch_on(&device.stream(), Grid::cover(1), arguments)?;
+            let what = stringify!($from => $to);
+            assert_eq!(*target.slice($to).host()?, plain.slice($from), "{what}");
         })+};
     }
     copies!(

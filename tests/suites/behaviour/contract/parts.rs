@@ -36,7 +36,9 @@ fn every_kind_of_slice_reads_what_ndarrays_does() -> Result<()> {
     let (array, plain) = (SmartArray::from(numbers()), numbers());
     drop(array.gpu_on(&lab().stream())?);
     macro_rules! same {
-        ($($slice:expr),+) => { $(assert_eq!(*array.slice($slice).host()?, plain.slice($slice));)+ };
+        ($($slice:expr),+) => {
+            $(assert_eq!(*array.slice($slice).host()?, plain.slice($slice));)+
+        };
     }
     same!(
         s![.., ..],

@@ -17,7 +17,7 @@ use super::values::{bytes, counting, make_newest};
 
 const LEN: usize = 64;
 
-/// Foreign work on the guard's stream comes before whoever uses the array next. The work is a
+/// Foreign work on the guard's stream comes before the next use of the array. The work is a
 /// launch here, on another array.
 pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
@@ -87,7 +87,11 @@ pub(crate) fn a_declared_change_that_would_lose_an_update_is_refused(lab: &Lab<'
     make_newest(&mut array, &lab.stream())?;
     let refused = array.host_changed();
     assert!(
-        matches!(&refused, Err(error @ Error::LostUpdate { .. }) if error.to_string().contains(&lab.device().name())),
+        matches!(
+            &refused,
+            Err(error @ Error::LostUpdate { .. })
+                if error.to_string().contains(&lab.device().name())
+        ),
         "{refused:?}"
     );
     array.host_mut()?.fill(1);

@@ -144,7 +144,11 @@ pub(crate) fn a_kernel_without_a_body_for_this_device(lab: &Lab<'_>) -> Result<(
     let mut array = SmartArray::from(counting(10));
     let refused = bare.launch_on(&lab.stream(), over(10), (&mut array,));
     assert!(
-        matches!(&refused, Err(error @ Error::NoKernelBody { .. }) if error.to_string().contains(&lab.device().name())),
+        matches!(
+            &refused,
+            Err(error @ Error::NoKernelBody { .. })
+                if error.to_string().contains(&lab.device().name())
+        ),
         "{refused:?}"
     );
     assert_eq!(bytes(array.traffic()), [0; 3]);

@@ -1,13 +1,14 @@
 //! What every backend must do, written once: each function here is a test of the public interface
 //! that `embedded`, `stand_in` and `gpu` run.
 //!
-//! | file | what it asks |
-//! |---|---|
-//! | `lab`, `kernels`, `gates`, `values` | the devices under test, the kernels that they run, what holds a stream up, contents to recognise |
-//! | `accesses`, `parts`, `fills`, `copies`, `assigning` | arrays of all shapes, layouts and sizes go up and come back, whole and in part |
-//! | `launching`, `streams`, `guards`, `early`, `threads` | order: what waits for what, what does not, and what happens to work in flight |
-//! | `devices`, `memory` | several devices; what they hold, and what happens when they are full |
-//! | `cuda`, `stand_in` | the kernels in CUDA C, and as host functions of the stand-in driver |
+//! - `lab`, `kernels`, `gates`, `values`: the devices under test, the kernels that they run, what
+//!   holds a stream up, contents to recognise
+//! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
+//!   go up and come back, whole and in part
+//! - `launching`, `streams`, `guards`, `early`, `threads`: order: what waits for what, what does
+//!   not, and what happens to work in flight
+//! - `devices`, `memory`: several devices; what they hold, and what happens when they are full
+//! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
 
@@ -48,9 +49,9 @@ macro_rules! conformance {
     ($run:path) => {
         $crate::suite::tests_of! { $run:
             accesses {
-                arrays_of_one_to_seven_dimensions_go_up_and_come_back,
-                arrays_in_any_axis_order_go_up_and_come_back,
-                elements_of_all_sizes_go_up_and_come_back,
+                arrays_of_one_to_seven_dimensions_are_uploaded_and_downloaded,
+                arrays_in_any_axis_order_are_uploaded_and_downloaded,
+                elements_of_all_sizes_are_uploaded_and_downloaded,
                 an_array_without_dimensions_is_one_element,
                 what_has_no_element_never_reaches_a_device,
                 a_guard_says_what_it_guards,
@@ -60,16 +61,16 @@ macro_rules! conformance {
                 an_overwrite_moves_nothing,
             }
             parts {
-                a_part_comes_down_alone,
-                a_part_goes_up_alone,
-                every_other_element_of_each_axis_moves_alone,
+                a_part_is_downloaded_without_the_rest,
+                a_part_is_uploaded_without_the_rest,
+                every_other_element_of_each_axis_is_copied_without_the_rest,
                 reversed_parts_move_the_same_bytes,
                 planes_whose_distance_is_no_whole_number_of_lines,
-                a_box_inside_a_volume_moves_alone,
+                a_box_inside_a_volume_is_copied_without_the_rest,
                 parts_of_seven_dimensions,
                 what_is_valid_is_not_moved_again,
                 many_small_parts_are_one_copy,
-                changed_rows_go_up_and_the_rest_stays,
+                only_changed_rows_are_uploaded,
                 a_part_of_a_part,
                 halves_newest_at_different_places_are_joined,
             }
@@ -87,12 +88,12 @@ macro_rules! conformance {
                 sizes_around_those_at_which_the_way_changes,
                 several_pieces_up_and_down,
                 the_source_may_be_overwritten_right_after_an_upload,
-                page_locked_memory_is_overwritten_behind_the_upload,
-                page_locked_memory_comes_down_and_goes_up,
-                page_locked_parts,
-                an_array_is_page_locked_after_it_was_used,
-                page_locked_neighbours_come_and_go,
-                a_page_locked_array_is_taken_back,
+                pinned_memory_is_overwritten_behind_the_upload,
+                pinned_memory_is_downloaded_and_uploaded,
+                pinned_parts,
+                an_array_is_pinned_after_it_was_used,
+                pinned_neighbours_come_and_go,
+                a_pinned_array_is_taken_back,
                 rows_of_a_large_array_in_several_pieces,
                 a_snapshot_of_a_large_array_in_several_pieces,
                 columns_of_a_large_array_in_several_pieces,
@@ -125,15 +126,15 @@ macro_rules! conformance {
             streams {
                 a_stream_knows_whether_it_is_idle,
                 three_streams_overlap,
-                arrays_that_are_dropped_hold_up_no_stream,
-                readers_are_not_held_up_by_each_other_when_the_array_goes,
+                dropped_arrays_delay_no_stream,
+                readers_do_not_delay_each_other_when_the_array_is_dropped,
                 a_stream_that_waits_for_an_event_starts_after_it,
                 an_event_behind_a_wait_covers_what_was_waited_for,
                 a_synchronised_stream_has_done_its_waiting,
                 an_event_with_nothing_before_it_is_complete,
                 the_time_between_two_events,
                 the_time_between_events_without_work,
-                more_events_than_anybody_keeps,
+                more_events_than_a_pool_keeps,
                 a_stream_made_while_another_works_waits_for_nothing,
                 a_stream_dropped_with_work_in_flight,
                 a_stream_synchronises_itself_when_its_guard_drops,
@@ -157,7 +158,7 @@ macro_rules! conformance {
                 a_snapshot_is_of_its_moment,
                 a_snapshot_of_parts_at_different_places,
                 a_snapshot_outlives_its_array,
-                a_snapshot_that_nobody_waits_for,
+                a_snapshot_that_is_never_waited_for,
                 a_snapshot_is_awaited,
                 many_snapshots_are_awaited_in_any_order,
                 a_waker_is_woken_once_the_work_is_done,
@@ -186,7 +187,7 @@ macro_rules! conformance {
                 memory_is_used_again,
                 what_is_kept_is_given_back,
                 a_limit_is_kept_and_copies_give_way,
-                a_device_tells_its_capacity,
+                a_device_reports_its_capacity,
                 an_array_larger_than_the_device,
                 memory_freed_in_flight_is_found_when_there_is_no_room,
                 many_arrays_come_and_go_without_waiting,

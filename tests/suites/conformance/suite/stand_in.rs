@@ -48,7 +48,8 @@ pub(crate) fn ptx(kernel: &str) -> String {
     };
     let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
     format!(
-        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n",
+        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\n\
+         ret;\n}}\n",
         slots.join(",\n")
     )
 }
@@ -56,7 +57,7 @@ pub(crate) fn ptx(kernel: &str) -> String {
 /// A parameter that a kernel reads.
 fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
     // SAFETY: any bits are a number; the registration says that the kernel reads the memory, and
-    // the driver's check of order that nobody writes it.
+    // the driver's check of order that nothing writes it.
     unsafe { launch.slice(index) }
 }
 

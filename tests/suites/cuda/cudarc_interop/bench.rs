@@ -11,7 +11,7 @@ use resident::cudarc::driver::{
 use resident::cudarc::nvrtc::Ptx;
 use resident_stand_in::{self as stand_in, Access, Length, Parameter, Settings};
 
-/// The first GPU, for one test alone: the record of calls and hazards is the process's.
+/// The first GPU. The record of calls and hazards belongs to the process.
 pub(crate) struct Bench {
     pub(crate) gpu: Device,
     _alone: MutexGuard<'static, ()>,
@@ -53,7 +53,8 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
         unsafe extern "C" fn(*mut sys::CUcontext, *mut c_void, c_uint, c_int) -> sys::CUresult;
     let device = gpu.cuda_context().expect("a GPU").cu_device();
     // Looked for by name: which versions of it the bindings have depends on the version of CUDA
-    // that they are made for. SAFETY: the driver is loaded, since the GPU is there.
+    // that they are made for.
+    // SAFETY: the driver is loaded, since the GPU is there.
     let driver = unsafe { sys::culib() };
     // SAFETY: this is the function's type.
     let create = unsafe { driver.get::<Create>(b"cuCtxCreate_v4\0") }.expect("the driver has it");
@@ -62,7 +63,7 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
     unsafe { create(&raw mut context, std::ptr::null_mut(), 0, device) }
         .result()
         .expect("a context");
-    // SAFETY: it was just made for this device, and is this object's alone.
+    // SAFETY: it was just made for this device, and only this object has it.
     unsafe { CudaContext::from_raw_context(0, device, context) }.expect("cudarc takes it")
 }
 
@@ -99,7 +100,8 @@ fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
         (0..parameters).map(|index| format!(".param .u64 {name}_param_{index}")).collect();
     let list = list.join(",\n");
     let text = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {name}(\n{list}\n)\n{{\nret;\n}}\n"
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {name}(\n{list}\n)\n{{\n\
+         ret;\n}}\n"
     );
     let module =
         gpu.cuda_context().expect("a GPU").load_module(Ptx::from_src(text)).expect("a module");
@@ -124,8 +126,8 @@ pub(crate) fn doubling(gpu: &Device, name: &str, gate: &Gate) -> CudaFunction {
         &[Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd }],
         move |launch| {
             gate.pass();
-            // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees that
-            // nobody else touches it.
+            // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees
+            // that nothing else accesses it.
             unsafe { launch.slice_mut::<f32>(0) }.iter_mut().for_each(|element| *element *= 2.0);
             Ok(())
         },

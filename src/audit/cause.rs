@@ -1,0 +1,47 @@
+//! Why a copy was made.
+
+use std::fmt;
+
+/// What made a copy necessary: the kind of call that needed the bytes.
+///
+/// To add a cause: add a variant with its name below, and pass it in the `Request` of the calls
+/// that it stands for (`transfer`). Nothing else depends on causes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// An argument of `launch` or `launch_on`.
+    Launch,
+    /// `host`, `host_mut`, `Kernel::call`, `into_array`.
+    Host,
+    /// `gpu`, `gpu_mut` and their variants, `into_cuda_slice`.
+    Gpu,
+    /// `prefetch`, `prefetch_host`.
+    Prefetch,
+    /// A copy that the program asked for: `assign`, `assign_on`, `get`, `snapshot_on`, the results
+    /// of `Kernel::compare`.
+    Explicit,
+    /// `release_on`.
+    Evict,
+}
+
+impl Cause {
+    /// The name in reports and in the field `cause` of the tracing event.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Launch => "launch",
+            Self::Host => "host",
+            Self::Gpu => "gpu",
+            Self::Prefetch => "prefetch",
+            Self::Explicit => "explicit",
+            Self::Evict => "evict",
+        }
+    }
+}
+
+/// As [`as_str`](Self::as_str).
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,51 @@
+//! Events for `tracing`, which no other file names.
+
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, event, event_enabled};
+
+use super::CopyRecord;
+
+/// Whether a subscriber may be interested. Compares one number and calls no subscriber, so it may
+/// be called with locks held.
+#[inline]
+pub(super) fn may_be_enabled() -> bool {
+    LevelFilter::current() >= LevelFilter::DEBUG
+}
+
+/// Whether a subscriber is interested in copies.
+#[inline]
+pub(super) fn is_enabled() -> bool {
+    event_enabled!(target: "resident::transfer", Level::DEBUG)
+}
+
+/// The event of one copy.
+pub(super) fn emit_copy(record: &CopyRecord) {
+    let CopyRecord { direction, bytes, array, device, source, stream, cause, site, staleness } =
+        record;
+    event!(
+        target: "resident::transfer",
+        Level::DEBUG,
+        direction = direction.as_str(),
+        bytes = *bytes,
+        array = &**array,
+        device = &**device,
+        source = source.as_deref(),
+        stream = u64::from(*stream),
+        cause = cause.as_str(),
+        site = %site,
+        stale_since = staleness.since().map(tracing::field::display),
+    );
+}
+
+/// The event of one use of an array on a foreign stream.
+#[cfg(feature = "cuda")]
+pub(super) fn emit_foreign_use(array: &str, device: &str, stream: u32) {
+    event!(
+        target: "resident::interop",
+        Level::DEBUG,
+        array,
+        device,
+        stream = u64::from(stream),
+        "a foreign stream is waited for"
+    );
+}

@@ -1,0 +1,143 @@
+//! A GPU as a [`Backend`].
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+use smallvec::SmallVec;
+
+use super::call::checked;
+use super::code;
+use super::device::CudaDevice;
+use super::memory::allocator::free_and_total;
+use super::memory::registered::HostRegistration;
+use super::memory::staging::StagingBlock;
+use super::stream::{self, CudaQueue, StreamCore};
+use crate::backend::{
+    Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
+    LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
+};
+
+/// The most bytes that are staged at once: many enough that a driver call costs little beside them,
+/// few enough that a few chunks stay in the host's caches.
+const CHUNK_BYTES_MAX: u64 = 4 << 20;
+
+impl CudaDevice {
+    /// A stream of another library as a queue. The caller checked that it is of this GPU's primary
+    /// context.
+    pub(crate) fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
+        let core = StreamCore::new(Arc::clone(self.core()), stream);
+        core.share();
+        Arc::new(CudaQueue::new(core))
+    }
+}
+
+impl SourceDevice for CudaDevice {}
+
+impl Backend for CudaDevice {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cuda
+    }
+
+    fn ordinal(&self) -> usize {
+        self.core().context().ordinal()
+    }
+
+    fn name(&self) -> String {
+        self.core().context().name()
+    }
+
+    fn capacity(&self) -> Result<Capacity, BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        let (free, total) = context.record_loss(free_and_total())?;
+        Ok(Capacity { total, free })
+    }
+
+    fn memory(&self) -> MemoryUsage {
+        self.core().memory().usage()
+    }
+
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        let stream = self.core().context().new_stream()?;
+        Ok(Arc::new(CudaQueue::new(StreamCore::new(Arc::clone(self.core()), stream))))
+    }
+
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        self.default_queue()
+    }
+
+    fn reap(&self) {
+        stream::reap_all(self.core());
+    }
+
+    fn trim(&self) -> Result<(), BackendError> {
+        if scope::is_in_body() {
+            return Err(BackendError {
+                kind: BackendErrorKind::InsideKernel,
+                call: "trim",
+                detail: String::new(),
+            });
+        }
+        stream::trim(self.core())?;
+        self.core().staging().trim()
+    }
+
+    fn set_memory_limit(&self, len_bytes: u64) {
+        self.core().memory().set_limit(len_bytes);
+    }
+
+    fn memory_limit(&self) -> Option<u64> {
+        self.core().memory().limit_bytes()
+    }
+
+    fn model(&self) -> String {
+        checked(self.core().context().cudarc().name(), "cuDeviceGetName")
+            .unwrap_or_else(|_| "a GPU whose name the driver does not give".to_owned())
+    }
+
+    fn poison_byte(&self) -> Option<u8> {
+        None
+    }
+
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool {
+        peer.downcast_ref::<Self>().is_some()
+    }
+
+    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        let staging = self.core().staging();
+        if !staging.has_unused(len_bytes) {
+            // Completed work gives blocks back, and pinning more takes far longer than reaping.
+            stream::reap_all(self.core());
+        }
+        staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
+    }
+
+    fn prepare_downloads(&self, lens_bytes: &[u64]) {
+        let staging = self.core().staging();
+        let blocks: SmallVec<[StagingBlock; 4]> =
+            lens_bytes.iter().map_while(|len_bytes| staging.take(*len_bytes)).collect();
+        // The blocks go back to the pool, where the downloads will find them.
+        drop(blocks);
+    }
+
+    fn chunk_bytes_max(&self) -> u64 {
+        CHUNK_BYTES_MAX
+    }
+
+    fn pin_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
+        let registration = HostRegistration::register(self.core().context(), start, len_bytes)?;
+        Ok(Box::new(registration))
+    }
+
+    fn body_kind(&self) -> BodyKind {
+        BodyKind::Cuda
+    }
+
+    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
+        code::load(self.core().context(), self.core().programs(), program)
+    }
+}

@@ -1,0 +1,117 @@
+//! Many lines in one driver call, where the driver has it: CUDA 12.8 and later.
+
+use std::ffi::c_int;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{self, CUresult};
+use smallvec::SmallVec;
+
+use crate::backend::BackendError;
+use crate::backend::cuda::call::check;
+use crate::backend::cuda::library::DRIVER;
+
+/// Fewer lines than this take one call each: the driver splits a batch into single copies, so that
+/// only the cost of the calls is saved.
+pub(super) const LINES_MIN: usize = 4;
+
+/// Lines to copy, between device addresses or pinned host addresses.
+#[derive(Debug, Default)]
+pub(super) struct LineBatch {
+    sources: SmallVec<[u64; 16]>,
+    destinations: SmallVec<[u64; 16]>,
+    lens_bytes: SmallVec<[usize; 16]>,
+}
+
+/// `CUmemLocation` as the driver's ABI has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct MemLocation {
+    kind: c_int,
+    id: c_int,
+}
+
+/// `CUmemcpyAttributes` as the driver's ABI has it since CUDA 12.8. The bindings only have it for
+/// newer versions.
+#[repr(C)]
+struct MemcpyAttributes {
+    source_access_order: c_int,
+    source_location: MemLocation,
+    destination_location: MemLocation,
+    flags: u32,
+}
+
+/// The arguments: destinations, sources, lengths, their count; attributes, the first copy to which
+/// each applies, their count; the copy that was refused; the stream.
+type CopyBatch = unsafe extern "C" fn(
+    *mut u64,
+    *mut u64,
+    *mut usize,
+    usize,
+    *mut MemcpyAttributes,
+    *mut usize,
+    usize,
+    *mut usize,
+    sys::CUstream,
+) -> CUresult;
+
+/// The first form of the function, which newer drivers keep under this name.
+fn function() -> Option<CopyBatch> {
+    static FUNCTION: OnceLock<Option<CopyBatch>> = OnceLock::new();
+    // SAFETY: this is the function's type.
+    *FUNCTION.get_or_init(|| unsafe { DRIVER.function("cuMemcpyBatchAsync") })
+}
+
+/// Whether the driver has the call.
+pub(super) fn is_supported() -> bool {
+    function().is_some()
+}
+
+impl LineBatch {
+    pub(super) fn push(&mut self, source: u64, destination: u64, len_bytes: u64) {
+        self.sources.push(source);
+        self.destinations.push(destination);
+        self.lens_bytes.push(len_bytes as usize);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Queues all lines. Returns `false` if the driver does not support that, and queues nothing.
+    ///
+    /// # Safety
+    ///
+    /// As for `memcpy::queue`: the stream's context is current, and each line is readable at its
+    /// source and writable at its destination until the copy completes.
+    pub(super) unsafe fn queue(mut self, stream: sys::CUstream) -> Result<bool, BackendError> {
+        const STREAM_ORDER: c_int = 1;
+        let Some(copy_batch) = function() else { return Ok(false) };
+        let unspecified = MemLocation { kind: 0, id: 0 };
+        let mut attributes = MemcpyAttributes {
+            source_access_order: STREAM_ORDER,
+            source_location: unspecified,
+            destination_location: unspecified,
+            flags: 0,
+        };
+        let (count, mut first, mut refused) = (self.len(), 0, usize::MAX);
+        // SAFETY: the lists have `count` elements each and live for the call, as the attributes do.
+        // The caller promises that the lines are accessible.
+        let outcome = unsafe {
+            copy_batch(
+                self.destinations.as_mut_ptr(),
+                self.sources.as_mut_ptr(),
+                self.lens_bytes.as_mut_ptr(),
+                count,
+                &raw mut attributes,
+                &raw mut first,
+                1,
+                &raw mut refused,
+                stream,
+            )
+        };
+        match outcome {
+            CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(false),
+            other => check(other, "cuMemcpyBatchAsync").map(|()| true),
+        }
+    }
+}

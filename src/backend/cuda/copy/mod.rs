@@ -1,0 +1,17 @@
+//! Copies and fills: from boxes of bytes to the driver's calls.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `memcpy` | queues copies: one driver call for each shape |
+//! | `shape` | how a box becomes lines, planes and volumes; arithmetic only |
+//! | `batch` | many lines in one driver call |
+//! | `fill` | queues fills |
+//! | `cost` | the cheaper way to download boxes; arithmetic only |
+//! | `unpack` | the host's part of a download: from staging memory to its destination |
+
+pub(crate) mod batch;
+pub(crate) mod cost;
+pub(crate) mod fill;
+pub(crate) mod memcpy;
+pub(crate) mod shape;
+pub(crate) mod unpack;

@@ -1,0 +1,187 @@
+//! How a box of bytes becomes lines, planes and volumes within the driver's limit on pitches.
+//! Arithmetic only.
+
+use crate::backend::CopyBox;
+use crate::layout::for_each_start;
+
+/// The copy of one driver call: `depth` planes of `height` lines of `width_bytes` bytes. Offsets
+/// are in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    pub(super) source: u64,
+    pub(super) destination: u64,
+    pub(super) width_bytes: u64,
+    pub(super) height: u64,
+    pub(super) depth: u64,
+    pub(super) source_pitch: Pitch,
+    pub(super) destination_pitch: Pitch,
+}
+
+/// The distances from one line to the next, and from one plane to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pitch {
+    pub(super) line_bytes: u64,
+    /// In lines.
+    pub(super) plane_lines: u64,
+}
+
+impl Shape {
+    fn line(part: &CopyBox) -> Self {
+        let pitch = Pitch { line_bytes: part.run_bytes, plane_lines: 1 };
+        Self {
+            source: part.source_offset_bytes,
+            destination: part.destination_offset_bytes,
+            width_bytes: part.run_bytes,
+            height: 1,
+            depth: 1,
+            source_pitch: pitch,
+            destination_pitch: pitch,
+        }
+    }
+
+    /// `count` runs, if the driver takes such pitches.
+    fn plane(
+        part: &CopyBox,
+        (count, source, destination): (u64, u64, u64),
+        pitch_bytes_max: u64,
+    ) -> Option<Self> {
+        let fits = |stride| stride >= part.run_bytes && stride <= pitch_bytes_max;
+        let pitch = |line_bytes| Pitch { line_bytes, plane_lines: count };
+        (fits(source) && fits(destination)).then(|| Self {
+            height: count,
+            source_pitch: pitch(source),
+            destination_pitch: pitch(destination),
+            ..Self::line(part)
+        })
+    }
+
+    /// `count` planes, if the distance between them is a whole number of lines at both ends.
+    fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
+        let lines = |stride: u64, pitch: Pitch| {
+            let lines = stride / pitch.line_bytes;
+            (stride.is_multiple_of(pitch.line_bytes) && lines >= self.height)
+                .then_some(Pitch { plane_lines: lines, ..pitch })
+        };
+        Some(Self {
+            depth: count,
+            source_pitch: lines(source, self.source_pitch)?,
+            destination_pitch: lines(destination, self.destination_pitch)?,
+            ..self
+        })
+    }
+
+    pub(super) fn is_line(&self) -> bool {
+        self.height == 1 && self.depth == 1
+    }
+
+    fn shifted(self, source: u64, destination: u64) -> Self {
+        Self { source: self.source + source, destination: self.destination + destination, ..self }
+    }
+}
+
+/// Calls `visit` with the shapes of a part: one for up to two axes if the pitches allow it, else
+/// several.
+pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl FnMut(Shape)) {
+    if part.run_bytes == 0 {
+        return;
+    }
+    let (shape, folded) = largest(part, pitch_bytes_max);
+    let outer = &part.axes[..part.axes.len() - folded];
+    for_each_start(outer, (0, 0), &mut |source, target| visit(shape.shifted(source, target)));
+}
+
+/// The largest shape that holds the innermost axes, and how many of them.
+fn largest(part: &CopyBox, pitch_bytes_max: u64) -> (Shape, usize) {
+    let Some((inner, outer)) = part.axes.split_last() else { return (Shape::line(part), 0) };
+    let Some(plane) = Shape::plane(part, *inner, pitch_bytes_max) else {
+        return (Shape::line(part), 0);
+    };
+    match outer.last().and_then(|next| plane.volume(*next)) {
+        Some(volume) => (volume, 2),
+        None => (plane, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::{Shape, for_each};
+    use crate::backend::CopyBox;
+
+    const PITCH_MAX: u64 = 1 << 20;
+
+    fn part(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyBox {
+        CopyBox {
+            run_bytes,
+            source_offset_bytes: 1000,
+            destination_offset_bytes: 5000,
+            axes: SmallVec::from_slice(axes),
+        }
+    }
+
+    fn shapes(part: &CopyBox) -> Vec<Shape> {
+        let mut shapes = Vec::new();
+        for_each(part, PITCH_MAX, &mut |shape| shapes.push(shape));
+        shapes
+    }
+
+    /// Every byte that is copied, as (from, to).
+    fn bytes_of_shapes(shapes: &[Shape]) -> Vec<(u64, u64)> {
+        let mut bytes = Vec::new();
+        for shape in shapes {
+            for plane in 0..shape.depth {
+                for line in 0..shape.height {
+                    let at =
+                        |pitch: super::Pitch| (plane * pitch.plane_lines + line) * pitch.line_bytes;
+                    let (from, to) = (
+                        shape.source + at(shape.source_pitch),
+                        shape.destination + at(shape.destination_pitch),
+                    );
+                    bytes.extend((0..shape.width_bytes).map(|byte| (from + byte, to + byte)));
+                }
+            }
+        }
+        bytes.sort_unstable();
+        bytes
+    }
+
+    fn bytes_of_part(part: &CopyBox) -> Vec<(u64, u64)> {
+        let mut bytes = Vec::new();
+        part.for_each_run(&mut |from, to, len| {
+            bytes.extend((0..len).map(|byte| (from + byte, to + byte)));
+        });
+        bytes.sort_unstable();
+        bytes
+    }
+
+    #[test]
+    fn a_box_with_up_to_two_axes_is_one_call() {
+        assert_eq!(shapes(&part(64, &[])).len(), 1);
+        assert_eq!(shapes(&part(64, &[(5, 128, 64)])).len(), 1);
+        let volume = shapes(&part(64, &[(3, 1280, 640), (5, 128, 64)]));
+        assert_eq!((volume.len(), volume[0].depth, volume[0].source_pitch.plane_lines), (1, 3, 10));
+    }
+
+    #[test]
+    fn other_boxes_take_several_calls_that_copy_the_same_bytes() {
+        let parts = [
+            part(4, &[(2, 900, 700), (3, 128, 64), (2, 12, 8)]),
+            part(8, &[(3, 1281, 640), (5, 128, 64)]),
+            part(8, &[(3, 8, 4096), (5, 4096, 8)]),
+            part(8, &[(2, PITCH_MAX + 8, 64)]),
+            part(16, &[(4, 8, 32)]),
+            part(2, &[(2, 64, 48), (2, 32, 24), (2, 16, 8), (3, 4, 2)]),
+        ];
+        for part in &parts {
+            assert_eq!(bytes_of_shapes(&shapes(part)), bytes_of_part(part), "{part:?}");
+        }
+        assert_eq!(
+            shapes(&parts[1]).len(),
+            3,
+            "the distance of the planes is not a whole number of lines"
+        );
+        assert_eq!(shapes(&parts[3]).len(), 2, "a pitch beyond the driver's limit");
+        assert_eq!(shapes(&part(0, &[(4, 8, 8)])).len(), 0);
+    }
+}

@@ -1,0 +1,267 @@
+//! Device memory of one GPU: its live allocations, their limit, and what is freed but still in use.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+
+use super::external::ExternalAllocation;
+use super::pool::MemoryPool;
+use crate::backend::cuda::call::{check, invalid, refusal};
+use crate::backend::cuda::context::Context;
+use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
+
+/// Allocates and frees device memory.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    /// `None` on devices without pools, which allocate and free by calls that wait for the device.
+    pool: Option<MemoryPool>,
+    allocations: Mutex<Allocations>,
+}
+
+#[derive(Debug, Default)]
+struct Allocations {
+    /// Bytes by address.
+    live: HashMap<u64, u64>,
+    /// By address.
+    external: HashMap<u64, ExternalAllocation>,
+    in_use_bytes: u64,
+    /// On devices without pools, by address: memory that is freed, but still used by work in
+    /// flight, or that the driver refused to free.
+    draining: HashMap<u64, Draining>,
+    limit_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Draining {
+    len_bytes: u64,
+    /// Its last use has completed.
+    is_drained: bool,
+}
+
+impl DeviceMemory {
+    /// Creates the pool, if the device has pools; the context is current.
+    pub(crate) fn open(context: &Context) -> Result<Self, BackendError> {
+        let has_pools =
+            context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
+        let pool = if has_pools { Some(MemoryPool::create(context.ordinal())?) } else { None };
+        Ok(Self { pool, allocations: Mutex::default() })
+    }
+
+    /// Whether `free` is queued on a stream. Otherwise memory is freed by `start_draining`, then
+    /// `free_drained` once its last use has completed.
+    pub(crate) fn frees_in_order(&self) -> bool {
+        self.pool.is_some()
+    }
+
+    /// Allocates memory for use on `stream`; the context is current.
+    pub(crate) fn allocate(
+        &self,
+        len_bytes: u64,
+        stream: sys::CUstream,
+    ) -> Result<Address, BackendError> {
+        self.free_all_drained();
+        self.reserve(len_bytes)?;
+        let outcome = self.allocate_unlimited(len_bytes, stream);
+        let mut allocations = self.allocations();
+        match outcome {
+            Ok(Address(address)) => drop(allocations.live.insert(address, len_bytes)),
+            Err(_) => allocations.in_use_bytes -= len_bytes,
+        }
+        outcome
+    }
+
+    /// Counts the bytes as in use, unless the limit forbids that.
+    fn reserve(&self, len_bytes: u64) -> Result<(), BackendError> {
+        let mut allocations = self.allocations();
+        let free = allocations.bytes_below_limit();
+        if len_bytes > free {
+            let limit_bytes = allocations.limit_bytes.unwrap_or_default();
+            return Err(BackendError {
+                kind: BackendErrorKind::OutOfMemory { requested: len_bytes, free },
+                call: "allocate",
+                detail: format!("the limit set for this library is {limit_bytes} bytes"),
+            });
+        }
+        allocations.in_use_bytes += len_bytes;
+        Ok(())
+    }
+
+    fn allocate_unlimited(
+        &self,
+        len_bytes: u64,
+        stream: sys::CUstream,
+    ) -> Result<Address, BackendError> {
+        let mut address = 0;
+        let (outcome, call) = match &self.pool {
+            Some(pool) => {
+                (pool.allocate(&mut address, len_bytes, stream), "cuMemAllocFromPoolAsync")
+            }
+            None => {
+                // SAFETY: the context is current; the driver writes one address.
+                let outcome = unsafe { sys::cuMemAlloc_v2(&raw mut address, len_bytes as usize) };
+                (outcome, "cuMemAlloc")
+            }
+        };
+        match outcome {
+            CUresult::CUDA_SUCCESS => Ok(Address(address)),
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(out_of_memory(len_bytes, call)),
+            other => Err(refusal(other, call)),
+        }
+    }
+
+    /// Frees memory behind what is queued on `stream`, on devices with pools.
+    pub(crate) fn free(
+        &self,
+        Address(address): Address,
+        stream: sys::CUstream,
+    ) -> Result<(), BackendError> {
+        self.check_live(address)?;
+        // Removed before the driver frees it: the driver may give the address to another thread at
+        // once, whose allocation must not be removed.
+        let len_bytes = self.remove_live(address);
+        // SAFETY: the address came from `allocate` and is live (`check_live`). The caller ordered
+        // the stream behind all uses (contract in `backend`).
+        let outcome = unsafe { sys::cuMemFreeAsync(address, stream) };
+        check(outcome, "cuMemFreeAsync").inspect_err(|_| {
+            let mut allocations = self.allocations();
+            allocations.live.insert(address, len_bytes);
+            allocations.in_use_bytes += len_bytes;
+        })
+    }
+
+    /// Marks memory as freed, on devices without pools. It drains until its last use completes.
+    pub(crate) fn start_draining(&self, Address(address): Address) -> Result<(), BackendError> {
+        self.check_live(address)?;
+        let len_bytes = self.remove_live(address);
+        self.allocations().draining.insert(address, Draining { len_bytes, is_drained: false });
+        Ok(())
+    }
+
+    /// Frees memory whose last use has completed. If the context is not current, or the driver
+    /// refuses, a later call frees it.
+    pub(crate) fn free_drained(&self, Address(address): Address, is_current: bool) {
+        if let Some(draining) = self.allocations().draining.get_mut(&address) {
+            draining.is_drained = true;
+        }
+        if is_current {
+            self.free_all_drained();
+        }
+    }
+
+    fn free_all_drained(&self) {
+        if self.pool.is_some() {
+            return;
+        }
+        // Taken out first: no two threads free the same memory, and no lock is held over the calls.
+        let drained: Vec<(u64, Draining)> =
+            self.allocations().draining.extract_if(|_, draining| draining.is_drained).collect();
+        for (address, draining) in drained {
+            // SAFETY: the address came from `allocate`, was freed once (`start_draining`), its last
+            // use has completed, and only this thread has it now.
+            if check(unsafe { sys::cuMemFree_v2(address) }, "cuMemFree").is_err() {
+                self.allocations().draining.insert(address, draining);
+            }
+        }
+    }
+
+    /// Fails if the address is not that of live memory of the library.
+    pub(crate) fn check_live(&self, address: u64) -> Result<(), BackendError> {
+        if self.allocations().live.contains_key(&address) {
+            return Ok(());
+        }
+        let detail = format!(
+            "no live memory starts at device address {address:#x}; it was freed before or never \
+             allocated here"
+        );
+        Err(invalid("free", detail))
+    }
+
+    /// Removes live memory from the table, and returns its bytes.
+    pub(crate) fn remove_live(&self, address: u64) -> u64 {
+        let mut allocations = self.allocations();
+        let len_bytes = allocations.live.remove(&address).unwrap_or_default();
+        allocations.in_use_bytes -= len_bytes;
+        len_bytes
+    }
+
+    /// Keeps an external slice in which an array lives from now on.
+    pub(crate) fn insert_external(
+        &self,
+        address: u64,
+        external: ExternalAllocation,
+    ) -> Result<(), BackendError> {
+        let mut allocations = self.allocations();
+        if allocations.live.contains_key(&address) || allocations.external.contains_key(&address) {
+            let detail = format!("an array lives at device address {address:#x} already");
+            return Err(invalid("take_over", detail));
+        }
+        allocations.external.insert(address, external);
+        Ok(())
+    }
+
+    /// Takes out the external slice at an address, if there is one.
+    pub(crate) fn take_external(&self, address: u64) -> Option<ExternalAllocation> {
+        self.allocations().external.remove(&address)
+    }
+
+    /// Returns unused memory to the driver.
+    pub(crate) fn trim(&self) -> Result<(), BackendError> {
+        self.free_all_drained();
+        self.pool.as_ref().map_or(Ok(()), MemoryPool::trim)
+    }
+
+    pub(crate) fn usage(&self) -> MemoryUsage {
+        let allocations = self.allocations();
+        let own = allocations.in_use_bytes;
+        let draining = allocations.draining.values().map(|draining| draining.len_bytes).sum();
+        let external: u64 = allocations.external.values().map(ExternalAllocation::len_bytes).sum();
+        drop(allocations);
+        let pooled =
+            self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
+        MemoryUsage { in_use: own + external, pooled }
+    }
+
+    pub(crate) fn limit_bytes(&self) -> Option<u64> {
+        self.allocations().limit_bytes
+    }
+
+    /// Limits the bytes in use. Memory in use stays.
+    pub(crate) fn set_limit(&self, limit_bytes: u64) {
+        self.allocations().limit_bytes = Some(limit_bytes);
+    }
+
+    /// Whether the limit forbids `len_bytes` more bytes.
+    pub(crate) fn is_beyond_limit(&self, len_bytes: u64) -> bool {
+        self.allocations().bytes_below_limit() < len_bytes
+    }
+
+    /// Lets another device read and write the pool's memory directly.
+    pub(crate) fn share_with(&self, peer: usize) -> Result<(), BackendError> {
+        self.pool.as_ref().map_or(Ok(()), |pool| pool.share_with(peer))
+    }
+
+    fn allocations(&self) -> MutexGuard<'_, Allocations> {
+        self.allocations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Allocations {
+    fn bytes_below_limit(&self) -> u64 {
+        self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.in_use_bytes))
+    }
+}
+
+/// The free and the total bytes of the current context's device.
+pub(crate) fn free_and_total() -> Result<(u64, u64), BackendError> {
+    let (mut free, mut total) = (0_usize, 0_usize);
+    // SAFETY: the driver writes two sizes.
+    check(unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) }, "cuMemGetInfo")?;
+    Ok((free as u64, total as u64))
+}
+
+fn out_of_memory(requested: u64, call: &'static str) -> BackendError {
+    let free = free_and_total().map_or(0, |(free, _)| free);
+    let kind = BackendErrorKind::OutOfMemory { requested, free };
+    BackendError { kind, call, detail: String::new() }
+}

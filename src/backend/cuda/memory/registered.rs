@@ -1,0 +1,249 @@
+//! Host memory that the library registers with the driver for `page_lock`.
+//!
+//! The driver gets exactly the bytes of the array. If it refuses because some of them, or of their
+//! pages, are registered already, the array stays pageable and the error names the neighbour.
+//! A range that another library registered as a whole is used as it is.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
+
+use crate::backend::cuda::call::refusal;
+use crate::backend::cuda::context::Context;
+use crate::backend::{BackendError, PinnedRegistration};
+
+const REGISTER: &str = "cuMemHostRegister";
+
+/// The registrations of this process by start address, for all devices: one that is made in one
+/// context holds in all. The lock covers the driver's calls too, so that table and driver agree.
+/// No other lock is taken under it.
+static REGISTRATIONS: Mutex<Registrations> = Mutex::new(Registrations(BTreeMap::new()));
+
+/// The process that made the first registration; 0 before. In a forked child the registrations do
+/// not count, and their lock may be held by a thread that the child does not have.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// The registration of one array's memory. Dropping it unregisters the memory.
+pub(crate) struct HostRegistration {
+    /// The memory's start; `None` if another library registered it.
+    start: Option<usize>,
+    is_unregistered: bool,
+}
+
+/// Bytes that one driver call registered.
+struct Registration {
+    end: usize,
+    /// The context that registered them.
+    context: Arc<Context>,
+    /// The array is gone, but the driver refused to unregister its memory.
+    is_unused: bool,
+    /// That memory, kept allocated.
+    memory: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+struct Registrations(BTreeMap<usize, Registration>);
+
+impl HostRegistration {
+    /// Registers `len_bytes` bytes from `start`, at least one, for all devices.
+    pub(crate) fn register(
+        context: &Arc<Context>,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Self, BackendError> {
+        if !is_registering_process() {
+            return Err(refusal(CUresult::CUDA_ERROR_NOT_INITIALIZED, REGISTER));
+        }
+        let mut registrations = registrations();
+        // Dropped after the lock: a context's drop calls the driver.
+        let _removed = registrations.retry_unused();
+        let outcome =
+            context.make_current().and_then(|()| registrations.insert(context, start, len_bytes));
+        drop(registrations);
+        context.record_loss(outcome).map(|start| Self { start, is_unregistered: false })
+    }
+}
+
+impl PinnedRegistration for HostRegistration {
+    fn unregister(&mut self) -> bool {
+        let Some(start) = self.start.filter(|_| is_registering_process()) else { return true };
+        let mut registrations = registrations();
+        let is_first = !std::mem::replace(&mut self.is_unregistered, true);
+        let removed = if is_first { registrations.unregister(start) } else { None };
+        let is_free = !registrations.0.contains_key(&start);
+        drop(registrations);
+        drop(removed);
+        is_free
+    }
+
+    fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>) {
+        if let Some(start) = self.start.filter(|_| is_registering_process())
+            && let Some(registration) = registrations().0.get_mut(&start)
+        {
+            registration.memory = Some(memory);
+        }
+    }
+}
+
+impl Drop for HostRegistration {
+    fn drop(&mut self) {
+        if !self.is_unregistered {
+            self.unregister();
+        }
+    }
+}
+
+impl fmt::Debug for HostRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostRegistration({:#x?})", self.start)
+    }
+}
+
+impl Registrations {
+    /// Registers memory; the context is current. Returns its start, or `None` if another library
+    /// registered all of it.
+    fn insert(
+        &mut self,
+        context: &Arc<Context>,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Option<usize>, BackendError> {
+        const PORTABLE: u32 = 1;
+        let bytes = start.addr()..start.addr() + len_bytes;
+        // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until
+        // `unregister`; registering does not change their contents.
+        match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
+            CUresult::CUDA_SUCCESS => {
+                let (context, memory) = (Arc::clone(context), None);
+                let registration =
+                    Registration { end: bytes.end, context, is_unused: false, memory };
+                self.0.insert(bytes.start, registration);
+                Ok(Some(bytes.start))
+            }
+            CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED => {
+                let neighbour = self.neighbour(&bytes);
+                if neighbour.is_none() && is_one_registration(&bytes) {
+                    return Ok(None);
+                }
+                Err(already_registered(&bytes, neighbour))
+            }
+            other => Err(refusal(other, REGISTER)),
+        }
+    }
+
+    /// The library's registration that has a page in common with `bytes`.
+    fn neighbour(&self, bytes: &Range<usize>) -> Option<Range<usize>> {
+        let page_bytes = page_bytes();
+        let first_page = bytes.start / page_bytes * page_bytes;
+        let last_page_end = bytes.end.checked_next_multiple_of(page_bytes).unwrap_or(usize::MAX);
+        let (start, registration) = self.0.range(..last_page_end).next_back()?;
+        (registration.end > first_page).then_some(*start..registration.end)
+    }
+
+    /// Unregisters memory. Returns the removed registration, or `None` if the driver refused.
+    fn unregister(&mut self, start: usize) -> Option<Registration> {
+        let registration = self.0.get_mut(&start)?;
+        if !unregister_in(&registration.context, start) {
+            registration.is_unused = true;
+            return None;
+        }
+        self.0.remove(&start)
+    }
+
+    /// Unregisters what the driver refused to unregister before, unless the device died.
+    fn retry_unused(&mut self) -> Vec<Registration> {
+        let is_worth_a_try = |registration: &Registration| {
+            registration.is_unused && registration.context.death().is_none()
+        };
+        let unused = self.0.iter().filter(|(_, registration)| is_worth_a_try(registration));
+        let starts: Vec<usize> = unused.map(|(start, _)| *start).collect();
+        starts.into_iter().filter_map(|start| self.unregister(start)).collect()
+    }
+}
+
+/// Unregisters memory in the context that registered it. `false` if the driver refused.
+fn unregister_in(context: &Context, start: usize) -> bool {
+    // A dead context may still unregister: it is made current all the same.
+    if context.make_current().is_err() {
+        // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
+        let _dead = unsafe { sys::cuCtxSetCurrent(context.cudarc().cu_ctx()) };
+    }
+    let start = std::ptr::without_provenance_mut(start);
+    // SAFETY: `insert` registered this address. No copy in flight uses the memory: such a copy
+    // keeps the array, and with it the registration (`HostMemory`).
+    let outcome = unsafe { sys::cuMemHostUnregister(start) };
+    match outcome {
+        CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED => true,
+        other => {
+            let _recorded = context.record_loss::<()>(Err(refusal(other, "cuMemHostUnregister")));
+            false
+        }
+    }
+}
+
+fn registrations() -> MutexGuard<'static, Registrations> {
+    REGISTRATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this is the process that registers, not a forked child of it.
+fn is_registering_process() -> bool {
+    let this = std::process::id();
+    let before = PROCESS.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed);
+    before.is_ok() || before == Err(this)
+}
+
+#[cold]
+fn already_registered(bytes: &Range<usize>, neighbour: Option<Range<usize>>) -> BackendError {
+    let refused = refusal(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, REGISTER);
+    let advice = match neighbour {
+        Some(other) => format!(
+            "the array at {bytes:#x?} shares a page with the page-locked array at {other:#x?}, \
+             and this driver registers a page only once: allocate one of them page-aligned, put \
+             both into one array, or leave this one pageable"
+        ),
+        None => format!(
+            "another library registered a part of the array at {bytes:#x?}, or of its first or \
+             last page: unregister that part first, register all of the array, or leave it pageable"
+        ),
+    };
+    BackendError { detail: format!("{}: {advice}", refused.detail), ..refused }
+}
+
+/// Whether all of these bytes lie in one registration; a context is current.
+fn is_one_registration(bytes: &Range<usize>) -> bool {
+    let (first, last) = (registration_at(bytes.start), registration_at(bytes.end - 1));
+    first.is_some() && first == last
+}
+
+/// The number of the registration that holds this address, 0 if the driver gives none; `None` for
+/// pageable memory. A context is current.
+fn registration_at(address: usize) -> Option<u64> {
+    const HOST: u64 = 1;
+    let kind = attribute(address, CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+    let number =
+        || attribute(address, CUpointer_attribute::CU_POINTER_ATTRIBUTE_BUFFER_ID).unwrap_or(0);
+    (kind == Some(HOST)).then(number)
+}
+
+fn attribute(address: usize, attribute: CUpointer_attribute) -> Option<u64> {
+    let mut value = 0_u64;
+    // SAFETY: the driver writes 32 or 64 bits to `value`, and does not dereference the address.
+    let outcome = unsafe {
+        sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, address as sys::CUdeviceptr)
+    };
+    (outcome == CUresult::CUDA_SUCCESS).then_some(value)
+}
+
+#[cfg(target_os = "linux")]
+fn page_bytes() -> usize {
+    rustix::param::page_size()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn page_bytes() -> usize {
+    4096
+}

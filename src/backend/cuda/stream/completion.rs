@@ -1,0 +1,302 @@
+//! Completion of a stream's work: waits and polls ask the driver how far the device is, and run the
+//! completion actions, in order, before the work counts as completed.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, TryLockError};
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::core::{StreamCore, find};
+use super::driver_event::DriverEvent;
+use super::in_flight::{CompletionAction, InFlight};
+use crate::backend::cuda::call::check;
+use crate::backend::{
+    BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope,
+};
+
+impl StreamCore {
+    /// Passes on the outcome of a driver call. If the context has died, everything in flight fails.
+    pub(super) fn record_loss<T>(
+        &self,
+        outcome: Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
+        let outcome = self.record_loss_locked(outcome);
+        if outcome.is_err() && self.device.context().death().is_some() {
+            self.abandon_in_flight();
+        }
+        outcome
+    }
+
+    /// The context died: everything not known to have completed failed with it.
+    fn abandon_in_flight(&self) {
+        let _completion = self.completion_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        let (completed, tail) = (self.completed(), Position(state.tail));
+        if completed >= tail {
+            return;
+        }
+        let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
+        let record = state.in_flight.device_loss_record(completed, cause);
+        failure::record_queue_loss(self.id, completed, record);
+        let abandoned = state.in_flight.retire_upto(tail);
+        abandoned.into_iter().for_each(|operation| operation.action.abandon());
+        state.events.clear();
+        self.completed.store(tail.0, Ordering::Release);
+    }
+
+    /// Makes the context current. If it is dead, everything in flight fails.
+    pub(super) fn make_current(&self) -> Result<(), BackendError> {
+        self.record_loss(self.device.context().make_current())
+    }
+
+    /// Blocks until everything up to `position`, clamped to the tail, has completed or failed.
+    pub(super) fn wait_for(&self, position: Position) -> Result<(), BackendError> {
+        let position = position.min(self.tail());
+        if self.completed() >= position {
+            return Ok(());
+        }
+        if scope::is_in_body() {
+            return Err(BackendError {
+                kind: BackendErrorKind::InsideKernel,
+                call: "synchronize",
+                detail: String::new(),
+            });
+        }
+        match self.wait_on_device(position) {
+            Ok(upto) => self.complete_upto(upto, true),
+            // The device died, and everything in flight has failed: that is completed too.
+            Err(_) if self.completed() >= position => {}
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Blocks until the device has completed `position`. Returns how far it is known to be.
+    fn wait_on_device(&self, position: Position) -> Result<Position, BackendError> {
+        let (event, tail) = self.covering_event_and_tail(position);
+        if let Some((upto, event)) = event {
+            return self.record_loss(event.wait()).map(|()| upto);
+        }
+        self.make_current()?;
+        // SAFETY: the stream lives as long as `self`.
+        let outcome = unsafe { sys::cuStreamSynchronize(self.raw_stream()) };
+        self.record_loss(check(outcome, "cuStreamSynchronize")).map(|()| tail)
+    }
+
+    fn covering_event_and_tail(
+        &self,
+        position: Position,
+    ) -> (Option<(Position, Arc<DriverEvent>)>, Position) {
+        let state = self.state();
+        (state.event_covering(position), Position(state.tail))
+    }
+
+    /// Asks the driver whether everything up to `position`, clamped to the tail, has completed.
+    pub(super) fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        let position = position.min(self.tail());
+        if self.completed() >= position {
+            return Ok(true);
+        }
+        let (event, tail) = self.covering_event_and_tail(position);
+        match event {
+            Some((upto, event)) => self.complete_if(event.is_past(), upto)?,
+            None => {
+                self.make_current()?;
+                self.complete_if(self.is_idle(), tail)?;
+            }
+        }
+        Ok(self.completed() >= position)
+    }
+
+    /// Whether the device has completed everything on the stream. The context is current.
+    fn is_idle(&self) -> Result<bool, BackendError> {
+        // SAFETY: the stream lives as long as `self`.
+        match unsafe { sys::cuStreamQuery(self.raw_stream()) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            other => check(other, "cuStreamQuery").map(|()| true),
+        }
+    }
+
+    /// Whether everything up to the event at `position` has completed.
+    pub(super) fn poll_event(
+        &self,
+        position: Position,
+        event: &DriverEvent,
+    ) -> Result<bool, BackendError> {
+        if self.completed() < position {
+            self.complete_if(event.is_past(), position)?;
+        }
+        Ok(self.completed() >= position)
+    }
+
+    /// For the thread that wakes tasks: whether a task that waits for `position` has to wake up.
+    /// A task on a stream that cannot be polled wakes up and finds the error.
+    pub(super) fn is_complete(&self, position: Position) -> bool {
+        self.poll(position).unwrap_or(true)
+    }
+
+    /// Completes everything that has finished, without waiting. The caller holds no lock: an action
+    /// may copy.
+    pub(super) fn reap(&self) {
+        // The next caller that waits gets the error of a stream that cannot be polled.
+        let _outcome = self.poll(self.tail());
+        let front = || self.state().in_flight.front();
+        let mut next = front();
+        while let Some(position) = next {
+            let is_complete = matches!(self.poll(position), Ok(true));
+            next = front().filter(|left| is_complete && *left > position);
+        }
+    }
+
+    fn complete_if(
+        &self,
+        is_past: Result<bool, BackendError>,
+        upto: Position,
+    ) -> Result<(), BackendError> {
+        match self.record_loss(is_past) {
+            Ok(true) => self.complete_upto(upto, false),
+            Ok(false) => {}
+            Err(_) if self.completed() >= upto => {}
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Completes work that the device has finished: first the work of other streams that it depends
+    /// on, which may have failed, then its own actions. If another thread is running actions,
+    /// `waits` says whether to wait for it; otherwise the work stays incomplete for now.
+    fn complete_upto(&self, upto: Position, waits: bool) {
+        if self.complete_prerequisites(upto, waits) {
+            self.run_actions(upto, waits);
+        }
+    }
+
+    /// Completes the work of other streams that work up to `upto` depends on. Returns whether that
+    /// is done. Holds no completion lock meanwhile. A chain of streams may be long, so this keeps
+    /// its own stack instead of recursing.
+    fn complete_prerequisites(&self, upto: Position, waits: bool) -> bool {
+        let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
+        let mut checked = Position::START;
+        loop {
+            let (core, upto, checked) = match stack.last_mut() {
+                Some((core, upto, checked)) => (&**core, *upto, checked),
+                None => (self, upto, &mut checked),
+            };
+            if let Some((other, position)) = core.next_prerequisite(checked, upto) {
+                if !Arc::ptr_eq(&other.device, &self.device) {
+                    other.check_for_device_loss();
+                }
+                stack.push((other, position, Position::START));
+                continue;
+            }
+            let Some((core, upto, _)) = stack.pop() else { return true };
+            if !core.run_actions(upto, waits) {
+                return false;
+            }
+        }
+    }
+
+    /// Incomplete work of another stream that work up to `upto` depends on. Work up to `checked`
+    /// has no such prerequisite.
+    fn next_prerequisite(
+        &self,
+        checked: &mut Position,
+        upto: Position,
+    ) -> Option<(Arc<Self>, Position)> {
+        loop {
+            let (position, prerequisites) =
+                self.state().in_flight.prerequisites_after(*checked, upto)?;
+            // A stream that is gone has nothing left to complete.
+            let incomplete = |(queue, at): (QueueId, Position)| {
+                find(queue).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at)
+            };
+            let mut others = prerequisites.into_iter().filter(|(queue, _)| *queue != self.id);
+            if let Some(found) = others.find_map(incomplete) {
+                return Some(found);
+            }
+            *checked = position;
+        }
+    }
+
+    /// Runs the actions of work up to `upto`. Returns `false` if another thread is running actions
+    /// and this one does not wait.
+    fn run_actions(&self, upto: Position, waits: bool) -> bool {
+        let completion = match self.completion_lock.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
+            Err(TryLockError::WouldBlock) if waits => {
+                self.completion_lock.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let external = self.run_actions_locked(upto);
+        drop(completion);
+        // Dropping an external slice may wait for the device: not under the lock.
+        drop(external);
+        true
+    }
+
+    /// Returns the actions whose values have to drop without the completion lock.
+    fn run_actions_locked(&self, upto: Position) -> Vec<CompletionAction> {
+        // Before the operations are taken out: a thread that queues meanwhile finds the operation
+        // or its failure.
+        self.record_inherited_failures(upto);
+        let completing = self.state().in_flight.begin_completion(upto);
+        let is_any = !completing.is_empty();
+        let mut external = Vec::new();
+        for InFlight { position, action, .. } in completing {
+            match action {
+                action @ CompletionAction::DropExternal { .. } => external.push(action),
+                action if failure::at(self.id, position).is_none() => self.run_action(action),
+                _ => {}
+            }
+        }
+        self.completed.fetch_max(upto.0, Ordering::AcqRel);
+        if is_any {
+            self.state().in_flight.end_completion();
+        }
+        external
+    }
+
+    /// Records the failure of each operation up to `upto` that depends on failed work.
+    fn record_inherited_failures(&self, upto: Position) {
+        let dependents = self.state().in_flight.dependents(upto);
+        for (position, depends, loss) in dependents {
+            let mut failures =
+                depends.iter().filter_map(|(queue, position)| failure::at(*queue, *position));
+            if let Some(root) = failures.next() {
+                failure::record(self.id, position, inherited(&root, loss));
+            }
+        }
+    }
+
+    fn run_action(&self, action: CompletionAction) {
+        match action {
+            CompletionAction::Nothing
+            | CompletionAction::Release { .. }
+            | CompletionAction::DropExternal { .. }
+            | CompletionAction::CompleteFirst { .. } => {}
+            CompletionAction::Unpack(unpack) => unpack.unpack(),
+            CompletionAction::Free(address) => {
+                let is_current = self.device.context().make_current().is_ok();
+                self.device.memory().free_drained(address, is_current);
+            }
+        }
+    }
+
+    /// Asks the driver whether the context is alive. Its death does not show in work of another
+    /// device that waited for this stream: the driver lets such work run.
+    fn check_for_device_loss(&self) {
+        let is_idle = self.device.context().make_current().and_then(|()| self.is_idle());
+        // A stream that cannot be queried for another reason counts as alive.
+        let _outcome = self.record_loss(is_idle);
+    }
+}
+
+/// The failure of work that depends on failed work.
+pub(super) fn inherited(
+    root: &FailureRecord,
+    loss: crate::backend::FailureKind,
+) -> Arc<FailureRecord> {
+    Arc::new(FailureRecord { kind: root.kind.max(loss), inherited: true, ..root.clone() })
+}

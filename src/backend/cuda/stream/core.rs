@@ -1,0 +1,342 @@
+//! What the handles and events of one stream share: its positions, its recorded events and its
+//! operations in flight.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{self, CUresult, CUstreamCaptureStatus};
+
+use super::driver_event::DriverEvent;
+use super::in_flight::{CompletionAction, InFlight, InFlightList};
+use crate::backend::cuda::call::{check, refusal};
+use crate::backend::cuda::context::make_current;
+use crate::backend::cuda::device::DeviceCore;
+use crate::backend::cuda::memory::external::ExternalAllocation;
+use crate::backend::{
+    Address, BackendError, Dependencies, FailureKind, FailureRecord, Position, QueueId, failure,
+};
+
+/// Recorded events that are kept for waits on the host. Without an old one a later wait only covers
+/// more work.
+const EVENTS_KEPT: usize = 32;
+
+/// After this many operations with a completion action an event is recorded, so that they can
+/// complete while the stream goes on.
+const OPERATIONS_PER_EVENT: usize = 16;
+
+/// At this many such operations in flight, the next launch reaps those that have completed.
+const OPERATIONS_MAX: usize = 64;
+
+/// All streams of all GPUs, to find the streams that work depends on.
+static STREAMS: Mutex<BTreeMap<QueueId, Weak<StreamCore>>> = Mutex::new(BTreeMap::new());
+
+/// One stream, kept alive by its handle and its events.
+pub(crate) struct StreamCore {
+    pub(super) id: QueueId,
+    pub(super) device: Arc<DeviceCore>,
+    stream: Arc<CudaStream>,
+    /// Code outside the library has the stream too, and may capture it.
+    is_shared: AtomicBool,
+    /// The last position, readable without the lock.
+    tail: AtomicU64,
+    /// Everything up to this position has completed, including its completion actions.
+    pub(super) completed: AtomicU64,
+    state: Mutex<StreamState>,
+    /// So many operations are in flight that the next launch should reap.
+    pub(super) needs_reap: AtomicBool,
+    /// Held while completion actions run, which may copy: one thread runs them, in order.
+    pub(super) completion_lock: Mutex<()>,
+}
+
+/// What the stream lock guards. The lock is held while work is queued.
+#[derive(Debug, Default)]
+pub(super) struct StreamState {
+    pub(super) tail: u64,
+    pub(super) in_flight: InFlightList,
+    pub(super) events: VecDeque<(Position, Arc<DriverEvent>)>,
+    operations_since_event: usize,
+}
+
+impl StreamCore {
+    pub(crate) fn new(device: Arc<DeviceCore>, stream: Arc<CudaStream>) -> Arc<Self> {
+        let core = Arc::new(Self {
+            id: QueueId::next(),
+            device,
+            stream,
+            is_shared: AtomicBool::new(false),
+            tail: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            state: Mutex::default(),
+            needs_reap: AtomicBool::new(false),
+            completion_lock: Mutex::new(()),
+        });
+        streams().insert(core.id, Arc::downgrade(&core));
+        core
+    }
+
+    pub(super) fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// The stream for code outside the library, which may do anything with it from now on.
+    pub(crate) fn share(&self) -> &Arc<CudaStream> {
+        self.is_shared.store(true, Ordering::Relaxed);
+        &self.stream
+    }
+
+    pub(super) fn raw_stream(&self) -> sys::CUstream {
+        self.stream.cu_stream()
+    }
+
+    pub(super) fn tail(&self) -> Position {
+        Position(self.tail.load(Ordering::Acquire))
+    }
+
+    pub(super) fn completed(&self) -> Position {
+        Position(self.completed.load(Ordering::Acquire))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, StreamState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the context current before something is queued. Refuses while the stream is being
+    /// captured: captured work would run later, on memory that may be reused by then.
+    pub(super) fn prepare_to_queue(&self) -> Result<(), BackendError> {
+        self.make_current()?;
+        if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_capture(&self) -> Result<(), BackendError> {
+        const CALL: &str = "cuStreamIsCapturing";
+        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream lives as long as `self`; the driver writes one status.
+        let outcome = unsafe { sys::cuStreamIsCapturing(self.raw_stream(), &raw mut status) };
+        self.record_loss_locked(check(outcome, CALL))?;
+        if status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+            return Ok(());
+        }
+        let refused = refusal(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CALL);
+        let advice = "the stream is being captured: end the capture before arrays are used on it, \
+                      or capture a stream that they are not used on";
+        Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
+    }
+
+    /// The next position. Everything before it is queued.
+    pub(super) fn next_position(&self, state: &mut StreamState) -> Position {
+        state.tail += 1;
+        self.tail.store(state.tail, Ordering::Release);
+        Position(state.tail)
+    }
+
+    /// Gives queued work its position, and keeps it in flight if its completion needs the host.
+    #[inline]
+    pub(super) fn enter_queued(
+        &self,
+        state: &mut StreamState,
+        depends: Dependencies,
+        action: CompletionAction,
+        loss: FailureKind,
+    ) -> Position {
+        let position = self.next_position(state);
+        state.push(InFlight { position, depends, action, loss });
+        self.record_checkpoint(state);
+        position
+    }
+
+    /// Records an event behind every so many operations with completion actions. If the driver
+    /// refuses, one behind later work will do.
+    fn record_checkpoint(&self, state: &mut StreamState) {
+        if state.operations_since_event < OPERATIONS_PER_EVENT
+            || state.in_flight.len() < OPERATIONS_PER_EVENT
+        {
+            return;
+        }
+        state.operations_since_event = 0;
+        self.needs_reap.store(state.in_flight.len() >= OPERATIONS_MAX, Ordering::Relaxed);
+        let Ok(event) = self.device.events().take(false) else { return };
+        if self.record_loss_locked(event.record(self.raw_stream())).is_ok() {
+            let position = self.next_position(state);
+            state.keep_event(position, Arc::new(event));
+        }
+    }
+
+    /// The dependencies that may still fail, or the failure of one that has.
+    pub(super) fn pending_dependencies(
+        &self,
+        state: &StreamState,
+        depends: Dependencies,
+    ) -> Result<Dependencies, Arc<FailureRecord>> {
+        let mut pending = Dependencies::new();
+        for (queue, position) in depends {
+            if let Some(root) = failure::at(queue, position) {
+                return Err(root);
+            }
+            // Work of this stream fails only with its device, unless it depends on other streams.
+            if queue != self.id || state.in_flight.has_dependencies(position) {
+                pending.push((queue, position));
+            }
+        }
+        Ok(pending)
+    }
+
+    /// What a stream has to complete first that waits for `position` of this one.
+    pub(super) fn action_for_waiter(&self, position: Position) -> CompletionAction {
+        let matters =
+            self.completed() < position && self.state().in_flight.matters_to_waiters(position);
+        if matters {
+            CompletionAction::CompleteFirst { queue: self.id, position }
+        } else {
+            CompletionAction::Nothing
+        }
+    }
+
+    /// Takes a position without queueing anything. Work that other libraries queued on this stream
+    /// so far lies before it; the tail does not promise that.
+    pub(super) fn reserve_position(&self) -> Position {
+        self.next_position(&mut self.state())
+    }
+
+    /// Records an event behind everything on the stream and keeps it. It gets a position of its
+    /// own, because work of other libraries, or a wait, may lie between the last position and it.
+    pub(super) fn record(
+        &self,
+        timing: bool,
+    ) -> Result<(Position, Arc<DriverEvent>), BackendError> {
+        self.prepare_to_queue()?;
+        let event = Arc::new(self.device.events().take(timing)?);
+        let mut state = self.state();
+        self.record_loss_locked(event.record(self.raw_stream()))?;
+        let position = self.next_position(&mut state);
+        state.keep_event(position, Arc::clone(&event));
+        Ok((position, event))
+    }
+
+    /// As `record_loss`, for a thread that holds the stream lock: what is in flight is abandoned by
+    /// the next caller of `record_loss`.
+    pub(super) fn record_loss_locked<T>(
+        &self,
+        outcome: Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
+        self.device.context().record_loss(outcome)
+    }
+
+    pub(super) fn free(&self, address: Address) -> Result<Position, BackendError> {
+        self.prepare_to_queue()?;
+        let memory = self.device.memory();
+        if let Some(external) = memory.take_external(address.0) {
+            return self.free_external(address, external);
+        }
+        let mut state = self.state();
+        if memory.frees_in_order() {
+            self.record_loss_locked(memory.free(address, self.raw_stream()))?;
+            return Ok(self.next_position(&mut state));
+        }
+        memory.start_draining(address)?;
+        Ok(self.enter_action(&mut state, CompletionAction::Free(address)))
+    }
+
+    /// Drops an external slice behind what is queued here. Its owner frees it on the slice's own
+    /// stream, which waits for this one.
+    fn free_external(
+        &self,
+        address: Address,
+        external: ExternalAllocation,
+    ) -> Result<Position, BackendError> {
+        if !external.frees_in_order() {
+            let action = CompletionAction::DropExternal { _external: external };
+            return Ok(self.enter_action(&mut self.state(), action));
+        }
+        if let Err(refusal) = self.make_wait(external.stream()) {
+            self.device.memory().insert_external(address.0, external)?;
+            return Err(refusal);
+        }
+        drop(external);
+        Ok(self.tail())
+    }
+
+    /// Takes a position for an action that depends on no other work.
+    pub(super) fn enter_action(
+        &self,
+        state: &mut StreamState,
+        action: CompletionAction,
+    ) -> Position {
+        self.enter_queued(state, Dependencies::new(), action, FailureKind::Copy)
+    }
+
+    /// Makes a stream of another library wait for everything queued here so far. Its context is
+    /// current afterwards.
+    pub(super) fn make_wait(&self, other: &CudaStream) -> Result<(), BackendError> {
+        let (_, event) = self.record_loss(self.record(false))?;
+        make_current(other.context())?;
+        event.make_wait(other.cu_stream(), other.context().cu_ctx())
+    }
+}
+
+impl Drop for StreamCore {
+    fn drop(&mut self) {
+        streams().remove(&self.id);
+        // No thread waited for what is still in flight, and none can any more. The memory that it
+        // uses must outlive it.
+        if !self.poll(self.tail()).unwrap_or(false) {
+            std::mem::forget(self.state().in_flight.retire_upto(Position(u64::MAX)));
+        }
+    }
+}
+
+impl StreamState {
+    /// The earliest kept event at or behind `position`.
+    pub(super) fn event_covering(
+        &self,
+        position: Position,
+    ) -> Option<(Position, Arc<DriverEvent>)> {
+        self.events.iter().find(|(at, _)| *at >= position).cloned()
+    }
+
+    fn push(&mut self, operation: InFlight) {
+        self.operations_since_event += usize::from(self.in_flight.push(operation));
+    }
+
+    fn keep_event(&mut self, position: Position, event: Arc<DriverEvent>) {
+        self.operations_since_event = 0;
+        if self.events.len() == EVENTS_KEPT {
+            self.events.pop_front();
+        }
+        self.events.push_back((position, event));
+    }
+}
+
+/// The stream with this number, while it is alive.
+pub(super) fn find(queue: QueueId) -> Option<Arc<StreamCore>> {
+    streams().get(&queue)?.upgrade()
+}
+
+/// Completes what has finished on all streams of a device. The caller holds no lock.
+pub(crate) fn reap_all(device: &DeviceCore) {
+    // In the order of their creation, so that a run can be repeated.
+    let all: Vec<Arc<StreamCore>> = streams().values().filter_map(Weak::upgrade).collect();
+    all.iter()
+        .filter(|core| std::ptr::eq(Arc::as_ptr(&core.device), device))
+        .for_each(|core| core.reap());
+}
+
+fn streams() -> MutexGuard<'static, BTreeMap<QueueId, Weak<StreamCore>>> {
+    STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for StreamCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "StreamCore({:?} of {}, {} of {} done)",
+            self.id,
+            self.device.context().name(),
+            self.completed().0,
+            self.tail().0
+        )
+    }
+}

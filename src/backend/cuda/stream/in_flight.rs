@@ -1,0 +1,317 @@
+//! The in-flight list of a stream: operations whose completion needs the host, in the order of
+//! their positions. Plain data; it makes no driver call.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::backend::cuda::copy::unpack::PendingUnpack;
+use crate::backend::cuda::memory::external::ExternalAllocation;
+use crate::backend::{
+    Address, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, QueueId,
+};
+use crate::call_site::CallSite;
+
+/// How many operations keep their names for the report of a device's loss.
+const NAMES_KEPT: usize = 64;
+
+/// One operation in flight.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) position: Position,
+    /// Work that this operation may have read from: if it failed, this operation failed too.
+    pub(super) depends: Dependencies,
+    pub(super) action: CompletionAction,
+    pub(super) loss: FailureKind,
+}
+
+/// What the host has to do once the device has completed an operation.
+#[derive(Debug)]
+pub(super) enum CompletionAction {
+    Nothing,
+    /// Release host memory that the device used.
+    Release {
+        memory: SmallVec<[Arc<dyn HostMemory>; 2]>,
+    },
+    /// Copy a download from staging memory to its destination.
+    Unpack(PendingUnpack),
+    /// Free device memory, on devices without pools.
+    Free(Address),
+    /// Complete another stream, which this one waited for, up to a position: the device kept that
+    /// order, and the host has to keep it too.
+    CompleteFirst {
+        queue: QueueId,
+        position: Position,
+    },
+    /// Drop an external slice whose free cannot be queued.
+    DropExternal {
+        _external: ExternalAllocation,
+    },
+}
+
+impl CompletionAction {
+    /// Whether a stream that waits for the operation by an event has to complete this action first:
+    /// it writes host memory, or holds host memory that a caller may take back.
+    fn matters_to_waiters(&self) -> bool {
+        match self {
+            Self::Nothing | Self::Free(_) | Self::DropExternal { .. } => false,
+            Self::Release { memory } => memory.iter().any(|host| !host.is_staging()),
+            Self::Unpack(_) | Self::CompleteFirst { .. } => true,
+        }
+    }
+
+    fn writes_host_memory(&self) -> bool {
+        matches!(self, Self::Unpack(_) | Self::CompleteFirst { .. })
+    }
+
+    /// The device died. Memory that it may still write stays allocated for good.
+    pub(super) fn abandon(self) {
+        match self {
+            Self::Release { memory } => {
+                memory.iter().for_each(|host| host.mark_leaked());
+                std::mem::forget(memory);
+            }
+            Self::Unpack(PendingUnpack { staged, .. }) => std::mem::forget(staged),
+            external @ Self::DropExternal { .. } => std::mem::forget(external),
+            Self::Nothing | Self::Free(_) | Self::CompleteFirst { .. } => {}
+        }
+    }
+}
+
+/// An operation's name in reports.
+#[derive(Clone, Debug)]
+pub(super) struct OperationName {
+    pub(super) is_kernel: bool,
+    pub(super) text: Arc<str>,
+    pub(super) site: Option<CallSite>,
+}
+
+impl OperationName {
+    pub(super) fn of_label(label: &Label) -> Self {
+        Self { is_kernel: false, text: Arc::clone(&label.text), site: label.site }
+    }
+
+    fn describe(&self) -> String {
+        if self.is_kernel {
+            format!("kernel \"{}\"", self.text)
+        } else {
+            self.text.as_ref().to_owned()
+        }
+    }
+}
+
+/// An operation that can fail. Positions from `first` up to it belong to unnamed operations that
+/// cannot: events, waits and frees.
+#[derive(Debug)]
+struct NamedOperation {
+    first: Position,
+    position: Position,
+    name: OperationName,
+}
+
+/// The operations of one stream that are in flight, and the names of the last ones.
+#[derive(Debug, Default)]
+pub(super) struct InFlightList {
+    operations: VecDeque<InFlight>,
+    names: VecDeque<NamedOperation>,
+    last_named: Position,
+    completing: Completing,
+}
+
+/// What other threads have to know of operations that are taken out, but whose actions still run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Completing {
+    /// The first operation whose action matters to waiters.
+    matters_from: Option<Position>,
+    writes_host_memory: bool,
+}
+
+impl InFlightList {
+    /// Remembers an operation's name. The oldest name makes room.
+    #[inline]
+    pub(super) fn record_name(&mut self, position: Position, name: OperationName) {
+        if self.names.len() == NAMES_KEPT {
+            self.names.pop_front();
+        }
+        let first = Position(self.last_named.0 + 1);
+        self.names.push_back(NamedOperation { first, position, name });
+        self.last_named = position;
+    }
+
+    /// Adds an operation, unless its completion needs nothing. Returns whether it did.
+    pub(super) fn push(&mut self, operation: InFlight) -> bool {
+        let is_needed =
+            !operation.depends.is_empty() || !matches!(operation.action, CompletionAction::Nothing);
+        if is_needed {
+            self.operations.push_back(operation);
+        }
+        is_needed
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// The position of the oldest operation.
+    pub(super) fn front(&self) -> Option<Position> {
+        self.operations.front().map(|operation| operation.position)
+    }
+
+    fn upto(&self, upto: Position) -> impl Iterator<Item = &InFlight> {
+        self.operations.iter().take_while(move |operation| operation.position <= upto)
+    }
+
+    /// Whether an action up to `upto` is left that a waiting stream has to complete first.
+    pub(super) fn matters_to_waiters(&self, upto: Position) -> bool {
+        self.completing.matters_from.is_some_and(|from| from <= upto)
+            || self.upto(upto).any(|operation| operation.action.matters_to_waiters())
+    }
+
+    /// Whether a download still has to be unpacked to its destination.
+    pub(super) fn writes_host_memory(&self) -> bool {
+        self.completing.writes_host_memory
+            || self.operations.iter().any(|operation| operation.action.writes_host_memory())
+    }
+
+    /// Whether the operation at `position` may still fail because of other work.
+    pub(super) fn has_dependencies(&self, position: Position) -> bool {
+        self.operations
+            .iter()
+            .any(|operation| operation.position == position && !operation.depends.is_empty())
+    }
+
+    /// The first operation after `after` and up to `upto` that has prerequisites, and these: its
+    /// dependencies, and the position that it has to complete first.
+    pub(super) fn prerequisites_after(
+        &self,
+        after: Position,
+        upto: Position,
+    ) -> Option<(Position, Dependencies)> {
+        let start = self.operations.partition_point(|operation| operation.position <= after);
+        let mut operations =
+            self.operations.range(start..).take_while(|operation| operation.position <= upto);
+        operations.find_map(|operation| {
+            let mut prerequisites = operation.depends.clone();
+            if let CompletionAction::CompleteFirst { queue, position } = operation.action {
+                prerequisites.push((queue, position));
+            }
+            (!prerequisites.is_empty()).then_some((operation.position, prerequisites))
+        })
+    }
+
+    /// All operations up to `upto` that depend on other work, and what their failure means.
+    pub(super) fn dependents(
+        &self,
+        upto: Position,
+    ) -> SmallVec<[(Position, Dependencies, FailureKind); 1]> {
+        self.upto(upto)
+            .filter(|operation| !operation.depends.is_empty())
+            .map(|operation| (operation.position, operation.depends.clone(), operation.loss))
+            .collect()
+    }
+
+    /// Takes out the operations up to `upto`, whose actions the caller runs. Until
+    /// [`end_completion`](Self::end_completion) they still count for waiters.
+    pub(super) fn begin_completion(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
+        let completing = self.retire_upto(upto);
+        self.completing = Completing {
+            matters_from: completing
+                .iter()
+                .find(|operation| operation.action.matters_to_waiters())
+                .map(|operation| operation.position),
+            writes_host_memory: completing
+                .iter()
+                .any(|operation| operation.action.writes_host_memory()),
+        };
+        completing
+    }
+
+    /// The actions of the operations taken out have run.
+    pub(super) fn end_completion(&mut self) {
+        self.completing = Completing::default();
+    }
+
+    /// Takes out the operations up to `upto`.
+    pub(super) fn retire_upto(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
+        let count = self.upto(upto).count();
+        self.operations.drain(..count).collect()
+    }
+
+    /// The failure of everything after `completed` on a dead device. It names the first operation
+    /// that is not known to have completed.
+    pub(super) fn device_loss_record(&self, completed: Position, cause: String) -> FailureRecord {
+        let first = self.names.iter().find(|named| named.position > completed);
+        let (operation, site) = match first {
+            Some(NamedOperation { first, name, .. }) if first.0 <= completed.0 + 1 => {
+                (name.describe(), name.site)
+            }
+            Some(NamedOperation { name, .. }) => {
+                (format!("{} or work queued shortly before it", name.describe()), name.site)
+            }
+            None => ("work queued on this device".to_owned(), None),
+        };
+        FailureRecord { kind: FailureKind::Device, operation, site, cause, inherited: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::{CompletionAction, InFlight, InFlightList, OperationName};
+    use crate::backend::{Dependencies, FailureKind, Position, QueueId};
+
+    fn operation(position: u64, depends: Dependencies) -> InFlight {
+        InFlight {
+            position: Position(position),
+            depends,
+            action: CompletionAction::Nothing,
+            loss: FailureKind::Contents,
+        }
+    }
+
+    fn kernel(name: &str) -> OperationName {
+        OperationName { is_kernel: true, text: name.into(), site: None }
+    }
+
+    #[test]
+    fn an_operation_without_action_and_dependencies_is_not_kept() {
+        let mut list = InFlightList::default();
+        list.push(operation(1, Dependencies::new()));
+        list.push(operation(2, smallvec![(QueueId(9), Position(4))]));
+        list.push(operation(3, smallvec![(QueueId(9), Position(5))]));
+        assert!(list.has_dependencies(Position(2)) && !list.has_dependencies(Position(1)));
+        let retired: Vec<Position> =
+            list.retire_upto(Position(2)).iter().map(|operation| operation.position).collect();
+        assert_eq!(retired, [Position(2)]);
+        assert_eq!(list.retire_upto(Position(9)).len(), 1);
+    }
+
+    #[test]
+    fn an_operation_matters_to_waiters_until_its_completion_ends() {
+        let mut list = InFlightList::default();
+        let action = CompletionAction::CompleteFirst { queue: QueueId(7), position: Position(1) };
+        list.push(InFlight { action, ..operation(2, Dependencies::new()) });
+        assert!(!list.matters_to_waiters(Position(1)) && list.matters_to_waiters(Position(2)));
+        assert_eq!(list.begin_completion(Position(5)).len(), 1);
+        assert!(!list.matters_to_waiters(Position(1)) && list.matters_to_waiters(Position(2)));
+        list.end_completion();
+        assert!(!list.matters_to_waiters(Position(2)));
+    }
+
+    #[test]
+    fn the_record_of_a_device_loss_names_the_first_operation_that_has_not_completed() {
+        let mut list = InFlightList::default();
+        let named = |list: &InFlightList, completed: u64| {
+            list.device_loss_record(Position(completed), String::new()).operation
+        };
+        (1..=100).for_each(|at| list.record_name(Position(at), kernel(&format!("k{at}"))));
+        assert_eq!(named(&list, 49), "kernel \"k50\"");
+        assert_eq!(named(&list, 3), "kernel \"k37\" or work queued shortly before it");
+        assert_eq!(named(&list, 100), "work queued on this device");
+        // An event and a wait have the positions 101 and 102.
+        list.record_name(Position(103), kernel("late"));
+        assert_eq!(named(&list, 100), "kernel \"late\"");
+    }
+}

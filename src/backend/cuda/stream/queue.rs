@@ -1,0 +1,138 @@
+//! A stream's handle: the [`Queue`] of the backend traits, and cudarc's stream for interop.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use cudarc::driver::CudaStream;
+
+use super::core::StreamCore;
+use super::event::CudaEvent;
+use super::in_flight::{CompletionAction, OperationName};
+use super::{reclaim, submit, waker};
+use crate::backend::cuda::call::invalid;
+use crate::backend::cuda::context::make_current;
+use crate::backend::{Address, BackendError, Label, Position, Queue, QueueId, RawEvent, Work};
+
+/// A stream's handle.
+#[derive(Debug)]
+pub(crate) struct CudaQueue(pub(super) Arc<StreamCore>);
+
+impl CudaQueue {
+    pub(crate) fn new(core: Arc<StreamCore>) -> Self {
+        Self(core)
+    }
+
+    /// cudarc's stream, for code outside the library.
+    pub(crate) fn stream(&self) -> &Arc<CudaStream> {
+        self.0.share()
+    }
+
+    /// Whether cudarc's object is this stream.
+    pub(crate) fn is(&self, other: &CudaStream) -> bool {
+        is_same_stream(self.0.stream(), other)
+    }
+
+    /// Makes a stream of another library wait for everything queued here so far. Its context is
+    /// current afterwards.
+    pub(crate) fn make_wait(&self, other: &CudaStream) -> Result<(), BackendError> {
+        self.0.make_wait(other)
+    }
+
+    /// Waits on the host for everything queued here so far, and makes the context of `other`
+    /// current.
+    pub(crate) fn wait_before(&self, other: &CudaStream) -> Result<(), BackendError> {
+        self.0.wait_for(self.0.reserve_position())?;
+        make_current(other.context())
+    }
+}
+
+/// Handles 0 and 1 both name the legacy default stream, of which every context has one.
+fn is_same_stream(one: &CudaStream, other: &CudaStream) -> bool {
+    const LEGACY: usize = 1;
+    let handle = |stream: &CudaStream| match stream.cu_stream() as usize {
+        LEGACY => 0,
+        handle => handle,
+    };
+    handle(one) == handle(other) && one.context().cu_ctx() == other.context().cu_ctx()
+}
+
+impl Queue for CudaQueue {
+    fn id(&self) -> QueueId {
+        self.0.id
+    }
+
+    fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
+        self.0.prepare_to_queue()?;
+        let allocated = reclaim::allocate(&self.0.device, len_bytes, self.0.raw_stream());
+        let address = self.0.record_loss(allocated)?;
+        let mut state = self.0.state();
+        let position = self.0.next_position(&mut state);
+        state.in_flight.record_name(position, OperationName::of_label(label));
+        Ok(address)
+    }
+
+    fn free(&self, address: Address) -> Result<Position, BackendError> {
+        self.0.record_loss(self.0.free(address))
+    }
+
+    fn submit(&self, work: Work) -> Result<Position, BackendError> {
+        self.0.prepare_to_queue()?;
+        // Only launches reap: copies are queued with an array's lock held.
+        let may_reap = matches!(work, Work::Launch(_));
+        let position = self.0.record_loss(submit::queue(&self.0, work))?;
+        if may_reap && self.0.needs_reap.load(Ordering::Relaxed) {
+            self.0.needs_reap.store(false, Ordering::Relaxed);
+            self.0.reap();
+        }
+        Ok(position)
+    }
+
+    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
+        let (position, event) = self.0.record_loss(self.0.record(timing))?;
+        Ok(Arc::new(CudaEvent { core: Arc::clone(&self.0), position, event }))
+    }
+
+    fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
+        let Some(event) = event.downcast_ref::<CudaEvent>() else {
+            let detail = "the event belongs to another kind of device".to_owned();
+            return Err(invalid("cuStreamWaitEvent", detail));
+        };
+        self.0.prepare_to_queue()?;
+        let action = if Arc::ptr_eq(&event.core, &self.0) {
+            CompletionAction::Nothing
+        } else {
+            event.core.action_for_waiter(event.position)
+        };
+        let mut state = self.0.state();
+        let context = self.0.device.context().cudarc().cu_ctx();
+        self.0.record_loss_locked(event.event.make_wait(self.0.raw_stream(), context))?;
+        // A position of its own: a stream that waits for this one waits for the event too.
+        self.0.enter_action(&mut state, action);
+        Ok(())
+    }
+
+    fn tail(&self) -> Position {
+        self.0.tail()
+    }
+
+    fn reserve_position(&self) -> Position {
+        self.0.reserve_position()
+    }
+
+    fn completed(&self) -> Position {
+        self.0.completed()
+    }
+
+    fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
+        self.0.wait_for(position)
+    }
+
+    fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        self.0.poll(position)
+    }
+
+    fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
+        waker::wake_when_complete(&self.0, self.0.tail(), waker)
+    }
+}

@@ -1,0 +1,41 @@
+//! Allocation that reclaims freed memory where there is no room.
+
+use cudarc::driver::sys;
+
+use super::core::reap_all;
+use crate::backend::cuda::call::check;
+use crate::backend::cuda::device::DeviceCore;
+use crate::backend::{Address, BackendError, BackendErrorKind, scope};
+
+/// Allocates memory for use on `stream`. If there is no room, waits for the device, frees included,
+/// trims the pool, and tries once more.
+pub(super) fn allocate(
+    device: &DeviceCore,
+    len_bytes: u64,
+    stream: sys::CUstream,
+) -> Result<Address, BackendError> {
+    let memory = device.memory();
+    memory.allocate(len_bytes, stream).or_else(|refusal| {
+        // Waiting makes no room below the library's limit: freed bytes do not count there.
+        let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
+            && !memory.is_beyond_limit(len_bytes);
+        if !is_full || memory.usage().pooled == 0 || scope::is_in_body() {
+            return Err(refusal);
+        }
+        trim(device)?;
+        memory.allocate(len_bytes, stream)
+    })
+}
+
+/// Waits for the device, completes what it has finished, and returns unused memory to the driver.
+/// The caller holds no lock.
+pub(crate) fn trim(device: &DeviceCore) -> Result<(), BackendError> {
+    let context = device.context();
+    context.make_current()?;
+    // SAFETY: the context is current.
+    context.record_loss(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
+    reap_all(device);
+    // A value that dropped there may have made another device's context current.
+    context.make_current()?;
+    device.memory().trim()
+}

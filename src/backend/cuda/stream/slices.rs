@@ -1,0 +1,107 @@
+//! cudarc's slices as device memory: an array takes a slice over, and gives a slice away.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaSlice, DevicePtrMut, DriverError};
+
+use super::queue::CudaQueue;
+use crate::backend::cuda::call::{checked, invalid};
+use crate::backend::cuda::memory::external::ExternalAllocation;
+use crate::backend::{Address, BackendError};
+
+impl CudaQueue {
+    /// Takes a slice over. Work queued on this stream from now on runs after everything that the
+    /// owner queued with the slice.
+    pub(crate) fn take_over<T: 'static>(
+        &self,
+        mut slice: CudaSlice<T>,
+    ) -> Result<Address, BackendError> {
+        let stream = self.stream();
+        let address = keeping_recorded_error(stream.context(), || {
+            checked(stream.join(slice.stream()), "cuStreamWaitEvent")?;
+            // This waits for the uses on other streams that cudarc tracks. Dropping the guard
+            // records one of cudarc's events on this stream.
+            let (address, guard) = slice.device_ptr_mut(stream);
+            drop(guard);
+            Ok(address)
+        })?;
+        let external = ExternalAllocation::new(slice);
+        self.0.device.memory().insert_external(address, external)?;
+        Ok(Address(address))
+    }
+
+    /// The memory at an address as a slice, which owns it from now on: the slice that was taken
+    /// over, or a new one over memory of the library. All work on it so far is ordered before work
+    /// queued on this stream now, and before uses of the slice. On `Err` the memory stays in place.
+    pub(crate) fn give_away<T: 'static>(
+        &self,
+        address: Address,
+        len: usize,
+    ) -> Result<CudaSlice<T>, BackendError> {
+        let mut slice = match self.0.device.memory().take_external(address.0) {
+            Some(external) => self.return_external(address, external)?,
+            None => self.own_memory_as_slice(address, len)?,
+        };
+        let stream = Arc::clone(slice.stream());
+        // cudarc's tracking records the end of the slice's own stream, which runs after ours, as
+        // its last use.
+        let recorded = keeping_recorded_error(stream.context(), || {
+            drop(slice.device_ptr_mut(&stream));
+            Ok(())
+        });
+        if recorded.is_err() {
+            // Then everything has to be complete, so that there is nothing to track. A stream that
+            // cannot be waited for belongs to a dead context.
+            let _complete = self.wait_before(&stream);
+        }
+        Ok(slice)
+    }
+
+    fn return_external<T: 'static>(
+        &self,
+        address: Address,
+        external: ExternalAllocation,
+    ) -> Result<CudaSlice<T>, BackendError> {
+        if let Err(refusal) = self.make_wait(external.stream()) {
+            self.0.device.memory().insert_external(address.0, external)?;
+            return Err(refusal);
+        }
+        let other_type = || "the slice has elements of another type".to_owned();
+        external.into_slice().ok_or_else(|| invalid("give_away", other_type()))
+    }
+
+    fn own_memory_as_slice<T>(
+        &self,
+        address: Address,
+        len: usize,
+    ) -> Result<CudaSlice<T>, BackendError> {
+        let memory = self.0.device.memory();
+        memory.check_live(address.0)?;
+        let stream = self.stream();
+        keeping_recorded_error(stream.context(), || {
+            // cudarc creates two events for the slice, and panics if the driver refuses: this
+            // finds that out before.
+            let events = [stream.context().new_event(None), stream.context().new_event(None)];
+            events.into_iter().try_for_each(|event| checked(event, "cuEventCreate").map(drop))
+        })?;
+        memory.remove_live(address.0);
+        // SAFETY: the address is that of live memory of at least `len` elements (the array's), and
+        // `remove_live` took it from the library. The slice frees it as the library would: by
+        // `cuMemFreeAsync`, or by `cuMemFree` on a device without pools. Its bytes are initialised,
+        // and its elements are plain data.
+        Ok(unsafe { stream.upgrade_device_ptr(address.0, len) })
+    }
+}
+
+/// Runs calls of cudarc that record their errors in the context for its next caller, and returns
+/// the first such error. An error recorded before stays recorded: it belongs to other code.
+fn keeping_recorded_error<R>(
+    context: &CudaContext,
+    calls: impl FnOnce() -> Result<R, BackendError>,
+) -> Result<R, BackendError> {
+    let before: Result<(), DriverError> = context.check_err();
+    let outcome = calls();
+    let recorded = checked(context.check_err(), "cuStreamWaitEvent");
+    context.record_err(before);
+    outcome.and_then(|value| recorded.map(|()| value))
+}

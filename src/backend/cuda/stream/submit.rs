@@ -1,0 +1,224 @@
+//! How work is checked and queued on a stream.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+use smallvec::SmallVec;
+
+use super::completion::inherited;
+use super::core::{StreamCore, StreamState};
+use super::in_flight::{CompletionAction, OperationName};
+use crate::backend::cuda::call::invalid;
+use crate::backend::cuda::code::CudaKernel;
+use crate::backend::cuda::copy::cost::DownloadPlan;
+use crate::backend::cuda::copy::memcpy::{self, CopyEnd, StreamTarget};
+use crate::backend::cuda::copy::unpack::PendingUnpack;
+use crate::backend::cuda::copy::{fill, shape};
+use crate::backend::cuda::device::CudaDevice;
+use crate::backend::cuda::launch;
+use crate::backend::cuda::memory::pageable::PageableBlock;
+use crate::backend::{
+    BackendError, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory,
+    KernelCode, LaunchWork, Memory, Position, SourceDevice, Work, failure,
+};
+
+/// Queues work; the context is current. The stream lock is held meanwhile, so that positions follow
+/// the stream's order.
+pub(super) fn queue(core: &StreamCore, work: Work) -> Result<Position, BackendError> {
+    match work {
+        Work::Launch(work) => queue_launch(core, work),
+        Work::Copy(work) => queue_copy(core, *work),
+        Work::Fill(work) => queue_fill(core, *work),
+    }
+}
+
+fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, BackendError> {
+    let LaunchWork { code, grid, mut arguments, depends, site } = work;
+    let KernelCode::Loaded(loaded) = &code else {
+        return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
+    };
+    let Some(kernel) = loaded.downcast_ref::<CudaKernel>() else {
+        let detail = "the kernel was loaded by another kind of device".to_owned();
+        return Err(invalid("cuLaunchKernel", detail));
+    };
+    let name = OperationName { is_kernel: true, text: Arc::clone(loaded.name()), site: Some(site) };
+    let mut state = core.state();
+    let depends = match core.pending_dependencies(&state, depends) {
+        Ok(depends) => depends,
+        Err(root) => return Ok(skip(core, &mut state, &root, FailureKind::Contents)),
+    };
+    // SAFETY: `CudaQueue::submit` made the context current, and the driver refuses the kernel
+    // handle of another device. The layers above keep arguments alive and order their uses
+    // (contract in `backend`): memory is freed behind its last use.
+    let outcome = unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) };
+    core.record_loss_locked(outcome)?;
+    let nothing = CompletionAction::Nothing;
+    let position = core.enter_queued(&mut state, depends, nothing, FailureKind::Contents);
+    state.in_flight.record_name(position, name);
+    Ok(position)
+}
+
+/// Gives work whose dependency failed a position. It does not run, and fails for the same reason.
+fn skip(
+    core: &StreamCore,
+    state: &mut StreamState,
+    root: &FailureRecord,
+    loss: FailureKind,
+) -> Position {
+    let position = core.next_position(state);
+    failure::record(core.id, position, inherited(root, loss));
+    position
+}
+
+fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendError> {
+    let FillWork { address, parts, pattern, loss, depends, label } = work;
+    if parts.iter().any(|part| pattern.is_empty() || part.run_bytes % pattern.len() as u64 != 0) {
+        let detail = format!("a pattern of {} bytes does not fill its runs", pattern.len());
+        return Err(invalid("fill", detail));
+    }
+    let mut state = core.state();
+    let depends = match core.pending_dependencies(&state, depends) {
+        Ok(depends) => depends,
+        Err(root) => return Ok(skip(core, &mut state, &root, loss)),
+    };
+    let mut seeds: SmallVec<[Arc<dyn HostMemory>; 2]> = SmallVec::new();
+    for part in &parts {
+        // SAFETY: the context is current. The memory lives until a free behind this work, and the
+        // layers above order other uses of it (contract in `backend`). The seeds are kept until
+        // the fill completes, or on error until `drained_on_error` has drained the stream.
+        let (seed, outcome) = unsafe { fill::queue(target(core), address.0, part, &pattern) };
+        seeds.extend(seed);
+        core.record_loss_locked(drained_on_error(core, outcome))?;
+    }
+    let action = release_of(seeds);
+    let position = core.enter_queued(&mut state, depends, action, loss);
+    state.in_flight.record_name(position, OperationName::of_label(&label));
+    Ok(position)
+}
+
+fn queue_copy(core: &StreamCore, work: CopyWork) -> Result<Position, BackendError> {
+    let name = OperationName::of_label(&work.label);
+    let loss = work.loss;
+    if let Some(overrun) = work.host_overrun() {
+        return Err(invalid("copy", overrun));
+    }
+    let mut state = core.state();
+    let depends = match core.pending_dependencies(&state, work.depends.clone()) {
+        Ok(depends) => depends,
+        Err(root) => return Ok(skip(core, &mut state, &root, loss)),
+    };
+    let action = core.record_loss_locked(queue_parts(core, &state, work))?;
+    let position = core.enter_queued(&mut state, depends, action, loss);
+    state.in_flight.record_name(position, name);
+    Ok(position)
+}
+
+/// Queues the parts of a copy. Returns what the host has to do once they complete.
+fn queue_parts(
+    core: &StreamCore,
+    state: &StreamState,
+    work: CopyWork,
+) -> Result<CompletionAction, BackendError> {
+    let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
+    let from = source_end(core, &source, source_device.as_deref())?;
+    // While an earlier download still has to be unpacked, a pinned destination is unpacked too:
+    // otherwise the earlier unpack could overwrite what the device writes later.
+    if let Memory::Host(host) = &destination
+        && (!host.is_pinned_for(DeviceKind::Cuda) || state.in_flight.writes_host_memory())
+    {
+        return queue_staged_download(core, from, host, &parts, may_read_between);
+    }
+    let to = end(&destination);
+    // SAFETY: the context is current. `queue_copy` checked that host memory holds the parts;
+    // `CompletionAction::Release` keeps it until the copy completes. Device memory lives until a
+    // free behind this work. The layers above order other uses (contract in `backend`).
+    let outcome = unsafe { memcpy::queue(target(core), from, to, &parts) };
+    drained_on_error(core, outcome)?;
+    Ok(release_of([source, destination].into_iter().filter_map(host_memory).collect()))
+}
+
+/// Queues a download to pageable memory: the device packs it into a pinned staging block, and the
+/// completion action unpacks it. Without room for a staging block the driver packs it into a
+/// pageable block before it returns.
+fn queue_staged_download(
+    core: &StreamCore,
+    from: CopyEnd,
+    host: &Arc<dyn HostMemory>,
+    parts: &SmallVec<[CopyBox; 1]>,
+    may_read_between: bool,
+) -> Result<CompletionAction, BackendError> {
+    let target = target(core);
+    let mut calls = 0;
+    parts
+        .iter()
+        .for_each(|part| shape::for_each(part, target.pitch_bytes_max, &mut |_| calls += 1));
+    if calls == 0 {
+        return Ok(CompletionAction::Nothing);
+    }
+    let plan = DownloadPlan::new(parts, calls, may_read_between);
+    let staged: Arc<dyn HostMemory> = match core.device.staging().take(plan.len_bytes) {
+        Some(pinned) => Arc::new(pinned),
+        None => Arc::new(PageableBlock::zeroed(plan.len_bytes, "download")?),
+    };
+    // SAFETY: as in `queue_parts`. The plan's parts lie within its `len_bytes` bytes of staging
+    // memory, which the completion action keeps.
+    let outcome = unsafe { memcpy::queue(target, from, host_end(&*staged), &plan.to_staging) };
+    drained_on_error(core, outcome)?;
+    let (destination, parts) = (Arc::clone(host), plan.from_staging);
+    Ok(CompletionAction::Unpack(PendingUnpack { staged, destination, parts }))
+}
+
+/// If one of several driver calls fails, drains the stream, so that the calls before it touch
+/// nothing any more and the work is reported as not queued.
+fn drained_on_error(
+    core: &StreamCore,
+    outcome: Result<(), BackendError>,
+) -> Result<(), BackendError> {
+    outcome.inspect_err(|_| {
+        // SAFETY: the stream lives. If it cannot be drained, its context is dead and runs nothing.
+        let _dead = unsafe { sys::cuStreamSynchronize(core.raw_stream()) };
+    })
+}
+
+fn target(core: &StreamCore) -> StreamTarget {
+    StreamTarget {
+        stream: core.raw_stream(),
+        context: core.device.context().cudarc().cu_ctx(),
+        pitch_bytes_max: core.device.pitch_bytes_max(),
+    }
+}
+
+fn source_end(
+    core: &StreamCore,
+    source: &Memory,
+    device: Option<&dyn SourceDevice>,
+) -> Result<CopyEnd, BackendError> {
+    let (Memory::Device(address), Some(device)) = (source, device) else { return Ok(end(source)) };
+    let Some(peer) = device.downcast_ref::<CudaDevice>() else {
+        let detail = format!("a GPU cannot access memory of {device:?}");
+        return Err(invalid("copy", detail));
+    };
+    Ok(CopyEnd::Device(address.0, core.device.context_of_peer(peer.core())))
+}
+
+fn end(memory: &Memory) -> CopyEnd {
+    match memory {
+        Memory::Host(host) => host_end(&**host),
+        Memory::Device(address) => CopyEnd::Device(address.0, None),
+    }
+}
+
+fn host_end(host: &dyn HostMemory) -> CopyEnd {
+    CopyEnd::Host(host.base(), host.is_pinned_for(DeviceKind::Cuda))
+}
+
+fn host_memory(memory: Memory) -> Option<Arc<dyn HostMemory>> {
+    match memory {
+        Memory::Host(host) => Some(host),
+        Memory::Device(_) => None,
+    }
+}
+
+fn release_of(memory: SmallVec<[Arc<dyn HostMemory>; 2]>) -> CompletionAction {
+    if memory.is_empty() { CompletionAction::Nothing } else { CompletionAction::Release { memory } }
+}

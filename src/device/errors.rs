@@ -1,0 +1,89 @@
+//! From a backend's errors and failures to the library's [`Error`].
+
+use std::sync::Arc;
+
+use super::Device;
+use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+use crate::error::{Error, Shortage, Text};
+
+/// The error of a call that a backend refused: nothing was queued.
+pub(crate) fn call_error(
+    device: &Device,
+    object: &str,
+    operation: &str,
+    refusal: &BackendError,
+) -> Error {
+    match refusal.kind {
+        BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
+            array: Text::new(object),
+            device: Text::new(device.name()),
+            shortage: Arc::new(Shortage {
+                requested,
+                free,
+                in_use: device.memory().in_use,
+                limit: device.backend().memory_limit(),
+            }),
+        },
+        _ => backend_error(&device.name(), operation, refusal),
+    }
+}
+
+pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendError) -> Error {
+    match refusal.kind {
+        BackendErrorKind::InsideKernel => Error::InsideKernel {
+            operation: Text::new(operation),
+            waits_for: Text::new(format!("work queued on {device}")),
+        },
+        BackendErrorKind::DeviceLost => Error::DeviceLost {
+            device: Text::new(device),
+            operation: Text::new(operation),
+            cause: Text::new(refusal.to_string()),
+        },
+        _ => Error::Backend {
+            device: Text::new(device),
+            operation: Text::new(operation),
+            cause: Text::new(format!("{refusal}; nothing was queued, the call can be repeated")),
+        },
+    }
+}
+
+/// The labels of fills with constants and of poison fills, in messages and call logs.
+pub(crate) const FILL: &str = "fill of";
+pub(crate) const POISON: &str = "poison of the stale copy of";
+
+/// Whether a failure is not reported: a failed poison fill damages no contents.
+pub(super) fn is_silent(record: &FailureRecord) -> bool {
+    record.kind == FailureKind::Poison
+}
+
+/// The error of queued work that failed.
+pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
+    let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
+    let consequence = match record.kind {
+        FailureKind::Constant => {
+            "the elements are that constant all the same, the next use fills again"
+        }
+        FailureKind::Poison | FailureKind::Copy => {
+            "its source is unchanged, the next read copies again"
+        }
+        FailureKind::Contents => "what it was to write is lost until it is written again",
+        FailureKind::Device => {
+            return Error::DeviceLost {
+                device: Text::new(device.name()),
+                operation: Text::new(format!("{}{site}", record.operation)),
+                cause: Text::new(record.cause.as_str()),
+            };
+        }
+    };
+    Error::Backend {
+        device: Text::new(device.name()),
+        operation: Text::new(format!("{}{site}", record.operation)),
+        cause: Text::new(format!("{}; {consequence}", record.cause)),
+    }
+}
+
+impl Error {
+    pub(crate) fn no_device(wanted: impl Into<Box<str>>, reason: impl Into<Box<str>>) -> Self {
+        Self::NoDevice { wanted: Text::new(wanted), reason: Text::new(reason) }
+    }
+}

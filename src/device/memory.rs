@@ -1,0 +1,93 @@
+//! The memory of a device: how much is used, its limit, and giving it back.
+
+use super::{Device, call_error};
+use crate::backend::{Capacity, MemoryUsage};
+use crate::error::Result;
+
+impl Device {
+    /// The bytes that this library holds on the device: of live arrays, and kept for reuse or not
+    /// freed yet.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// let array = SmartArray::<f32, _>::zeros(1000);
+    /// drop(array.gpu_on(&device.stream())?);
+    /// assert_eq!(device.memory().in_use, 4000);
+    /// drop(array);                                                // does not wait
+    /// device.synchronize()?;
+    /// assert_eq!(device.memory().in_use, 0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn memory(&self) -> MemoryUsage {
+        self.retry_deferred_frees();
+        self.0.backend.memory()
+    }
+
+    /// The memory that the driver reports, in bytes: `cuMemGetInfo` for a GPU; for the embedded
+    /// device the memory of the machine, or the limit of the emulation.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation};
+    ///
+    /// let device = Device::emulated(Emulation::new().memory(1 << 20));
+    /// assert_eq!((device.capacity()?.total, device.capacity()?.free), (1 << 20, 1 << 20));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer, or the system does
+    /// not report its memory; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    pub fn capacity(&self) -> Result<Capacity> {
+        self.0
+            .backend
+            .capacity()
+            .map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
+    }
+
+    /// Limits what this library holds on the device: from now on, an allocation that would bring
+    /// the bytes in use above `len_bytes` is
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory). Frees nothing. Useful where several
+    /// programs share a GPU.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Error, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// device.set_memory_limit(1 << 10);
+    /// let array = SmartArray::<f64, _>::ones(1000);
+    /// assert!(matches!(array.gpu_on(&device.stream()), Err(Error::OutOfMemory { .. })));
+    /// ```
+    pub fn set_memory_limit(&self, len_bytes: u64) {
+        self.0.backend.set_memory_limit(len_bytes);
+    }
+
+    /// Gives memory that is kept for reuse back to the system: device memory, and pinned host
+    /// memory. Waits for queued frees first. Live arrays keep their copies.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// drop(SmartArray::<f32, _>::zeros(1000).gpu_on(&device.stream())?);
+    /// device.trim()?;
+    /// assert_eq!((device.memory().in_use, device.memory().pooled), (0, 0));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
+    /// body; [`Error::Backend`](crate::Error::Backend) if the driver refuses;
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    pub fn trim(&self) -> Result<()> {
+        self.retry_deferred_frees();
+        self.0
+            .backend
+            .trim()
+            .map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
+    }
+}

@@ -1,0 +1,180 @@
+//! The streams of a device: making them, finding them, and waiting for all of them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use super::{Device, Stream, StreamCore, call_error};
+#[cfg(feature = "cuda")]
+use crate::backend::Queue;
+use crate::backend::{BackendError, Position};
+use crate::error::{Error, Result};
+use crate::sync;
+
+/// Streams of other devices, and the positions up to which they use this device's memory.
+pub(super) type RemoteUses = SmallVec<[(Arc<StreamCore>, Position); 2]>;
+
+impl Device {
+    /// Its default stream, which the library made; it is not CUDA's legacy default stream. `gpu()`,
+    /// `launch` and other calls that name no stream use it.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        Stream::of(self.clone(), None)
+    }
+
+    #[inline]
+    pub(crate) fn default_core(&self) -> &Arc<StreamCore> {
+        &self.0.default_stream
+    }
+
+    /// Makes another stream. Uses of the same bytes are ordered across streams, and nothing else
+    /// is: see [`Stream`]. A GPU's streams are non-blocking, as made by `cuStreamCreate` with
+    /// `CU_STREAM_NON_BLOCKING`: they do not wait for the legacy default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
+    pub fn new_stream(&self) -> Result<Stream> {
+        self.0.backend.reap();
+        let core = self
+            .new_core()
+            .map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
+        self.drop_unused_streams();
+        self.0.streams.lock().push(Arc::clone(&core));
+        Ok(Stream::of(self.clone(), Some(core)))
+    }
+
+    pub(super) fn new_core(&self) -> Result<Arc<StreamCore>, BackendError> {
+        let queue = self.0.backend.new_queue()?;
+        Ok(Arc::new(StreamCore::new(queue, self.next_stream_number())))
+    }
+
+    fn next_stream_number(&self) -> u32 {
+        self.0.stream_count.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The live stream of this device for which `is_it` is true; if there is none, a new one over
+    /// the queue that `make` returns. Searching and adding are one step, so a foreign stream that
+    /// is adopted twice becomes one stream.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn find_or_add_stream(
+        &self,
+        is_it: impl Fn(&dyn Queue) -> bool,
+        make: impl FnOnce() -> Arc<dyn Queue>,
+    ) -> Stream {
+        if is_it(self.0.default_stream.queue()) {
+            return self.stream();
+        }
+        self.drop_unused_streams();
+        let mut streams = self.0.streams.lock();
+        let known = streams.iter().find(|stream| is_it(stream.queue())).cloned();
+        let core = known.unwrap_or_else(|| {
+            let core = Arc::new(StreamCore::new(make(), self.next_stream_number()));
+            streams.push(Arc::clone(&core));
+            core
+        });
+        Stream::of(self.clone(), Some(core))
+    }
+
+    /// Waits for all work that uses this device's memory, including work on streams of other
+    /// devices. Reading an array needs no such call:
+    /// [`SmartArray::host`](crate::SmartArray::host) waits for what it reads. This call is for
+    /// timing, and reports failures.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
+    ///
+    /// let broken =
+    ///     Kernel::<(InOut<f32>,)>::new("broken").host(|_grid, _| panic!("no such pixel"));
+    /// let device = Device::emulated(Emulation::new());
+    /// let mut array = SmartArray::<f32, _>::zeros(10);
+    /// // The launch is queued: no error yet.
+    /// broken.launch_on(&device.stream(), Grid::cover(10), (&mut array,))?;
+    /// let failure = device.synchronize().unwrap_err();
+    /// assert!(failure.to_string().contains("no such pixel"));
+    /// device.synchronize()?;                                     // reported once
+    /// assert!(matches!(array.host(), Err(Error::Lost { .. })));  // each read of lost contents
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first failure of that work that no earlier call returned: [`Error::Backend`], for a
+    /// panic in a kernel body as well as for a copy that the driver could not complete, or
+    /// [`Error::DeviceLost`]; [`Error::Backend`] if the driver cannot wait; [`Error::InsideKernel`]
+    /// if the call would have to wait inside a kernel body.
+    pub fn synchronize(&self) -> Result<()> {
+        self.retry_deferred_frees();
+        let pending = self.pending_positions();
+        // First wait for all, then report: a call reports one failure and leaves the others to the
+        // next.
+        for (stream, position) in &pending {
+            let waited = stream.queue().synchronize_to(*position);
+            waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
+        }
+        let reported = pending
+            .iter()
+            .try_for_each(|(stream, position)| stream.synchronize_to(self, *position));
+        if matches!(reported, Err(Error::DeviceLost { .. })) {
+            // All streams of a lost device fail together: that is one failure.
+            pending.iter().for_each(|(stream, position)| stream.skip_device_losses(*position));
+        }
+        reported?;
+        drop(pending);
+        self.drop_unused_streams();
+        self.retire_remote_uses();
+        sync::run_deferred_drops();
+        Ok(())
+    }
+
+    /// All streams that use this device's memory, with the positions queued so far.
+    fn pending_positions(&self) -> Vec<(Arc<StreamCore>, Position)> {
+        let now =
+            |stream: &Arc<StreamCore>| (Arc::clone(stream), stream.queue().reserve_position());
+        let mut pending = vec![now(&self.0.default_stream)];
+        pending.extend(self.0.free_stream.get().map(now));
+        pending.extend(self.0.streams.lock().iter().map(now));
+        pending.extend(self.0.remote_uses.lock().iter().cloned());
+        pending
+    }
+
+    /// Drops the streams that have no handle and nothing left to report. Dropping the last
+    /// reference to a stream drops what is queued there, so it is deferred until no lock is held.
+    fn drop_unused_streams(&self) {
+        let mut streams = self.0.streams.lock();
+        let (kept, unused): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *streams).into_iter().partition(is_in_use);
+        *streams = kept;
+        if !unused.is_empty() {
+            sync::defer_drop(unused);
+        }
+    }
+
+    /// Remembers that a stream of another device uses this device's memory up to `position`.
+    pub(crate) fn record_remote_use(&self, stream: &Arc<StreamCore>, position: Position) {
+        self.retire_remote_uses();
+        let mut remote_uses = self.0.remote_uses.lock();
+        match remote_uses.iter_mut().find(|(user, _)| user.id() == stream.id()) {
+            Some((_, upto)) => *upto = (*upto).max(position),
+            None => remote_uses.push((Arc::clone(stream), position)),
+        }
+    }
+
+    fn retire_remote_uses(&self) {
+        let is_over =
+            |(user, upto): &(Arc<StreamCore>, Position)| user.queue().completed() >= *upto;
+        let mut remote_uses = self.0.remote_uses.lock();
+        if remote_uses.iter().any(is_over) {
+            let (past, pending): (RemoteUses, RemoteUses) =
+                std::mem::take(&mut *remote_uses).into_iter().partition(is_over);
+            *remote_uses = pending;
+            sync::defer_drop(past);
+        }
+    }
+}
+
+/// Whether the stream has a handle, or something for a `synchronize` to wait for or report.
+fn is_in_use(stream: &Arc<StreamCore>) -> bool {
+    Arc::strong_count(stream) > 1 || !stream.is_finished()
+}

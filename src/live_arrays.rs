@@ -1,0 +1,127 @@
+//! The registry of the live arrays of the process, and their names.
+//!
+//! The inventory lists these arrays, messages name them, and eviction chooses among them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+
+use dashmap::DashMap;
+
+/// The name of an array. Its `Display` is the name as messages show it: quoted if it was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum ArrayName {
+    /// The program gave it.
+    Given(Arc<str>),
+    /// Made from type, shape and call site when the name was first needed.
+    Automatic(Arc<str>),
+}
+
+impl ArrayName {
+    /// The name without quotes.
+    pub(crate) fn text(&self) -> &Arc<str> {
+        match self {
+            Self::Given(text) | Self::Automatic(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for ArrayName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given(text) => write!(f, "\"{text}\""),
+            Self::Automatic(text) => f.write_str(text),
+        }
+    }
+}
+
+/// All live values of `A`, each under the number that it was registered with.
+pub(crate) struct LiveArrays<A> {
+    entries: LazyLock<DashMap<u64, LiveArray<A>, BuildNumberHasher>>,
+    next_number: AtomicU64,
+}
+
+struct LiveArray<A> {
+    array: Weak<A>,
+    name: Option<ArrayName>,
+}
+
+impl<A> LiveArrays<A> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            entries: LazyLock::new(|| DashMap::with_hasher(BuildNumberHasher)),
+            next_number: AtomicU64::new(1),
+        }
+    }
+
+    /// A number for a new array, never used before.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn insert(&self, number: u64, array: Weak<A>) {
+        self.entries.insert(number, LiveArray { array, name: None });
+    }
+
+    pub(crate) fn remove(&self, number: u64) {
+        self.entries.remove(&number);
+    }
+
+    pub(crate) fn set_name(&self, number: u64, name: Arc<str>) {
+        if let Some(mut entry) = self.entries.get_mut(&number) {
+            entry.name = Some(ArrayName::Given(name));
+        }
+    }
+
+    /// The name of an array; `make` makes one if it has none. May be called with the array's lock
+    /// held: neither this nor `make` takes another lock of this library.
+    pub(crate) fn name(&self, number: u64, make: impl FnOnce() -> Arc<str>) -> ArrayName {
+        let make = || ArrayName::Automatic(make());
+        match self.entries.get_mut(&number) {
+            Some(mut entry) => entry.name.get_or_insert_with(make).clone(),
+            None => make(),
+        }
+    }
+
+    /// Every live array, oldest first. Holds no lock of the map when it returns: callers lock the
+    /// arrays, and may drop the last reference to one.
+    pub(crate) fn all(&self) -> Vec<Arc<A>> {
+        let mut arrays: Vec<(u64, Weak<A>)> = self
+            .entries
+            .iter()
+            .map(|entry| (*entry.key(), Weak::clone(&entry.value().array)))
+            .collect();
+        arrays.sort_by_key(|(number, _)| *number);
+        arrays.iter().filter_map(|(_, array)| array.upgrade()).collect()
+    }
+}
+
+/// Hashes a number by one multiplication, since numbers are unique.
+#[derive(Clone, Copy, Default)]
+struct BuildNumberHasher;
+
+struct NumberHasher(u64);
+
+impl std::hash::BuildHasher for BuildNumberHasher {
+    type Hasher = NumberHasher;
+
+    fn build_hasher(&self) -> NumberHasher {
+        NumberHasher(0)
+    }
+}
+
+impl std::hash::Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

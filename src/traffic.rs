@@ -1,0 +1,244 @@
+//! Totals of copies: how many, how many bytes, in which direction.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub};
+
+use crate::sync::ShortLock;
+
+/// Copies of one direction: how many, and how many bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flow {
+    /// Planned copies: one per array, source, destination and request, however many parts or driver
+    /// calls it takes.
+    pub count: u64,
+    /// The exact number of bytes.
+    pub bytes: u64,
+}
+
+impl Flow {
+    pub(crate) const fn of(bytes: u64) -> Self {
+        Self { count: 1, bytes }
+    }
+}
+
+impl AddAssign for Flow {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+}
+
+impl Add for Flow {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+/// The difference of each number, or 0 where `other` has more.
+impl Sub for Flow {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_sub(other.count),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+}
+
+/// `4_000 bytes in 1 copy`.
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let copies = if self.count == 1 { "copy" } else { "copies" };
+        write!(f, "{} bytes in {} {copies}", grouped(self.bytes), self.count)
+    }
+}
+
+/// What an array, a device or a capture has copied so far. Totals can be added and subtracted.
+///
+/// ```
+/// use resident::{Device, SmartArray, Traffic};
+///
+/// let _here = Device::cpu().enter();
+/// let arrays = [100, 200].map(|len| SmartArray::from(vec![0_u8; len]));
+/// for array in &arrays {
+///     array.gpu()?;
+/// }
+/// let all: Traffic = arrays.iter().map(|array| array.traffic()).sum();
+/// assert_eq!((all.to_device.count, all.to_device.bytes), (2, 300));
+/// assert_eq!(all.to_string(), "300 bytes in 2 copies to devices");
+///
+/// let before = arrays[0].traffic();
+/// arrays[0].gpu()?;                                                 // already there
+/// assert_eq!((arrays[0].traffic() - before).moved().bytes, 0);
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Traffic {
+    /// From the host to a device.
+    pub to_device: Flow,
+    /// From a device to the host.
+    pub to_host: Flow,
+    /// From one device to another.
+    pub between_devices: Flow,
+    /// What was not copied, although a launcher that copies each argument in and out would have
+    /// copied it at the launches so far.
+    pub avoided: Flow,
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.to_device += other.to_device;
+        self.to_host += other.to_host;
+        self.between_devices += other.between_devices;
+        self.avoided += other.avoided;
+    }
+}
+
+impl Add for Traffic {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+/// What was copied since `other`; each number is 0 where `other` has more.
+impl Sub for Traffic {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            to_device: self.to_device - other.to_device,
+            to_host: self.to_host - other.to_host,
+            between_devices: self.between_devices - other.between_devices,
+            avoided: self.avoided - other.avoided,
+        }
+    }
+}
+
+impl Sum for Traffic {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Add::add)
+    }
+}
+
+/// What was copied, in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the
+/// host`, or `nothing moved`.
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ways = [
+            (self.to_device, "to devices"),
+            (self.to_host, "to the host"),
+            (self.between_devices, "between devices"),
+        ];
+        let mut separator = "";
+        for (flow, way) in ways.iter().filter(|(flow, _)| flow.count > 0) {
+            write!(f, "{separator}{flow} {way}")?;
+            separator = ", ";
+        }
+        if separator.is_empty() { f.write_str("nothing moved") } else { Ok(()) }
+    }
+}
+
+impl Traffic {
+    /// The copies of all directions, without the avoided ones.
+    #[must_use]
+    pub fn moved(&self) -> Flow {
+        self.to_device + self.to_host + self.between_devices
+    }
+
+    pub(crate) fn of(direction: Direction, bytes: u64) -> Self {
+        let mut traffic = Self::default();
+        *match direction {
+            Direction::ToDevice => &mut traffic.to_device,
+            Direction::ToHost => &mut traffic.to_host,
+            Direction::BetweenDevices => &mut traffic.between_devices,
+        } = Flow::of(bytes);
+        traffic
+    }
+}
+
+/// The direction of a copy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Direction {
+    /// Host to device.
+    ToDevice,
+    /// Device to host.
+    ToHost,
+    /// Device to device.
+    BetweenDevices,
+}
+
+impl Direction {
+    /// The name in reports and in the field `direction` of the tracing event.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToDevice => "to_device",
+            Self::ToHost => "to_host",
+            Self::BetweenDevices => "between_devices",
+        }
+    }
+}
+
+/// As [`as_str`](Self::as_str).
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The totals of a device. One lock costs less than an atomic operation per number, and keeps
+/// counts and bytes consistent.
+#[derive(Debug, Default)]
+pub(crate) struct TrafficCounter(ShortLock<Traffic>);
+
+impl TrafficCounter {
+    pub(crate) fn add(&self, traffic: &Traffic) {
+        *self.0.lock() += *traffic;
+    }
+
+    #[inline]
+    pub(crate) fn add_avoided(&self, flow: Flow) {
+        if flow.count != 0 {
+            self.0.lock().avoided += flow;
+        }
+    }
+
+    pub(crate) fn get(&self) -> Traffic {
+        *self.0.lock()
+    }
+}
+
+/// The decimal digits in groups of three: `12_345_678`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push('_');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn digits_come_in_threes() {
+        assert_eq!(
+            ["0", "999", "1_000", "12_345_678"],
+            [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(String::as_str)
+        );
+    }
+}

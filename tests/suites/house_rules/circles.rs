@@ -1,0 +1,133 @@
+//! No two files of the library need each other, but for the engine core of each backend.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::modules::Crate;
+use crate::sources::{none, root};
+
+/// Folders in which one circle may be, of at most so many files.
+const ENGINE_CORES: [(&str, usize); 2] = [("src/backend/cuda/", 3), ("src/backend/embedded/", 8)];
+
+/// Other circles that are still there. None shall be added.
+const KNOWN: [&[&str]; 5] = [
+    &["src/audit/capture.rs", "src/audit/events.rs", "src/audit/mod.rs", "src/audit/report.rs"],
+    &[
+        "src/device/deferred_free.rs",
+        "src/device/errors.rs",
+        "src/device/event.rs",
+        "src/device/gpu.rs",
+        "src/device/mod.rs",
+        "src/device/stream.rs",
+        "src/device/stream_core.rs",
+        "src/device/streams.rs",
+    ],
+    &["src/layout/copy_box.rs", "src/layout/footprint.rs"],
+    &[
+        "src/storage/array_state/claims.rs",
+        "src/storage/array_state/constants.rs",
+        "src/storage/array_state/failures.rs",
+        "src/storage/array_state/mod.rs",
+        "src/storage/array_state/stale.rs",
+    ],
+    &[
+        "src/transfer/device_side.rs",
+        "src/transfer/error.rs",
+        "src/transfer/evict.rs",
+        "src/transfer/fetch.rs",
+        "src/transfer/host_side.rs",
+        "src/transfer/mod.rs",
+        "src/transfer/release.rs",
+        "src/transfer/window.rs",
+    ],
+];
+
+/// Files that reach each other, two and more: the strongly connected parts of the graph.
+fn circles(edges: &BTreeMap<&str, BTreeSet<String>>) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        edges.keys().map(|file| (*file, reached_from(file, edges))).collect();
+    let mut found: BTreeSet<Vec<String>> = BTreeSet::new();
+    for (file, theirs) in &reached {
+        let reaches_back =
+            |other: &&&str| reached.get(**other).is_some_and(|all| all.contains(file));
+        let circle: Vec<String> =
+            theirs.iter().filter(reaches_back).map(|other| (*other).to_owned()).collect();
+        if circle.len() > 1 {
+            found.insert(circle);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn reached_from<'a>(start: &str, edges: &'a BTreeMap<&str, BTreeSet<String>>) -> BTreeSet<&'a str> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![start]);
+    while let Some(file) = open.pop() {
+        for next in edges.get(file).into_iter().flatten() {
+            if reached.insert(next.as_str()) {
+                open.push(next);
+            }
+        }
+    }
+    reached
+}
+
+/// Whether the circle lies in a folder that may have one of its size.
+fn is_engine_core(circle: &[String]) -> bool {
+    ENGINE_CORES.iter().any(|(folder, files_max)| {
+        circle.len() <= *files_max && circle.iter().all(|file| file.starts_with(folder))
+    })
+}
+
+fn is_known(circle: &[String]) -> bool {
+    KNOWN.iter().any(|known| circle.iter().all(|file| known.contains(&file.as_str())))
+}
+
+/// The edges inside a circle, one line each.
+fn described(circle: &[String], edges: &BTreeMap<&str, BTreeSet<String>>) -> String {
+    let inner = |file: &String| {
+        let named = edges[file.as_str()].iter().filter(|other| circle.contains(other));
+        format!("  {file} -> {}", named.cloned().collect::<Vec<_>>().join(", "))
+    };
+    let lines: Vec<String> = circle.iter().map(inner).collect();
+    format!("a circle of {} files:\n{}", circle.len(), lines.join("\n"))
+}
+
+fn library() -> Crate {
+    let mut library = Crate::default();
+    library.read(Vec::new(), "src/lib.rs", &|file| fs::read_to_string(root().join(file)).ok());
+    library
+}
+
+#[test]
+fn files_do_not_need_each_other_outside_the_engine_cores() {
+    let library = library();
+    let edges = library.edges();
+    let circles = circles(&edges);
+    let too_much = circles.iter().filter(|circle| !is_engine_core(circle) && !is_known(circle));
+    none(too_much.map(|circle| described(circle, &edges)).collect());
+    for (folder, _) in ENGINE_CORES {
+        let cores = circles.iter().filter(|circle| {
+            !is_known(circle) && circle.iter().all(|file| file.starts_with(folder))
+        });
+        assert!(cores.count() <= 1, "{folder} has more than one core");
+    }
+}
+
+#[test]
+fn circles_are_found_through_re_exports_and_relative_paths() {
+    let text_of = |file: &str| {
+        let text = match file {
+            "src/lib.rs" => "mod a; mod b; #[cfg(test)] mod tests { use crate::b::deep::Z; }",
+            "src/a.rs" => "use crate::b::Y; pub struct X(Y);",
+            "src/b/mod.rs" => "mod deep; mod flat; pub use deep::{Y, Z as W};",
+            "src/b/deep.rs" => "pub struct Y; pub struct Z; fn f() { super::flat::g() }",
+            "src/b/flat.rs" => "use crate::a; pub fn g(_: a::X) {}",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    };
+    let mut example = Crate::default();
+    example.read(Vec::new(), "src/lib.rs", &text_of);
+    let found = circles(&example.edges());
+    assert_eq!(found, [["src/a.rs", "src/b/deep.rs", "src/b/flat.rs"]]);
+}

@@ -1,0 +1,73 @@
+//! Documents: how wide their lines are, and that the paths that they name exist.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::sources::{none, root};
+
+const COLUMNS_MAX: usize = 100;
+
+/// Files that git tracks or would track, by their ends; outside a checkout there are none.
+fn files(patterns: &[&str]) -> Vec<PathBuf> {
+    let listing = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .args(patterns)
+        .current_dir(root())
+        .output();
+    let listing = listing.map(|output| output.stdout).unwrap_or_default();
+    let paths = String::from_utf8(listing).expect("paths are text");
+    paths.lines().map(|path| root().join(path)).filter(|path| path.is_file()).collect()
+}
+
+/// A row of a table in rustdoc, which cannot be broken.
+fn is_table_row(line: &str) -> bool {
+    let line = line.trim_start();
+    ["//! |", "/// |"].iter().any(|start| line.starts_with(start))
+}
+
+#[test]
+fn no_line_is_wider_than_100_columns() {
+    let mut found = Vec::new();
+    for path in files(&["*.rs", "*.md"]) {
+        let text = fs::read_to_string(&path).expect("text");
+        for (index, line) in text.lines().enumerate() {
+            let columns = line.chars().count();
+            if columns > COLUMNS_MAX && !is_table_row(line) {
+                found.push(format!("{}:{}: {columns} columns", path.display(), index + 1));
+            }
+        }
+    }
+    none(found);
+}
+
+/// Whether a word in backticks is meant as a path.
+fn is_path(word: &str) -> bool {
+    let has_path_letters = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let has_end = [".rs", ".md", ".cu", ".cuh", ".toml", "/"].iter().any(|end| word.ends_with(end));
+    let is_below_folder = word.split_once('/').is_some_and(|(first, _)| {
+        root().join(first).is_dir() || root().join("src").join(first).is_dir()
+    });
+    has_path_letters && (has_end || is_below_folder)
+}
+
+/// Whether the path exists below the root or a folder of the sources. A file may be named without
+/// its folders.
+fn exists(word: &str, files: &[PathBuf]) -> bool {
+    let is_there = |folder: &Path| folder.join(word).exists();
+    let end = Path::new(word.trim_end_matches('/'));
+    is_there(root())
+        || is_there(&root().join("src"))
+        || files.iter().any(|file| {
+            file.ends_with(end) || file.parent().is_some_and(|folder| folder.ends_with(end))
+        })
+}
+
+#[test]
+fn paths_in_the_design_exist() {
+    let text = fs::read_to_string(root().join("DESIGN.md")).expect("it is there");
+    let files = files(&[]);
+    let words = text.split('`').skip(1).step_by(2);
+    let missing = words.filter(|word| is_path(word) && !exists(word, &files));
+    none(missing.map(str::to_owned).collect());
+}

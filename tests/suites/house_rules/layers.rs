@@ -1,0 +1,193 @@
+//! Which part of the crate may import which, and which names stay in one part.
+
+use crate::sources::{Source, lines_where, none, sources};
+
+/// Words that every part may use.
+const VOCABULARY: [&str; 2] = ["access", "call_site"];
+
+/// What each part may name of the crate beside itself.
+const MAY_IMPORT: [(&str, &[&str]); 18] = [
+    ("error", &["sync"]),
+    ("element", &[]),
+    ("grid", &[]),
+    ("sync", &[]),
+    ("coherence", &[]),
+    ("layout", &["coherence"]),
+    ("ordering", &["coherence", "backend"]),
+    ("backend", &["grid", "layout", "sync"]),
+    ("live_arrays", &[]),
+    ("traffic", &["sync"]),
+    ("device", &["backend", "error", "ordering", "sync", "traffic"]),
+    (
+        "storage",
+        &[
+            "backend",
+            "coherence",
+            "device",
+            "element",
+            "layout",
+            "live_arrays",
+            "ordering",
+            "sync",
+            "traffic",
+        ],
+    ),
+    ("audit", &["live_arrays", "storage", "traffic"]),
+    (
+        "transfer",
+        &[
+            "audit",
+            "backend",
+            "coherence",
+            "device",
+            "element",
+            "error",
+            "layout",
+            "ordering",
+            "storage",
+            "sync",
+        ],
+    ),
+    (
+        "array",
+        &[
+            "audit",
+            "backend",
+            "coherence",
+            "device",
+            "element",
+            "error",
+            "layout",
+            "ordering",
+            "storage",
+            "sync",
+            "transfer",
+        ],
+    ),
+    ("interop", &["array", "audit", "backend", "device", "element", "error"]),
+    (
+        "launch",
+        &[
+            "array",
+            "audit",
+            "backend",
+            "coherence",
+            "device",
+            "element",
+            "error",
+            "grid",
+            "layout",
+            "ordering",
+            "storage",
+            "sync",
+            "transfer",
+        ],
+    ),
+    (
+        "lib",
+        &[
+            "array", "audit", "backend", "device", "element", "error", "grid", "interop", "launch",
+            "Device", "Element",
+        ],
+    ),
+];
+
+#[test]
+fn each_part_imports_what_it_may_and_nothing_else() {
+    let allowed = |layer: &str| {
+        MAY_IMPORT.iter().find(|(name, _)| *name == layer).map(|(_, allowed)| *allowed)
+    };
+    let mut found = Vec::new();
+    for source in
+        sources(&["src"]).iter().filter(|source| !source.is_test() && source.layer() != "lib")
+    {
+        if VOCABULARY.contains(&source.layer()) {
+            continue;
+        }
+        let Some(allowed) = allowed(source.layer()) else {
+            found.push(format!("{}: `{}` is in no row of the table", source.path, source.layer()));
+            continue;
+        };
+        let strangers = source
+            .imports()
+            .into_iter()
+            .filter(|import| !VOCABULARY.contains(&import.as_str()))
+            .filter(|import| *import != source.layer() && !allowed.contains(&import.as_str()));
+        found.extend(strangers.map(|stranger| format!("{} imports `{stranger}`", source.path)));
+    }
+    none(found);
+}
+
+#[test]
+fn the_table_of_imports_has_no_circle() {
+    for (name, imports) in &MAY_IMPORT {
+        for import in *imports {
+            let back =
+                MAY_IMPORT.iter().any(|(other, theirs)| other == import && theirs.contains(name));
+            assert!(!back, "{name} and {import} import each other");
+        }
+    }
+}
+
+#[test]
+fn lists_of_imports_are_read_word_by_word() {
+    let source = |text: &str| Source { path: "src/launch/example.rs".into(), text: text.into() };
+    let imports = source(
+        "use crate::{audit::{self, Flow}, grid::Grid,\n    ordering};\n\
+         let x = crate::storage::State; // crate::error\n/// crate::sync",
+    );
+    let words: Vec<String> = imports.imports().into_iter().collect();
+    assert_eq!(words, ["audit", "grid", "ordering", "storage"]);
+    assert_eq!(imports.layer(), "launch");
+}
+
+#[test]
+fn tracing_is_named_in_one_file() {
+    none(lines_where(&sources(&["src"]), |source, line| {
+        line.contains("tracing::") && source.path != "src/audit/events.rs"
+    }));
+}
+
+#[test]
+fn only_its_backend_and_interop_name_cudarc() {
+    let may = |source: &Source| {
+        source.path.starts_with("src/backend/cuda/")
+            || source.layer() == "interop"
+            || source.is_test()
+    };
+    none(lines_where(&sources(&["src"]), |source, line| line.contains("cudarc::") && !may(source)));
+}
+
+#[test]
+fn ndarray_is_not_named_below_the_arrays() {
+    let without = sources(&[
+        "src/coherence",
+        "src/ordering.rs",
+        "src/backend",
+        "src/storage",
+        "src/transfer",
+    ]);
+    none(lines_where(&without, |source, line| !source.is_test() && line.contains("ndarray")));
+}
+
+/// A backend hands on the copy that it was given, and makes none: it may name `Work::Copy`, and
+/// build no `CopyWork`.
+#[test]
+fn copies_are_built_only_in_transfer() {
+    let elsewhere: Vec<Source> = sources(&["src"])
+        .into_iter()
+        .filter(|source| !source.path.starts_with("src/transfer/") && !source.is_test())
+        .collect();
+    none(lines_where(&elsewhere, |_, line| {
+        line.contains("CopyWork {")
+            && !line.contains("struct CopyWork")
+            && !line.contains("impl CopyWork")
+            && !line.contains("let CopyWork")
+    }));
+    let is_pattern = |line: &str| {
+        ["=>", "if let", "let Work::Copy", "matches!"].iter().any(|word| line.contains(word))
+    };
+    none(lines_where(&elsewhere, |source, line| {
+        line.contains("Work::Copy(") && !is_pattern(line) && source.layer() != "backend"
+    }));
+}

@@ -1,0 +1,47 @@
+//! Unsafe code: where there may be none, and that each block says why it is sound.
+
+use std::fs;
+
+use crate::sources::{none, root, sources, without_comment};
+
+#[test]
+fn the_deciding_parts_forbid_unsafe_code() {
+    for path in ["src/coherence/mod.rs", "src/ordering.rs"] {
+        let text = fs::read_to_string(root().join(path)).expect("it is there");
+        let first = text.lines().find(|line| !line.starts_with("//") && !line.is_empty());
+        assert_eq!(first, Some("#![forbid(unsafe_code)]"), "{path}");
+    }
+}
+
+#[test]
+fn a_safety_comment_stands_directly_above_every_unsafe_block_and_impl() {
+    let mut found = Vec::new();
+    for source in
+        sources(&["src", "tests", "examples", "benches", "fuzz/fuzz_targets", "fuzz/operations"])
+    {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            let code = without_comment(line);
+            let opens = code.contains(concat!("unsafe ", "{"))
+                || code.trim_start().starts_with(concat!("unsafe ", "impl"));
+            if opens && !has_safety_comment(&lines[..index]) && !code.contains("concat!") {
+                found.push(format!("{}:{}: {}", source.path, index + 1, line.trim()));
+            }
+        }
+    }
+    none(found);
+}
+
+/// Directly above: a comment that begins with SAFETY, perhaps with the beginning of the same
+/// statement or attributes in between.
+fn has_safety_comment(above: &[&str]) -> bool {
+    let mut lines = above.iter().rev().map(|line| line.trim()).peekable();
+    // The statement may have begun above: its lines end neither a statement nor a block.
+    while lines.peek().is_some_and(|line| {
+        !line.starts_with("//") && !line.is_empty() && !line.ends_with([';', '{', '}', ','])
+    }) {
+        lines.next();
+    }
+    let comment: Vec<&str> = lines.take_while(|line| line.starts_with("//")).collect();
+    comment.iter().any(|line| line.starts_with("// SAFETY:"))
+}

@@ -1,0 +1,149 @@
+//! The Rust sources of the repository.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A source file: its path from the root of the repository, and its text.
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it has one")
+}
+
+pub(crate) fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|fault| panic!("{}: {fault}", folder.display()));
+    for entry in entries {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            files_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// These files, and all Rust files below these folders; paths that do not exist add nothing.
+pub(crate) fn sources(paths_from_root: &[&str]) -> Vec<Source> {
+    let mut paths = Vec::new();
+    paths_from_root.iter().map(|path| root().join(path)).for_each(|path| match path.is_dir() {
+        true => files_below(&path, &mut paths),
+        false => paths.extend(path.is_file().then_some(path)),
+    });
+    let source = |path: PathBuf| Source {
+        path: path
+            .strip_prefix(root())
+            .expect("below the root")
+            .to_string_lossy()
+            .replace('\\', "/"),
+        text: fs::read_to_string(&path).expect("text"),
+    };
+    let sources: Vec<Source> = paths.into_iter().map(source).collect();
+    assert!(!sources.is_empty(), "no sources in {paths_from_root:?}");
+    sources
+}
+
+impl Source {
+    /// The part of the crate: `launch` for `src/launch/flat.rs`, `grid` for `src/grid.rs`.
+    pub(crate) fn layer(&self) -> &str {
+        let inner = self.path.strip_prefix("src/").unwrap_or(&self.path);
+        inner.split('/').next().unwrap_or(inner).trim_end_matches(".rs")
+    }
+
+    pub(crate) fn is_test(&self) -> bool {
+        self.path.contains("/tests/")
+            || self.path.starts_with("tests/")
+            || self.path.ends_with("/tests.rs")
+    }
+
+    /// The lines with their numbers, without comments, strings' contents left, and without what
+    /// stands below the first `#[cfg(test)]` of a module in the file, which house style puts last.
+    pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines: Vec<&str> = self.text.lines().collect();
+        let tests = lines.windows(2).position(|pair| {
+            pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
+        });
+        let end = tests.unwrap_or(lines.len());
+        lines
+            .into_iter()
+            .take(end)
+            .enumerate()
+            .map(|(index, line)| (index + 1, without_comment(line)))
+    }
+
+    pub(crate) fn code_text(&self) -> String {
+        self.code().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The parts of the crate that this file names: `crate::part::..` and `use crate::{part::..,
+    /// part}`.
+    pub(crate) fn imports(&self) -> BTreeSet<String> {
+        let text = self.code_text();
+        let mut found = BTreeSet::new();
+        for (position, _) in text.match_indices("crate::") {
+            let is_macro_or_path = text[..position].ends_with('$')
+                || text[..position].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            if !is_macro_or_path {
+                first_words(&text[position + "crate::".len()..], &mut found);
+            }
+        }
+        found
+    }
+}
+
+/// What follows `crate::`: a word, or a list in braces whose items start with one each.
+pub(crate) fn first_words(text: &str, found: &mut BTreeSet<String>) {
+    let word = |text: &str| {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+    };
+    let Some(list) = text.strip_prefix('{') else {
+        found.insert(word(text));
+        return;
+    };
+    let (mut depth, mut starts) = (1, true);
+    for (position, character) in list.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 1 => break,
+            '}' => depth -= 1,
+            ',' if depth == 1 => starts = true,
+            _ if starts && !character.is_whitespace() => {
+                found.insert(word(&list[position..]));
+                starts = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(crate) fn without_comment(line: &str) -> &str {
+    let is_whole = line.trim_start().starts_with("//");
+    if is_whole { "" } else { line.split(" // ").next().unwrap_or(line) }
+}
+
+#[track_caller]
+pub(crate) fn none(found: Vec<String>) {
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// Lines of code for which a rule does not hold.
+pub(crate) fn lines_where(
+    sources: &[Source],
+    breaks: impl Fn(&Source, &str) -> bool,
+) -> Vec<String> {
+    let line = |source: &Source, number: usize, text: &str| {
+        format!("{}:{number}: {}", source.path, text.trim())
+    };
+    let of = |source: &Source| -> Vec<String> {
+        source
+            .code()
+            .filter(|(_, text)| breaks(source, text))
+            .map(|(number, text)| line(source, number, text))
+            .collect()
+    };
+    sources.iter().flat_map(of).collect()
+}
