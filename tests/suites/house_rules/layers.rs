@@ -46,6 +46,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
             "ordering",
             "storage",
             "sync",
+            "traffic",
         ],
     ),
     (
