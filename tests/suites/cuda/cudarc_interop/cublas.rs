@@ -158,7 +158,7 @@ fn register_kernels() {
             let (residual, direction) = (launch.view(2), launch.view(3));
             (0..direction.len()).for_each(|index| {
                 direction
-                    .set(index, residual.get::<f64>(index) + kept * direction.get::<f64>(index))
+                    .set(index, residual.get::<f64>(index) + kept * direction.get::<f64>(index));
             });
             Ok(())
         },
