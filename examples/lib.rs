@@ -1,4 +1,5 @@
-//! What the examples share with the tests and the benchmarks: kernels, and steps made of them.
+//! The parts of the examples that tests and benchmarks use too: kernels, and steps that launch
+//! them.
 //!
 //! Each example is a program beside this file: start with `first_array.rs`.
 
@@ -9,7 +10,7 @@ pub mod conjugate_gradient {
     pub mod kernels;
 }
 
-/// Kernels of `heat`, and the heat that its rod has after some time.
+/// Kernels of `heat`, and the exact heat after any number of steps.
 pub mod heat {
     pub mod kernels;
     pub mod waves;

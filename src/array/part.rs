@@ -19,7 +19,7 @@ use crate::error::{Error, Result, Text};
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer, Storage};
-use crate::transfer::{self, End, Request, Target};
+use crate::transfer::{self, Request, StoredView, Target};
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
 /// self` methods of `SmartArray` and `SmartViewMut` may call them.
@@ -40,7 +40,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         serve: impl FnOnce(&Request<'_>) -> R,
     ) -> R {
         self.layout.with_selection(self.storage.memory_order(), |selection| {
-            serve(&Request { storage: self.storage, selection, cause, operation, site })
+            serve(&Request::new(self.storage, selection, cause, operation, site))
         })
     }
 
@@ -53,11 +53,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         self.layout.selection(self.storage.memory_order())
     }
 
-    pub(super) fn end(&self) -> End<'l>
+    pub(super) fn stored_view(&self) -> StoredView<'l>
     where
         'a: 'l,
     {
-        End { storage: self.storage, view: self.layout.strided() }
+        StoredView { storage: self.storage, view: self.layout.strided() }
     }
 
     // The host's side. The caller chooses the guards' lifetime within the array's borrow, since the
@@ -197,7 +197,6 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         Ok(DeviceMut {
             part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
             location,
-            site,
             element: PhantomData,
         })
     }
@@ -275,13 +274,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         };
         let element = Strided { shape: &[], strides: &[], offset };
         let selection = self.storage.memory_order().select(&element);
-        serve(&Request {
-            storage: self.storage,
-            selection: &selection,
-            cause: Cause::Explicit,
-            operation,
-            site,
-        })
+        serve(&Request::new(self.storage, &selection, Cause::Explicit, operation, site))
     }
 
     pub(super) fn assign<E: Dimension>(
@@ -301,14 +294,15 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
                 seen: describe(from, source.storage),
             });
         }
-        transfer::assign(self.end(), source.end(), target, site)
+        transfer::assign(self.stored_view(), source.stored_view(), target, site)
     }
 
     // Asynchronous copies.
 
     pub(super) fn prefetch(&self, stream: &Stream, site: CallSite) -> Result<()> {
         self.with(Cause::Prefetch, "prefetch", site, |request| {
-            transfer::acquire_on(request, stream, Access::Read, &mut Dependencies::new()).map(drop)
+            let (request, depends) = (request.ahead_of_use(), &mut Dependencies::new());
+            transfer::acquire_on(&request, stream, Access::Read, depends).map(drop)
         })
     }
 
@@ -331,7 +325,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let buffer = HostBuffer::zeroed::<T>(self.layout.len())
             .ok_or_else(|| transfer::host_full(self.storage))?;
-        let snapshot = transfer::snapshot(self.end(), stream, buffer, operation, site)?;
+        let snapshot = transfer::snapshot(self.stored_view(), stream, buffer, operation, site)?;
         Ok(Pending::new(snapshot, self.storage.named(), self.layout.clone()))
     }
 

@@ -15,7 +15,7 @@ use crate::device::{Device, Stream};
 use crate::error::{Result, Text};
 use crate::grid::Grid;
 use crate::storage::Storage;
-use crate::transfer::{self, End, Request};
+use crate::transfer::{self, Request, StoredView};
 
 /// The first element at which a kernel's host body and its device body gave different results, as
 /// [`Kernel::compare`](crate::Kernel::compare) returns it. Its `Display` is one sentence.
@@ -137,22 +137,18 @@ impl ArrayCopy {
         let copy = Self(array.storage.new_like(site));
         copy.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
         if array.access != Access::Overwrite {
-            let source = End { storage: array.storage, view: array.view };
-            transfer::clone_into(End { storage: &copy.0, ..source }, source, site)?;
+            let source = StoredView { storage: array.storage, view: array.view };
+            transfer::clone_into(StoredView { storage: &copy.0, ..source }, source, site)?;
         }
         Ok(copy)
     }
 
     /// Makes all of it valid on the host, and returns the address where the host's copy starts.
     fn acquire_on_host(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
-        let request = Request {
-            storage: &self.0,
-            selection: &array.selection(),
-            cause: Cause::Explicit,
-            operation: bodies.title,
-            site: bodies.site,
-        };
-        transfer::acquire_host(&request, Access::Read)?;
+        let selection = array.selection();
+        let (operation, site) = (bodies.title, bodies.site);
+        let request = Request::new(&self.0, &selection, Cause::Explicit, operation, site);
+        transfer::acquire_host(&request.ahead_of_use(), Access::Read)?;
         Ok(self.0.host_base())
     }
 }

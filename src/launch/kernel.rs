@@ -55,7 +55,7 @@ struct Inner<S: Signature> {
     name: Arc<str>,
     /// `kernel "name"`, for messages.
     title: Arc<str>,
-    requirements: Vec<Requirement<S>>,
+    requirements: Vec<Arc<Requirement<S>>>,
     host: Option<KernelCode>,
     cuda: Option<Arc<DeviceCode>>,
 }
@@ -65,7 +65,7 @@ type Condition<S> = dyn for<'a> Fn(Grid, <S as Signature>::Described<'a>) -> boo
 
 struct Requirement<S: Signature> {
     text: Arc<str>,
-    holds: Arc<Condition<S>>,
+    holds: Box<Condition<S>>,
 }
 
 impl<S: Signature> Kernel<S> {
@@ -115,7 +115,8 @@ impl<S: Signature> Kernel<S> {
         holds: impl for<'a> Fn(Grid, S::Described<'a>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.with(|inner| {
-            inner.requirements.push(Requirement { text: text.into(), holds: Arc::new(holds) })
+            let requirement = Requirement { text: text.into(), holds: Box::new(holds) };
+            inner.requirements.push(Arc::new(requirement));
         })
     }
 
@@ -485,18 +486,22 @@ impl<S: Signature> Kernel<S> {
         if let Some(fault) = grid.fault() {
             return Err(self.bad_grid(grid, fault));
         }
-        for Requirement { text, holds } in &self.inner.requirements {
-            if !holds(grid, S::describe(bound)) {
-                return Err(Error::Requirement {
-                    kernel: self.quoted(),
-                    requirement: Text::new(&**text),
-                    arguments: Text::new(
-                        bound.iter().map(BoundArgument::describe).collect::<Vec<_>>().join(", "),
-                    ),
-                });
+        for requirement in &self.inner.requirements {
+            if !(requirement.holds)(grid, S::describe(bound)) {
+                return Err(self.not_met(&requirement.text, bound));
             }
         }
         super::flat::check(&self.inner.name, bound)
+    }
+
+    #[cold]
+    fn not_met(&self, requirement: &str, bound: &[BoundArgument<'_>]) -> Error {
+        let arguments: Vec<String> = bound.iter().map(BoundArgument::describe).collect();
+        Error::Requirement {
+            kernel: self.quoted(),
+            requirement: Text::new(requirement),
+            arguments: Text::new(arguments.join(", ")),
+        }
     }
 
     #[cold]
@@ -558,12 +563,6 @@ impl<S: Signature> Clone for Inner<S> {
             host: self.host.clone(),
             cuda: self.cuda.clone(),
         }
-    }
-}
-
-impl<S: Signature> Clone for Requirement<S> {
-    fn clone(&self) -> Self {
-        Self { text: Arc::clone(&self.text), holds: Arc::clone(&self.holds) }
     }
 }
 

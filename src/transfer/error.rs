@@ -1,8 +1,8 @@
-//! From what the core or a backend says to what a user reads, with the array's name.
+//! From refusals of the coherence core or a backend to errors that name the array.
 
 use std::sync::Arc;
 
-use super::Request;
+use super::request::Request;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use crate::coherence::{Region, Undefined, UndefinedRead};
 use crate::device::{self, Device};
