@@ -98,8 +98,8 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     bench.finish();
 }
 
-/// The example, with cuBLAS and its own kernels on one stream: it finds the solution, and nothing but
-/// the residual moves in its loop.
+/// The example, with cuBLAS and its own kernels on one stream: it finds the solution, and nothing
+/// but the residual moves in its loop.
 #[test]
 fn the_example_solves_with_cublas_and_moves_nothing_but_the_residual() {
     own_process!();
