@@ -3,6 +3,8 @@
 //!
 //! Each example is a program beside this file: start with `first_array.rs`.
 
+#![allow(clippy::new_without_default, reason = "a program makes its kernels once, by name")]
+
 /// Kernels of `conjugate_gradient`.
 pub mod conjugate_gradient {
     pub mod kernels;

@@ -31,7 +31,7 @@ pub fn one() -> Grid {
 /// `y = x + k`.
 pub fn plus() -> Kernel<(u32, In<u32>, Out<u32>)> {
     Kernel::new("plus").host(|_, (k, x, y): (u32, &[u32], &mut [u32])| {
-        y.iter_mut().zip(x).for_each(|(y, x)| *y = x + k)
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x + k);
     })
 }
 

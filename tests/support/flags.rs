@@ -70,7 +70,7 @@ pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
     });
     match finished.recv_timeout(Duration::from_secs(30)) {
         Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
-            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("it waits for what it must not wait for"),
     }

@@ -44,7 +44,7 @@ fn assert_lost<T>(outcome: Result<T>, operation: &str) {
 fn assert_told<T>(outcome: Result<T>, text: &str) {
     match outcome.map(|_| ()) {
         Err(error @ Error::Backend { .. }) => {
-            assert!(error.to_string().contains(text), "{error} does not name {text}")
+            assert!(error.to_string().contains(text), "{error} does not name {text}");
         }
         other => panic!("{other:?} tells no failure"),
     }

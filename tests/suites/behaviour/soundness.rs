@@ -209,7 +209,7 @@ fn a_capture_may_wait_for_the_device_that_its_stream_visited() {
         let array = array_on(&device).expect("room");
         let asked = device.clone();
         let dropped = let_go_of_a_device_that_read(&array, move || {
-            asked.synchronize().expect("nothing fails")
+            asked.synchronize().expect("nothing fails");
         })
         .expect("it is queued");
         drop(array);

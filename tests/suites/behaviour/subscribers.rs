@@ -140,7 +140,7 @@ fn next_use_works<A: Fn() + Send + Sync + 'static, T: Fn() + Send + Sync + 'stat
 fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_asked() {
     own_process!();
     without_deadlock(|| {
-        next_use_works(Answering { asked: panics_once(), told: || () }).expect("nothing fails")
+        next_use_works(Answering { asked: panics_once(), told: || () }).expect("nothing fails");
     });
 }
 
@@ -148,6 +148,6 @@ fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_asked() {
 fn an_array_is_usable_after_a_subscriber_panicked() {
     own_process!();
     without_deadlock(|| {
-        next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails")
+        next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails");
     });
 }

@@ -360,7 +360,7 @@ fn threads_that_wait_for_seeded_work_of_one_array_all_see_it_done() {
     let array = Arc::new({
         let mut array = SmartArray::from(Array2::from_elem((8, 8), 1_u32));
         (0..10).for_each(|_| {
-            double.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("it is written")
+            double.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("it is written");
         });
         array
     });

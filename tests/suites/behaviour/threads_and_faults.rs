@@ -68,7 +68,7 @@ fn read_right(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) {
             Ok(Some(values)) => return assert_eq!(values, expected(), "way {way}"),
             Err(Error::Backend { .. }) => {}
             Err(Error::Lost { array: lost, .. }) => {
-                assert!(!lost.contains("shared"), "way {way}: {lost}")
+                assert!(!lost.contains("shared"), "way {way}: {lost}");
             }
             Err(other) => panic!("way {way}: {other}"),
         }

@@ -47,11 +47,8 @@ fn is_there() -> bool {
             library.unwrap_or_else(|fault| panic!("RESIDENT_NVRTC={}: {fault}", path.display())),
         );
         // SAFETY: opens and closes what is open already.
-        assert!(
-            unsafe { sys::is_culib_present() },
-            "it is open, and not found by its name: {}",
-            path.display()
-        );
+        let is_found = unsafe { sys::is_culib_present() };
+        assert!(is_found, "it is open, and not found by its name: {}", path.display());
     }
     // SAFETY: opens NVIDIA's compiler, if one is installed, as above.
     unsafe { sys::is_culib_present() }

@@ -494,10 +494,10 @@ pub(crate) fn photographs_overlapped() -> Pair {
     Pair {
         name: "8 photographs over 3 streams",
         ours: Box::new(move || {
-            assert_eq!(ours.process(photos(), 1).expect("photographs").len(), 1)
+            assert_eq!(ours.process(photos(), 1).expect("photographs").len(), 1);
         }),
         twin: Box::new(move || {
-            assert_eq!(by_hand.process(photos(), 1).expect("photographs").len(), 1)
+            assert_eq!(by_hand.process(photos(), 1).expect("photographs").len(), 1);
         }),
         extra: &[
             (

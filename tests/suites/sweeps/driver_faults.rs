@@ -43,7 +43,7 @@ mod scenario {
     fn assert_refusal(error: &Error) {
         match error {
             Error::Backend { cause, .. } => {
-                assert!(cause.contains("nothing was queued"), "{error}")
+                assert!(cause.contains("nothing was queued"), "{error}");
             }
             Error::OutOfMemory { .. } => {}
             Error::Compile { log, .. } => assert!(log.contains("cuModule"), "{error}"),

@@ -65,7 +65,7 @@ fn captures_nest_and_see_only_their_own_thread() -> Result<()> {
         audit::capture(|| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    SmartArray::from(vec![1_u8; 40]).prefetch(&device.stream()).expect("room")
+                    SmartArray::from(vec![1_u8; 40]).prefetch(&device.stream()).expect("room");
                 });
             });
             arrays[1].prefetch(&device.stream()).expect("room");

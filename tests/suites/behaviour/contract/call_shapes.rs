@@ -33,7 +33,7 @@ fn scalars_come_by_value_and_by_reference_and_literals_infer() -> Result<()> {
     assert_eq!(y.host()?.to_vec(), [2.0 + 3.0 + 3.0 + 1.0 + 2.0 - 1.0 + 5.0 + 1.0; 4]);
     let count =
         Kernel::<(u32, usize, i8, u8, Out<u64>)>::new("count").host(|_grid, (a, b, c, d, out)| {
-            out[0] = u64::from(a) + b as u64 + c as u64 + u64::from(d)
+            out[0] = u64::from(a) + b as u64 + c as u64 + u64::from(d);
         });
     let mut out = SmartArray::<u64, _>::uninit(1);
     count.launch_on(&stream, Grid::cover(1), (1, x.len(), 3, b'a', &mut out))?;

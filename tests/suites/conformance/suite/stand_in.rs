@@ -136,7 +136,7 @@ pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
         .collect();
     // What a test that failed has left is no fault of the next.
     devices.iter().for_each(|device| {
-        device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}"))
+        device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}"));
     });
     driver::take_calls();
     driver::take_hazards();

@@ -98,8 +98,8 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     bench.finish();
 }
 
-/// The example, with cuBLAS and its own kernels on one stream: it finds the solution, and nothing but
-/// the residual moves in its loop.
+/// The example, with cuBLAS and its own kernels on one stream: it finds the solution, and nothing
+/// but the residual moves in its loop.
 #[test]
 fn the_example_solves_with_cublas_and_moves_nothing_but_the_residual() {
     own_process!();
@@ -158,7 +158,7 @@ fn register_kernels() {
             let (residual, direction) = (launch.view(2), launch.view(3));
             (0..direction.len()).for_each(|index| {
                 direction
-                    .set(index, residual.get::<f64>(index) + kept * direction.get::<f64>(index))
+                    .set(index, residual.get::<f64>(index) + kept * direction.get::<f64>(index));
             });
             Ok(())
         },

@@ -129,7 +129,7 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     let opening =
         [before.open_after("cuMemcpyDtoDAsync_v2"), after.open_after("cuMemcpyDtoDAsync_v2")];
     let ((), report) = audit::capture(|| {
-        foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap()
+        foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap();
     });
     let calls = bench.calls_so_far();
     stream.cudarc().memset_zeros(&mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();
