@@ -2,7 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{CopyRecord, Flow, Report};
+use super::copy_record::CopyRecord;
+use super::report::Report;
+use crate::traffic::Flow;
 
 thread_local! {
     /// The number of captures that this thread is in.

@@ -3,7 +3,7 @@
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, event, event_enabled};
 
-use super::CopyRecord;
+use super::copy_record::CopyRecord;
 
 /// Whether a subscriber may be interested. Compares one number and calls no subscriber, so it may
 /// be called with locks held.

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Cause, CopyRecord, Direction, Flow, Staleness, Traffic};
+use super::cause::Cause;
+use super::copy_record::{CopyRecord, Staleness};
 use crate::call_site::CallSite;
 use crate::traffic::grouped;
+use crate::traffic::{Direction, Flow, Traffic};
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
 /// cause. Its `Display` is one line. The example of [`Report`] shows it.

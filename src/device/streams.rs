@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::{Device, Stream, StreamCore, call_error};
+#[cfg(feature = "cuda")]
 use crate::backend::Queue;
 use crate::backend::{BackendError, Position};
-#[cfg(feature = "cuda")]
 use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
 use crate::sync;

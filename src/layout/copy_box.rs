@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::Footprint;
-use super::footprint::end_bytes;
+use super::footprint::{Footprint, end_bytes};
+use super::strided::packed_strides;
 
 /// A copy of equal runs, repeated along axes: counts and run length are the same at both ends,
 /// strides and offsets are not.
@@ -63,6 +63,30 @@ impl CopyBox {
                 .iter()
                 .map(|(count, source, target)| (*count, *target, *source))
                 .collect(),
+        }
+    }
+}
+
+impl Footprint {
+    /// The copy of these bytes to the same offsets of another allocation.
+    pub(crate) fn copy_to_same_offsets(&self) -> CopyBox {
+        CopyBox {
+            run_bytes: self.run_bytes,
+            source_offset_bytes: self.offset_bytes,
+            destination_offset_bytes: self.offset_bytes,
+            axes: self.axes.iter().map(|(count, stride)| (*count, *stride, *stride)).collect(),
+        }
+    }
+
+    /// The copy to these bytes from memory where they lie packed, from `packed_offset_bytes` on.
+    pub(crate) fn copy_from_packed(&self, packed_offset_bytes: u64) -> CopyBox {
+        let packed = packed_strides(self.axes.iter().map(|(count, _)| *count), self.run_bytes);
+        let axes = self.axes.iter().zip(packed);
+        CopyBox {
+            run_bytes: self.run_bytes,
+            source_offset_bytes: packed_offset_bytes,
+            destination_offset_bytes: self.offset_bytes,
+            axes: axes.map(|((count, stride), packed)| (*count, packed, *stride)).collect(),
         }
     }
 }

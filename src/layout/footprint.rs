@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::CopyBox;
-use super::strided::{below_first, packed_strides};
+use super::strided::below_first;
 
 /// Bytes of one allocation: `run_bytes` bytes at `offset_bytes`, repeated along `axes` (count,
 /// stride in bytes), slowest first. No two repetitions overlap. Strides are above zero.
@@ -66,28 +65,6 @@ impl Footprint {
     /// One past the last byte; 0 if there is no byte; `None` if that is above 64 bits.
     pub(crate) fn end_bytes(&self) -> Option<u64> {
         end_bytes(self.offset_bytes, self.run_bytes, self.axes.iter().copied())
-    }
-
-    /// The copy of these bytes to the same offsets of another allocation.
-    pub(crate) fn copy_to_same_offsets(&self) -> CopyBox {
-        CopyBox {
-            run_bytes: self.run_bytes,
-            source_offset_bytes: self.offset_bytes,
-            destination_offset_bytes: self.offset_bytes,
-            axes: self.axes.iter().map(|(count, stride)| (*count, *stride, *stride)).collect(),
-        }
-    }
-
-    /// The copy to these bytes from memory where they lie packed, from `packed_offset_bytes` on.
-    pub(crate) fn copy_from_packed(&self, packed_offset_bytes: u64) -> CopyBox {
-        let packed = packed_strides(self.axes.iter().map(|(count, _)| *count), self.run_bytes);
-        let axes = self.axes.iter().zip(packed);
-        CopyBox {
-            run_bytes: self.run_bytes,
-            source_offset_bytes: packed_offset_bytes,
-            destination_offset_bytes: self.offset_bytes,
-            axes: axes.map(|((count, stride), packed)| (*count, packed, *stride)).collect(),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::request::Marks;
 use crate::access::Access;
+#[cfg(feature = "cuda")]
 use crate::backend::Address;
 #[cfg(feature = "cuda")]
 use crate::device::Device;

@@ -5,8 +5,6 @@ use super::ArrayState;
 use crate::coherence::Location;
 use crate::layout::Selection;
 
-pub(super) type Claims = Vec<(Location, Selection)>;
-
 impl ArrayState {
     fn claims(&self) -> impl Iterator<Item = &(Location, Selection)> {
         self.cold.iter().flat_map(|cold| &cold.claims)

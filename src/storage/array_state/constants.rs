@@ -1,12 +1,10 @@
 //! The values of constants. Coherence knows them by number.
 
 use super::ArrayState;
+use super::cold_state::Constants;
 use crate::backend::Bytes;
 use crate::coherence::{ConstantId, Content};
 use crate::layout::MemoryOrder;
-
-/// Entry n - 1 is the value of constant n. Constant 0 is all zero bytes and has no entry.
-pub(super) type Constants = Vec<Bytes>;
 
 /// Unused values are dropped once there are more.
 const CONSTANTS_KEPT: usize = 64;

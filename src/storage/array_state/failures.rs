@@ -8,9 +8,6 @@ use crate::backend::{FailureRecord, failure};
 use crate::coherence::{Location, LossId, Region};
 use crate::layout::MemoryOrder;
 
-/// The failures that lost contents, by the number of the loss.
-pub(super) type Losses = Vec<Arc<FailureRecord>>;
-
 impl ArrayState {
     /// Invalidates, region by region, what work wrote that has failed since the last call.
     pub(crate) fn reconcile(&mut self, memory_order: &MemoryOrder) {

@@ -2,9 +2,11 @@
 //! on devices.
 
 mod claims;
+mod cold_state;
 mod constants;
 mod failures;
 mod stale;
+mod stale_record;
 mod streams;
 mod validity;
 mod whole;
@@ -13,11 +15,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use self::claims::Claims;
-use self::constants::Constants;
-use self::failures::Losses;
-pub(crate) use self::stale::StaleOrigin;
-use self::stale::StaleRecord;
+use self::cold_state::ColdState;
+pub(crate) use self::stale_record::StaleOrigin;
+use self::stale_record::StaleRecord;
 pub(crate) use self::whole::ReadyCopy;
 use super::HostBuffer;
 #[cfg(feature = "cuda")]
@@ -53,14 +53,6 @@ pub(crate) struct ArrayState {
     /// meanwhile.
     pins: u32,
     cold: Option<Box<ColdState>>,
-}
-
-/// What most arrays never have.
-#[derive(Debug, Default)]
-struct ColdState {
-    constants: Constants,
-    losses: Losses,
-    claims: Claims,
 }
 
 /// The copy on one device.

@@ -41,7 +41,10 @@ fn in_both_modes(test: fn(Device)) {
 fn assert_refused<T>(outcome: &Result<T>) {
     match outcome {
         Err(error @ Error::InsideKernel { .. }) => {
-            assert!(error.to_string().contains("do it before the launch or after it"), "{error}");
+            assert!(
+                error.to_string().contains("make the call before the launch or after it"),
+                "{error}"
+            );
         }
         Err(other) => panic!("{other:?} is not InsideKernel"),
         Ok(_) => panic!("it did not have to wait"),

@@ -68,7 +68,12 @@ fn no_driver() {
         assert_eq!(Device::all(), [Device::cpu()]);
         assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
         // To print an error asks no driver.
-        assert_eq!(refused(Device::cuda(3)), text.replace("cuda:0", "cuda:3"));
+        let without_line =
+            |text: &str| text.rsplit_once(" (called at").expect("a line").0.to_owned();
+        assert_eq!(
+            without_line(&refused(Device::cuda(3))),
+            without_line(&text).replace("cuda:0", "cuda:3")
+        );
         assert!(!format!("{:?}", Device::cuda(0)).is_empty());
     });
 }
@@ -273,7 +278,7 @@ fn an_array_larger_than_what_is_free() {
                 "\"picture\"",
                 "12582912 bytes",
                 "cuda:0",
-                "held by live arrays",
+                "live arrays hold",
                 "drop arrays that are not needed there",
             ],
         );

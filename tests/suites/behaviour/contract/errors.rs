@@ -9,7 +9,6 @@ fn an_error_is_small_cloneable_and_shared() {
     fn shared<T: Clone + Send + Sync + std::error::Error + PartialEq + 'static>() {}
     shared::<Error>();
     assert!(size_of::<Error>() < 128, "{} bytes", size_of::<Error>());
-    assert!(size_of::<Result<()>>() <= 24);
 }
 
 #[test]
@@ -23,7 +22,8 @@ fn an_error_prints_its_fields_and_outlives_what_it_is_about() {
     drop(error);
     let Error::Uninitialised { array, operation, part, .. } = &copy else { panic!("{copy:?}") };
     assert_eq!((&**array, &**operation, &**part), ("\"gone\"", "host", "all"));
-    assert!(copy.to_string().contains("\"gone\"") && format!("{copy:?}").contains("Uninitialised"));
+    assert!(copy.to_string().contains("\"gone\""));
+    assert_eq!(format!("{copy:?}"), copy.to_string());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_lost_update_of_a_constant_is_reported_in_plain_words() {
     assert_eq!(newest, "a constant that is not in memory there yet");
     assert!(refused.to_string().contains(
         "its newest contents are a constant that is not in \
-        memory there yet, and this would lose them;"
+        memory there yet, and this call would lose them;"
     ));
     let device = lab();
     drop(array.gpu_mut_on(&device.stream()).expect("room"));
@@ -189,7 +189,7 @@ fn a_fill_that_fails_has_words_of_its_own() {
     let Some((_, told)) = outcomes.first() else { panic!("no call was the fill") };
     let text = told.first().expect("it is told").to_string();
     assert!(
-        text.ends_with("the elements are that constant all the same, the next use fills again"),
+        text.contains("the elements are that constant all the same, the next use fills again ("),
         "{text}"
     );
 }

@@ -1,0 +1,24 @@
+//! The parts of an array's state that most arrays never have, allocated at first use.
+
+use std::sync::Arc;
+
+use crate::backend::{Bytes, FailureRecord};
+use crate::coherence::Location;
+use crate::layout::Selection;
+
+/// What most arrays never have.
+#[derive(Debug, Default)]
+pub(super) struct ColdState {
+    pub(super) constants: Constants,
+    pub(super) losses: Losses,
+    pub(super) claims: Claims,
+}
+
+/// Entry n - 1 is the value of constant n. Constant 0 is all zero bytes and has no entry.
+pub(super) type Constants = Vec<Bytes>;
+
+/// The failures that lost contents, by the number of the loss.
+pub(super) type Losses = Vec<Arc<FailureRecord>>;
+
+/// The elements that threads are copying, and where to.
+pub(super) type Claims = Vec<(Location, Selection)>;
