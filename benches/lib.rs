@@ -1,7 +1,7 @@
-//! What the benchmarks share with each other and with the tests.
+//! The parts of the benchmarks that tests use too.
 
 pub mod cube;
-/// Programs that are measured on a GPU, each written with this library and by hand with cudarc.
+/// Programs measured on a GPU, each written with this library and by hand with cudarc.
 #[cfg(feature = "cuda")]
 pub mod gpu {
     pub mod fault;

@@ -1,13 +1,16 @@
-//! What the examples share with the tests and the benchmarks: kernels, and steps made of them.
+//! The parts of the examples that tests and benchmarks use too: kernels, and steps that launch
+//! them.
 //!
 //! Each example is a program beside this file: start with `first_array.rs`.
+
+#![allow(clippy::new_without_default, reason = "a program makes its kernels once, by name")]
 
 /// Kernels of `conjugate_gradient`.
 pub mod conjugate_gradient {
     pub mod kernels;
 }
 
-/// Kernels of `heat`, and the heat that its rod has after some time.
+/// Kernels of `heat`, and the exact heat after any number of steps.
 pub mod heat {
     pub mod kernels;
     pub mod waves;

@@ -1,15 +1,14 @@
-//! The locks of this crate.
+//! The locks of this crate, deferred drops, and event counts.
 //!
-//! All guard plain state that is consistent between statements, so a holder's panic carries no
-//! news: nothing here is ever poisoned.
+//! Locks are not poisoned by panics: the state that they guard is consistent after every statement.
 //!
-//! Each has a level, and is taken only while every lock that the thread holds is of a lower one: so
-//! never two of one level, and no two threads wait for each other. Debug builds check it, and that
-//! none is held where a device is waited for ([`assert_none_held`]). DESIGN.md has the table.
+//! Each lock has a level. A thread takes a lock only while all locks that it holds have lower
+//! levels. So it never holds two locks of one level, and threads cannot deadlock. Debug builds
+//! check this, and that no lock is held while a thread waits for a device ([`assert_none_held`]).
+//! DESIGN.md has the table of locks.
 //!
-//! In unit tests that [explore] each lock is a point where another thread may go on, as shuttle's
-//! scheduler chooses. Locks below the backend's traits are `std`'s own: no thread gives way while
-//! it holds one of those, so that they never block there.
+//! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
+//! The backends use `std`'s locks, at which it cannot switch, so these never block there.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -20,7 +19,7 @@ use std::sync::{Condvar, MutexGuard, PoisonError};
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
-/// Where a lock stands in the order of locks.
+/// The level of a lock: locks are taken in ascending order of ranks.
 pub(crate) trait Level {
     const RANK: u8;
 }
@@ -29,15 +28,15 @@ pub(crate) trait Level {
 #[derive(Debug, Default)]
 pub(crate) struct ArrayLevel;
 
-/// What a device knows of its streams and of memory to be freed.
+/// A device's streams and deferred frees.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceLevel;
 
-/// A stream's events and what it has waited for.
+/// A stream's events and waits.
 #[derive(Debug, Default)]
 pub(crate) struct StreamLevel;
 
-/// Locks under which nothing else is locked.
+/// Locks whose holders take no other lock.
 #[derive(Debug, Default)]
 pub(crate) struct LeafLevel;
 
@@ -57,22 +56,23 @@ impl Level for LeafLevel {
     const RANK: u8 = 4;
 }
 
-/// A lock for state that is held for a few instructions and never while waiting for anything:
-/// taking it is one atomic exchange, giving it back a plain store. Whoever finds it taken lets
-/// other threads run, so that a holder that was put to sleep can go on.
+/// A spin lock for state that is held for a few instructions, and never while its holder waits.
+/// Taking it is one atomic exchange, releasing it a plain store. A thread that finds it taken
+/// yields, so that a preempted holder can continue.
 #[derive(Debug, Default)]
 pub(crate) struct ShortLock<T, L = LeafLevel> {
-    lock: SpinMutex<T, LetOthersRun>,
+    lock: SpinMutex<T, YieldBackoff>,
     level: PhantomData<L>,
 }
 
 /// The guard of a [`ShortLock`].
-pub(crate) type ShortGuard<'a, T> = Held<SpinMutexGuard<'a, T, LetOthersRun>>;
+pub(crate) type ShortGuard<'a, T> = Held<SpinMutexGuard<'a, T, YieldBackoff>>;
 
+/// Yields the processor to other threads between attempts to take a lock.
 #[derive(Debug)]
-pub(crate) struct LetOthersRun;
+pub(crate) struct YieldBackoff;
 
-impl RelaxStrategy for LetOthersRun {
+impl RelaxStrategy for YieldBackoff {
     fn relax() {
         std::thread::yield_now();
     }
@@ -87,13 +87,13 @@ impl<T, L: Level> ShortLock<T, L> {
     pub(crate) fn lock(&self) -> ShortGuard<'_, T> {
         #[cfg(test)]
         if explore::is_on() {
-            return Held::unchecked(explore::take(|| self.lock.try_lock()));
+            return Held::unchecked(explore::retry(|| self.lock.try_lock()));
         }
-        Held::taking(L::RANK, || self.lock.lock())
+        Held::acquire(L::RANK, || self.lock.lock())
     }
 }
 
-/// `std`'s mutex, without poisoning.
+/// `std`'s mutex without poisoning.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T, L = LeafLevel> {
     lock: std::sync::Mutex<T>,
@@ -109,9 +109,9 @@ impl<T, L: Level> Mutex<T, L> {
     pub(crate) fn lock(&self) -> Held<MutexGuard<'_, T>> {
         #[cfg(test)]
         if explore::is_on() {
-            return Held::unchecked(explore::take(|| self.try_lock()));
+            return Held::unchecked(explore::retry(|| self.try_lock()));
         }
-        Held::taking(L::RANK, || self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+        Held::acquire(L::RANK, || self.lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     #[cfg(test)]
@@ -124,7 +124,7 @@ impl<T, L: Level> Mutex<T, L> {
     }
 }
 
-/// A guard; in debug builds it is entered among those that the thread holds.
+/// A guard. In debug builds, the thread counts it among the locks that it holds.
 #[derive(Debug)]
 pub(crate) struct Held<G> {
     guard: G,
@@ -134,25 +134,24 @@ pub(crate) struct Held<G> {
 
 #[cfg(debug_assertions)]
 thread_local! {
-    /// How many locks of each rank this thread holds; rank 0 stands for guards that are not
-    /// checked.
+    /// The number of locks of each rank that this thread holds. Rank 0 is for unchecked guards.
     static HELD: std::cell::Cell<[u32; 5]> = const { std::cell::Cell::new([0; 5]) };
 }
 
 impl<G> Held<G> {
     #[inline]
     #[cfg_attr(not(debug_assertions), allow(unused_variables, reason = "only debug builds check"))]
-    fn taking(rank: u8, take: impl FnOnce() -> G) -> Self {
+    fn acquire(rank: u8, lock: impl FnOnce() -> G) -> Self {
         #[cfg(debug_assertions)]
-        enter(rank);
+        check_and_count(rank);
         Self {
-            guard: take(),
+            guard: lock(),
             #[cfg(debug_assertions)]
             rank,
         }
     }
 
-    /// A guard among threads that share one thread of the system.
+    /// A guard in an exploration, whose threads all run on one system thread.
     #[cfg(test)]
     fn unchecked(guard: G) -> Self {
         Self {
@@ -163,13 +162,18 @@ impl<G> Held<G> {
     }
 }
 
+/// Checks that all locks that this thread holds have lower ranks, and counts one more of `rank`.
 #[cfg(debug_assertions)]
-fn enter(rank: u8) {
-    // A thread that is being torn down is not checked.
+fn check_and_count(rank: u8) {
+    // A thread whose thread-locals are being destroyed is not checked.
     let _ = HELD.try_with(|held| {
         let mut counts = held.get();
         let above = counts[usize::from(rank)..].iter().sum::<u32>();
-        assert!(above == 0, "a lock of rank {rank} is taken while {counts:?} are held, by rank: DESIGN.md, \"Locks\"");
+        assert!(
+            above == 0,
+            "a lock of rank {rank} is taken while {counts:?} are held, by rank: see \"Locks\" in \
+             DESIGN.md"
+        );
         counts[usize::from(rank)] += 1;
         held.set(counts);
     });
@@ -186,8 +190,8 @@ impl<G> Drop for Held<G> {
     }
 }
 
-/// Debug builds fail where a device is about to be waited for under a lock: what is waited for may
-/// need it.
+/// Panics in debug builds if this thread holds a lock. Called before waiting for a device, whose
+/// work may need that lock.
 #[inline]
 pub(crate) fn assert_none_held() {
     #[cfg(debug_assertions)]
@@ -217,19 +221,19 @@ impl<G: DerefMut> DerefMut for Held<G> {
 }
 
 thread_local! {
-    /// What this thread has let go of under a lock.
+    /// Values to drop once this thread holds no lock.
     static DEFERRED_DROPS: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets go of something whose drop may run code of the user's (the last handle of a stream or
-/// device drops what is queued there): it is dropped by [`run_deferred_drops`], with no lock held.
-/// A thread that is being torn down drops it at once.
+/// Defers a drop that may run user code, since the last handle of a stream or device drops the work
+/// queued there. [`run_deferred_drops`] drops the value with no lock held. A thread whose
+/// thread-locals are being destroyed drops it at once.
 pub(crate) fn defer_drop(value: impl Any) {
     let mut value: Option<Box<dyn Any>> = Some(Box::new(value));
     let _ = DEFERRED_DROPS.try_with(|kept| kept.borrow_mut().extend(value.take()));
 }
 
-/// Drops what was let go of under a lock.
+/// Drops the values that this thread deferred.
 pub(crate) fn run_deferred_drops() {
     let next = || DEFERRED_DROPS.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
     while let Some(value) = next() {
@@ -238,20 +242,21 @@ pub(crate) fn run_deferred_drops() {
     }
 }
 
-/// Where threads wait for a change that some other thread will announce: it counts announcements.
+/// An event count: threads wait for the next event that another thread announces.
 #[derive(Debug, Default)]
 pub(crate) struct EventCount {
     count: std::sync::Mutex<u64>,
-    turned: Condvar,
+    announced: Condvar,
 }
 
 impl EventCount {
     pub(crate) const fn new() -> Self {
-        Self { count: std::sync::Mutex::new(0), turned: Condvar::new() }
+        Self { count: std::sync::Mutex::new(0), announced: Condvar::new() }
     }
 
-    /// Announcements so far. Ask before giving up whatever keeps the change from being made.
-    pub(crate) fn count(&self) -> u64 {
+    /// The number of events so far. Read it before releasing the lock that keeps the awaited change
+    /// from happening.
+    pub(crate) fn current(&self) -> u64 {
         *self.lock()
     }
 
@@ -259,27 +264,27 @@ impl EventCount {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for an announcement after the first `seen`.
-    pub(crate) fn wait_past(&self, seen: u64) {
+    /// Waits until there have been more than `seen` events.
+    pub(crate) fn wait_after(&self, seen: u64) {
         assert_none_held();
         #[cfg(test)]
         if explore::is_on() {
-            return explore::take(|| (self.count() != seen).then_some(()));
+            return explore::retry(|| (self.current() != seen).then_some(()));
         }
         let mut count = self.lock();
         while *count == seen {
-            count = self.turned.wait(count).unwrap_or_else(PoisonError::into_inner);
+            count = self.announced.wait(count).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    pub(crate) fn turn(&self) {
+    /// Announces an event.
+    pub(crate) fn announce(&self) {
         *self.lock() += 1;
-        self.turned.notify_all();
+        self.announced.notify_all();
     }
 }
 
-/// Exploring interleavings: all threads of an exploration are shuttle's, which run one at a time on
-/// one thread of the system.
+/// Explores interleavings with shuttle, whose threads run one at a time on one system thread.
 #[cfg(test)]
 pub(crate) mod explore {
     use std::cell::Cell;
@@ -292,8 +297,8 @@ pub(crate) mod explore {
         ON.get()
     }
 
-    /// Runs `program` under so many interleavings, drawn at random. A deadlock ends it by its
-    /// number of steps.
+    /// Runs `program` under `count` random interleavings. A deadlock exceeds shuttle's limit of
+    /// steps, which fails the test.
     pub(crate) fn interleavings(count: usize, program: impl Fn() + Send + Sync + 'static) {
         shuttle::check_random(
             move || {
@@ -319,12 +324,12 @@ pub(crate) mod explore {
         }
     }
 
-    /// Takes a lock as soon as shuttle lets this thread go on while it is free.
-    pub(super) fn take<G>(try_lock: impl Fn() -> Option<G>) -> G {
+    /// Lets shuttle switch threads, and tries again until `attempt` succeeds.
+    pub(super) fn retry<G>(attempt: impl Fn() -> Option<G>) -> G {
         loop {
             shuttle::thread::yield_now();
-            if let Some(guard) = try_lock() {
-                return guard;
+            if let Some(value) = attempt() {
+                return value;
             }
         }
     }
@@ -335,7 +340,7 @@ mod tests {
     use super::{ArrayLevel, LeafLevel, Mutex, ShortLock, StreamLevel, assert_none_held};
 
     #[test]
-    fn locks_are_taken_upwards() {
+    fn locks_are_taken_in_the_order_of_levels() {
         let (array, stream, leaf) = (
             ShortLock::<_, ArrayLevel>::new(1),
             Mutex::<_, StreamLevel>::new(2),
@@ -351,7 +356,7 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     #[should_panic(expected = "a lock of rank 1 is taken while")]
-    fn two_arrays_are_never_locked_at_once() {
+    fn two_locks_of_one_level_are_refused() {
         let (one, other) = (ShortLock::<_, ArrayLevel>::new(1), ShortLock::<_, ArrayLevel>::new(2));
         let _one = one.lock();
         let _other = other.lock();
@@ -360,7 +365,7 @@ mod tests {
     #[test]
     #[cfg(debug_assertions)]
     #[should_panic(expected = "while a device is waited for")]
-    fn nothing_is_waited_for_under_a_lock() {
+    fn waiting_under_a_lock_is_refused() {
         let lock = Mutex::<_, LeafLevel>::new(());
         let _held = lock.lock();
         assert_none_held();

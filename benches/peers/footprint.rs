@@ -85,19 +85,19 @@ pub fn print() {
             .for_each(|(array, data)| *array = SmartArray::from(data))
     });
     let host = (bare + adopted) / ARRAYS - inline;
-    print_line("with host memory", inline, host);
+    print_line("an array with host memory", inline, host);
     let (read, ()) = held_by(|| {
         arrays.iter().for_each(|array| array.prefetch(&stream).expect("room"));
         stream.synchronize().expect("nothing failed");
     });
-    print_line("with host memory and one device", inline, host + read / ARRAYS);
+    print_line("an array with host memory and one device", inline, host + read / ARRAYS);
     let (launched, ()) = held_by(|| {
         arrays.iter_mut().for_each(|array| {
             touch.launch_on(&stream, Grid::cover(1), (array,)).expect("launched")
         });
         stream.synchronize().expect("nothing failed");
     });
-    print_line("after a launch", inline, host + (read + launched) / ARRAYS);
+    print_line("an array after a launch", inline, host + (read + launched) / ARRAYS);
     let (interior, ()) = held_by(|| {
         arrays.iter_mut().for_each(|array| {
             touch

@@ -8,12 +8,12 @@ use resident::{Grid, Kernel, Stream};
 /// A launch that waits until it is released.
 #[derive(Clone)]
 pub struct Gate {
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Arc<(Mutex<GateState>, Condvar)>,
     kernel: Kernel<(u32,)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum GateState {
     Open,
     Closed,
     Reached,
@@ -21,7 +21,7 @@ enum State {
 
 impl Gate {
     pub fn new() -> Self {
-        let state = Arc::new((Mutex::new(State::Open), Condvar::new()));
+        let state = Arc::new((Mutex::new(GateState::Open), Condvar::new()));
         let inside = Arc::clone(&state);
         let kernel = Kernel::<(u32,)>::new("gate").host(move |_grid, (_turn,)| wait(&inside));
         Self { state, kernel }
@@ -42,25 +42,25 @@ impl Gate {
 
     fn close(&self, stream: &Stream) {
         let (state, changed) = &*self.state;
-        *state.lock().expect("no panic") = State::Closed;
+        *state.lock().expect("no panic") = GateState::Closed;
         self.kernel.launch_on(stream, Grid::cover(1), (0,)).expect("launched");
-        let reached =
-            changed.wait_while(state.lock().expect("no panic"), |state| *state != State::Reached);
+        let reached = changed
+            .wait_while(state.lock().expect("no panic"), |state| *state != GateState::Reached);
         drop(reached.expect("no panic"));
     }
 
     fn open(&self) {
         let (state, changed) = &*self.state;
-        *state.lock().expect("no panic") = State::Open;
+        *state.lock().expect("no panic") = GateState::Open;
         changed.notify_all();
     }
 }
 
-fn wait((state, changed): &(Mutex<State>, Condvar)) {
+fn wait((state, changed): &(Mutex<GateState>, Condvar)) {
     let mut now = state.lock().expect("no panic");
-    if *now == State::Closed {
-        *now = State::Reached;
+    if *now == GateState::Closed {
+        *now = GateState::Reached;
         changed.notify_all();
-        drop(changed.wait_while(now, |state| *state != State::Open).expect("no panic"));
+        drop(changed.wait_while(now, |state| *state != GateState::Open).expect("no panic"));
     }
 }

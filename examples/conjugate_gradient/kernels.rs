@@ -31,6 +31,12 @@ pub struct Kernels {
     pub turn: Turn,
 }
 
+impl Default for Kernels {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Kernels {
     pub fn new() -> Self {
         Self {
@@ -60,7 +66,7 @@ fn multiply_kernel() -> Multiply {
             starts.len() == product.len() + 1
         })
         .host(|_grid, (values, columns, starts, vector, product)| {
-            multiply((values, columns, starts), vector, product)
+            multiply((values, columns, starts), vector, product);
         })
 }
 
@@ -103,7 +109,7 @@ fn turn_kernel() -> Turn {
         .host(|_grid, (now, before, residual, mut direction)| {
             let kept = now[0] / before[0];
             direction.zip_mut_with(&residual, |direction, residual| {
-                *direction = residual + kept * *direction
+                *direction = residual + kept * *direction;
             });
         })
 }

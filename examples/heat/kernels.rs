@@ -18,6 +18,12 @@ pub struct Kernels {
     pub residual: Residual,
 }
 
+impl Default for Kernels {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Kernels {
     pub fn new() -> Self {
         Self {
@@ -45,7 +51,7 @@ impl Kernels {
                     })
                     .require("one largest change", |_grid, (_, _, largest)| largest.len() == 1)
                     .host(|_grid, (before, after, largest)| {
-                        largest[0] = largest[0].max(change(before, after))
+                        largest[0] = largest[0].max(change(before, after));
                     }),
             ),
         }

@@ -130,7 +130,7 @@ fn anchor() -> Anchor {
             labels.shape() == anchored.shape()
         })
         .host(|_grid, (high, ridges, labels, anchored)| {
-            bodies::anchor(high, ridges, labels, anchored)
+            bodies::anchor(high, ridges, labels, anchored);
         })
 }
 

@@ -6,7 +6,7 @@ use ndarray::Dimension;
 
 use super::view::{SmartView, SmartViewMut};
 use crate::element::Element;
-use crate::transfer::End;
+use crate::transfer::StoredView;
 
 /// Arrays and views of this library, for functions that take either. Sealed, since soundness
 /// depends on the borrow that a view carries.
@@ -132,7 +132,7 @@ impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
 pub trait AnyView<T: Element>: sealed::Sealed {
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn erased(&self) -> End<'_>;
+    fn erased(&self) -> StoredView<'_>;
 }
 
 /// Arrays and exclusive views of elements `T` with any dimension, as a flat [`InOut`](crate::InOut)
@@ -149,8 +149,8 @@ macro_rules! any_view {
         impl<T: Element, D: Dimension> AnyView<T> for $type {
             #[allow(private_interfaces)]
             #[inline]
-            fn erased(&self) -> End<'_> {
-                self.part().end()
+            fn erased(&self) -> StoredView<'_> {
+                self.part().stored_view()
             }
         }
     };

@@ -11,12 +11,10 @@ use std::sync::OnceLock;
 use ndarray::Dimension;
 
 use super::layout::Layout;
-use crate::audit::Cause;
-use crate::call_site::CallSite;
 use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::storage::Storage;
-use crate::transfer::{self, Request};
+use crate::transfer;
 
 /// A part of one device's copy, on one stream: the contents of both guards.
 pub(crate) struct DevicePart<'a, D> {
@@ -188,7 +186,6 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 pub struct DeviceMut<'a, T, D: Dimension> {
     pub(crate) part: DevicePart<'a, D>,
     pub(super) location: Location,
-    pub(super) site: CallSite,
     pub(super) element: PhantomData<&'a mut T>,
 }
 
@@ -200,18 +197,8 @@ impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     #[inline]
     fn drop(&mut self) {
         let DevicePart { storage, layout, stream_id, .. } = &self.part;
-        if layout.len() as u64 == storage.memory_order().len() {
-            return transfer::close_whole(storage, *stream_id, self.location);
-        }
         layout.with_selection(storage.memory_order(), |selection| {
-            let request = Request {
-                storage,
-                selection,
-                cause: Cause::Gpu,
-                operation: "gpu_mut",
-                site: self.site,
-            };
-            transfer::close_write(&request, *stream_id, self.location);
+            transfer::close_guard(storage, selection, *stream_id, self.location);
         });
     }
 }

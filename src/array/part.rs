@@ -15,11 +15,11 @@ use crate::call_site::CallSite;
 use crate::coherence::{Content, Location, Undefined};
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::error::{Error, Result, Text};
+use crate::error::{AtCall, Error, Result};
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer, Storage};
-use crate::transfer::{self, End, Request, Target};
+use crate::transfer::{self, Request, StoredView, Target};
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
 /// self` methods of `SmartArray` and `SmartViewMut` may call them.
@@ -40,7 +40,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         serve: impl FnOnce(&Request<'_>) -> R,
     ) -> R {
         self.layout.with_selection(self.storage.memory_order(), |selection| {
-            serve(&Request { storage: self.storage, selection, cause, operation, site })
+            serve(&Request::new(self.storage, selection, cause, operation, site))
         })
     }
 
@@ -53,11 +53,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         self.layout.selection(self.storage.memory_order())
     }
 
-    pub(super) fn end(&self) -> End<'l>
+    pub(super) fn stored_view(&self) -> StoredView<'l>
     where
         'a: 'l,
     {
-        End { storage: self.storage, view: self.layout.strided() }
+        StoredView { storage: self.storage, view: self.layout.strided() }
     }
 
     // The host's side. The caller chooses the guards' lifetime within the array's borrow, since the
@@ -197,7 +197,6 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         Ok(DeviceMut {
             part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
             location,
-            site,
             element: PhantomData,
         })
     }
@@ -268,20 +267,15 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     ) -> Result<R> {
         let Some(offset) = self.layout.element(index) else {
             return Err(Error::Shape {
-                operation: Text::new(format!("{operation} of {}", self.storage.named())),
-                expected: Text::new(format!("an index within {:?}", self.layout.shape())),
-                seen: Text::new(format!("{index:?}")),
+                call: site.into(),
+                operation: format!("{operation} of {}", self.storage.named()),
+                expected: format!("an index within {:?}", self.layout.shape()),
+                seen: format!("{index:?}"),
             });
         };
         let element = Strided { shape: &[], strides: &[], offset };
         let selection = self.storage.memory_order().select(&element);
-        serve(&Request {
-            storage: self.storage,
-            selection: &selection,
-            cause: Cause::Explicit,
-            operation,
-            site,
-        })
+        serve(&Request::new(self.storage, &selection, Cause::Explicit, operation, site))
     }
 
     pub(super) fn assign<E: Dimension>(
@@ -293,22 +287,24 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let (to, from) = (self.layout.shape(), source.layout.shape());
         if to != from {
             let describe = |shape: &[usize], storage: &Storage| {
-                Text::new(format!("{shape:?}, the shape of {}", storage.named()))
+                format!("{shape:?}, the shape of {}", storage.named())
             };
             return Err(Error::Shape {
-                operation: Text::new("assign"),
+                call: site.into(),
+                operation: String::from("assign"),
                 expected: describe(to, self.storage),
                 seen: describe(from, source.storage),
             });
         }
-        transfer::assign(self.end(), source.end(), target, site)
+        transfer::assign(self.stored_view(), source.stored_view(), target, site)
     }
 
     // Asynchronous copies.
 
     pub(super) fn prefetch(&self, stream: &Stream, site: CallSite) -> Result<()> {
         self.with(Cause::Prefetch, "prefetch", site, |request| {
-            transfer::acquire_on(request, stream, Access::Read, &mut Dependencies::new()).map(drop)
+            let (request, depends) = (request.ahead_of_use(), &mut Dependencies::new());
+            transfer::acquire_on(&request, stream, Access::Read, depends).map(drop)
         })
     }
 
@@ -330,8 +326,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let buffer = HostBuffer::zeroed::<T>(self.layout.len())
-            .ok_or_else(|| transfer::host_full(self.storage))?;
-        let snapshot = transfer::snapshot(self.end(), stream, buffer, operation, site)?;
+            .ok_or_else(|| transfer::host_full(self.storage).at(site))?;
+        let snapshot = transfer::snapshot(self.stored_view(), stream, buffer, operation, site)?;
         Ok(Pending::new(snapshot, self.storage.named(), self.layout.clone()))
     }
 
@@ -350,8 +346,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
 impl<D: Dimension> Part<'_, '_, D> {
     /// The stream of the methods that name none: the current device's default stream.
-    pub(super) fn current_stream() -> Result<Stream> {
-        Ok(Device::current()?.stream())
+    pub(super) fn current_stream(site: CallSite) -> Result<Stream> {
+        Ok(Device::current().at(site)?.stream())
     }
 }
 

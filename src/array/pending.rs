@@ -11,9 +11,10 @@ use ndarray::{Array, Dimension};
 use super::layout::Layout;
 use super::owned::{packed_array, reversed_axes};
 use crate::backend::failure;
+use crate::call_site::call_site;
 use crate::device;
 use crate::element::Element;
-use crate::error::{Error, Result, Text};
+use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::HostBuffer;
 use crate::transfer::Snapshot;
 
@@ -70,29 +71,36 @@ impl<A> Pending<A> {
     /// - [`Error::Lost`] if work that should have written the source failed.
     /// - [`Error::DeviceLost`] if the device died.
     /// - [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
+    #[track_caller]
     pub fn wait(mut self) -> Result<A> {
+        let site = call_site();
         let snapshot = self.snapshot.take();
         let queued = snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
         for (stream, position) in &queued {
-            stream.queue().synchronize_to(*position).map_err(|refusal| {
-                device::call_error(
-                    stream.device_ref(),
-                    &self.array,
-                    "waiting for a snapshot",
-                    &refusal,
-                )
-            })?;
+            stream
+                .queue()
+                .synchronize_to(*position)
+                .map_err(|refusal| {
+                    device::call_error(
+                        stream.device_ref(),
+                        &self.array,
+                        "waiting for a snapshot",
+                        &refusal,
+                    )
+                })
+                .at(site)?;
         }
-        self.finish(snapshot)
+        self.finish(snapshot).at(site)
     }
 
     /// Assembles the array once all copies are complete.
     fn finish(&self, snapshot: Option<Snapshot>) -> Result<A> {
         let Some(Snapshot { buffer, queued }) = snapshot else {
             return Err(Error::Backend {
-                device: Text::new("the host"),
-                operation: Text::new("polling a snapshot"),
-                cause: Text::new("it was taken already; do not poll a future after it is ready"),
+                call: CalledAt::UNKNOWN,
+                device: String::from("the host"),
+                operation: String::from("polling a snapshot"),
+                cause: String::from("it was taken already; do not poll a future after it is ready"),
             });
         };
         for (stream, position) in queued {
@@ -109,12 +117,13 @@ impl<A> Pending<A> {
             return device::late_error(stream.device_ref(), record);
         }
         Error::Lost {
-            array: Text::new(self.array.as_str()),
-            operation: Text::new(record.operation.as_str()),
-            site: Text::new(
+            call: CalledAt::UNKNOWN,
+            array: String::from(self.array.as_str()),
+            operation: String::from(record.operation.as_str()),
+            site: String::from(
                 record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string),
             ),
-            cause: Text::new(record.cause.as_str()),
+            cause: String::from(record.cause.as_str()),
         }
     }
 }

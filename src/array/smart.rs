@@ -22,10 +22,10 @@ use crate::device::Device;
 #[cfg(feature = "cuda")]
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{AtCall, Result};
 use crate::layout::Selection;
 use crate::storage::{Origin, Storage};
-use crate::transfer::{self, End, Request};
+use crate::transfer::{self, Request, StoredView};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.
@@ -247,7 +247,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     pub(super) fn cloned(source: Part<'_, '_, D>, site: CallSite) -> Result<Self> {
         let clone = Self::make(Self::packed(source.layout), Origin::Uninitialised, site);
-        transfer::clone_into(clone.part().end(), source.end(), site)?;
+        transfer::clone_into(clone.part().stored_view(), source.stored_view(), site)?;
         Ok(clone)
     }
 
@@ -300,7 +300,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     fn request(&self, cause: Cause, operation: &'static str, site: CallSite) -> Request<'_> {
-        Request { storage: &self.storage, selection: &Selection::Whole, cause, operation, site }
+        Request::new(&self.storage, &Selection::Whole, cause, operation, site)
     }
 
     /// Pins (page-locks) the host's copy for devices of the current device's kind, as CUDA's
@@ -336,10 +336,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {
-        transfer::page_lock(
-            &self.request(Cause::Explicit, "page_lock", call_site()),
-            &Device::current()?,
-        )
+        let site = call_site();
+        let device = Device::current().at(site)?;
+        transfer::page_lock(&self.request(Cause::Explicit, "page_lock", site), &device)
     }
 
     /// The contents as an owned ndarray array. An adopted array comes back with its allocation,
@@ -373,10 +372,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         // Waits for work that reads the host's copy, since its memory leaves the library.
         drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
         let host = self.storage.lock().host.take();
-        let rescued = host.as_ref().and_then(|buffer| buffer.rescued::<T>());
-        match rescued.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unlocked::<T>())) {
+        let copied = host.as_ref().and_then(|buffer| buffer.copy_if_leaked::<T>());
+        match copied.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unregistered::<T>())) {
             Some(buffer) => Ok(owned::array_over(buffer, &self.layout)),
-            None => Err(transfer::host_full(&self.storage)),
+            None => Err(transfer::host_full(&self.storage).at(site)),
         }
     }
 

@@ -266,7 +266,8 @@ fn write_row(
     let [w0, w1, w2, w3, w4, w5, w6, _] = widths;
     writeln!(
         f,
-        "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {device:<w3$}  {cause:<w4$}  {count:>w5$}  {bytes:>w6$}  {stale}"
+        "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {device:<w3$}  {cause:<w4$}  \
+         {count:>w5$}  {bytes:>w6$}  {stale}"
     )
 }
 

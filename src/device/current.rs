@@ -5,7 +5,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
 
 use super::{Device, gpu};
-use crate::error::{Error, Result};
+use crate::call_site::call_site;
+use crate::error::{AtCall, Error, Result};
 use crate::sync::Mutex;
 
 /// The environment variable with the device that threads start on.
@@ -92,6 +93,7 @@ impl Device {
     ///
     /// [`Error::NoDevice`] if `RESIDENT_DEVICE` names a device that cannot be used, or is not a
     /// name of a device.
+    #[track_caller]
     pub fn current() -> Result<Self> {
         if let Some(device) =
             SCOPES.with_borrow(|scopes| scopes.last().map(|(_, device)| device.clone()))
@@ -99,7 +101,7 @@ impl Device {
             return Ok(device);
         }
         match ENVIRONMENT.with(|environment| environment.get_or_init(from_environment).clone()) {
-            Some(device) => device,
+            Some(device) => device.at(call_site()),
             None => {
                 // Opening a GPU takes other locks, so this one is released first.
                 let set = DEFAULT.lock().clone();

@@ -1,10 +1,8 @@
 //! From a backend's errors and failures to the library's [`Error`].
 
-use std::sync::Arc;
-
 use super::Device;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
-use crate::error::{Error, Shortage, Text};
+use crate::error::{CalledAt, Error, Shortage};
 
 /// The error of a call that a backend refused: nothing was queued.
 pub(crate) fn call_error(
@@ -15,14 +13,15 @@ pub(crate) fn call_error(
 ) -> Error {
     match refusal.kind {
         BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
-            array: Text::new(object),
-            device: Text::new(device.name()),
-            shortage: Arc::new(Shortage {
+            call: CalledAt::UNKNOWN,
+            array: String::from(object),
+            device: String::from(device.name()),
+            shortage: Shortage {
                 requested,
                 free,
                 in_use: device.memory().in_use,
                 limit: device.backend().memory_limit(),
-            }),
+            },
         },
         _ => backend_error(&device.name(), operation, refusal),
     }
@@ -31,18 +30,21 @@ pub(crate) fn call_error(
 pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendError) -> Error {
     match refusal.kind {
         BackendErrorKind::InsideKernel => Error::InsideKernel {
-            operation: Text::new(operation),
-            waits_for: Text::new(format!("work queued on {device}")),
+            call: CalledAt::UNKNOWN,
+            operation: String::from(operation),
+            waits_for: format!("work queued on {device}"),
         },
         BackendErrorKind::DeviceLost => Error::DeviceLost {
-            device: Text::new(device),
-            operation: Text::new(operation),
-            cause: Text::new(refusal.to_string()),
+            call: CalledAt::UNKNOWN,
+            device: String::from(device),
+            operation: String::from(operation),
+            cause: String::from(refusal.to_string()),
         },
         _ => Error::Backend {
-            device: Text::new(device),
-            operation: Text::new(operation),
-            cause: Text::new(format!("{refusal}; nothing was queued, the call can be repeated")),
+            call: CalledAt::UNKNOWN,
+            device: String::from(device),
+            operation: String::from(operation),
+            cause: format!("{refusal}; nothing was queued, the call can be repeated"),
         },
     }
 }
@@ -69,21 +71,23 @@ pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
         FailureKind::Contents => "what it was to write is lost until it is written again",
         FailureKind::Device => {
             return Error::DeviceLost {
-                device: Text::new(device.name()),
-                operation: Text::new(format!("{}{site}", record.operation)),
-                cause: Text::new(record.cause.as_str()),
+                call: CalledAt::UNKNOWN,
+                device: String::from(device.name()),
+                operation: format!("{}{site}", record.operation),
+                cause: String::from(record.cause.as_str()),
             };
         }
     };
     Error::Backend {
-        device: Text::new(device.name()),
-        operation: Text::new(format!("{}{site}", record.operation)),
-        cause: Text::new(format!("{}; {consequence}", record.cause)),
+        call: CalledAt::UNKNOWN,
+        device: String::from(device.name()),
+        operation: format!("{}{site}", record.operation),
+        cause: format!("{}; {consequence}", record.cause),
     }
 }
 
 impl Error {
-    pub(crate) fn no_device(wanted: impl Into<Box<str>>, reason: impl Into<Box<str>>) -> Self {
-        Self::NoDevice { wanted: Text::new(wanted), reason: Text::new(reason) }
+    pub(crate) fn no_device(wanted: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::NoDevice { call: CalledAt::UNKNOWN, wanted: wanted.into(), reason: reason.into() }
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::{Stream, call_error};
 use crate::backend::RawEvent;
-use crate::error::Result;
+use crate::call_site::call_site;
+use crate::error::{AtCall, Result};
 
 /// A point in a stream, made by [`Stream::record`]. It is complete once everything queued before it
 /// is. Cheap to clone; two handles are equal if they are of the same point.
@@ -46,10 +47,14 @@ impl Event {
     ///
     /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    #[track_caller]
     pub fn is_complete(&self) -> Result<bool> {
-        self.raw.is_complete().map_err(|refusal| {
-            call_error(self.stream.device_ref(), "this", "asking for an event", &refusal)
-        })
+        self.raw
+            .is_complete()
+            .map_err(|refusal| {
+                call_error(self.stream.device_ref(), "this", "asking for an event", &refusal)
+            })
+            .at(call_site())
     }
 
     /// Waits until everything before it has completed, as `cuEventSynchronize` does.
@@ -57,8 +62,10 @@ impl Event {
     /// # Errors
     ///
     /// As [`Stream::synchronize`], for the work before it.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        self.stream.core().synchronize_to(self.stream.device_ref(), self.raw.position())
+        let (core, device) = (self.stream.core(), self.stream.device_ref());
+        core.synchronize_to(device, self.raw.position()).at(call_site())
     }
 
     /// The device time between an earlier event and this one, both complete: `cuEventElapsedTime`,
@@ -70,10 +77,14 @@ impl Event {
     /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they use
     /// different clocks: different kinds of devices, or one device is seeded and the other is not.
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    #[track_caller]
     pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
-        self.raw.elapsed_since(&*earlier.raw).map_err(|refusal| {
-            call_error(self.stream.device_ref(), "this", "timing between two events", &refusal)
-        })
+        self.raw
+            .elapsed_since(&*earlier.raw)
+            .map_err(|refusal| {
+                call_error(self.stream.device_ref(), "this", "timing between two events", &refusal)
+            })
+            .at(call_site())
     }
 
     pub(super) fn raw(&self) -> &Arc<dyn RawEvent> {

@@ -1,7 +1,8 @@
 //! Opening GPUs: once each, and for the life of the process, as their primary contexts.
 
 use super::Device;
-use crate::error::{Error, Result};
+use crate::call_site::call_site;
+use crate::error::{AtCall, Error, Result};
 
 impl Device {
     /// The NVIDIA GPU with this driver number (`CUDA_VISIBLE_DEVICES` renumbers GPUs). The first
@@ -24,8 +25,11 @@ impl Device {
     ///
     /// [`Error::NoDevice`] if there is no driver, no such GPU, or it cannot be used, and in builds
     /// without feature `cuda`.
+    #[track_caller]
     pub fn cuda(ordinal: usize) -> Result<Self> {
-        opened(ordinal).map_err(|reason| Error::no_device(format!("cuda:{ordinal}"), reason))
+        opened(ordinal)
+            .map_err(|reason| Error::no_device(format!("cuda:{ordinal}"), reason))
+            .at(call_site())
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Device, call_error};
 use crate::backend::{Capacity, MemoryUsage};
-use crate::error::Result;
+use crate::call_site::call_site;
+use crate::error::{AtCall, Result};
 
 impl Device {
     /// The bytes that this library holds on the device: of live arrays, and kept for reuse or not
@@ -41,11 +42,13 @@ impl Device {
     ///
     /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer, or the system does
     /// not report its memory; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    #[track_caller]
     pub fn capacity(&self) -> Result<Capacity> {
         self.0
             .backend
             .capacity()
             .map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
+            .at(call_site())
     }
 
     /// Limits what this library holds on the device: from now on, an allocation that would bring
@@ -83,11 +86,13 @@ impl Device {
     /// [`Error::InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
     /// body; [`Error::Backend`](crate::Error::Backend) if the driver refuses;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    #[track_caller]
     pub fn trim(&self) -> Result<()> {
         self.retry_deferred_frees();
         self.0
             .backend
             .trim()
             .map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
+            .at(call_site())
     }
 }

@@ -8,7 +8,8 @@ use super::event::Event;
 use super::stream_core::{StreamCore, StreamId};
 use super::{Device, call_error};
 use crate::backend::{BackendError, Queue, RawEvent};
-use crate::error::Result;
+use crate::call_site::call_site;
+use crate::error::{AtCall, Result};
 use crate::ordering::UseEnd;
 use crate::sync;
 
@@ -64,8 +65,9 @@ impl Stream {
     /// [`Error::Backend`](crate::Error::Backend) if the driver cannot wait;
     /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
     /// kernel body. [`Device::synchronize`] has an example.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        self.core().synchronize(&self.device)
+        self.core().synchronize(&self.device).at(call_site())
     }
 
     /// Whether everything queued here so far has completed or failed: `cuStreamQuery`. Does not
@@ -82,11 +84,15 @@ impl Stream {
     ///
     /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    #[track_caller]
     pub fn is_idle(&self) -> Result<bool> {
         let queue = self.core().queue();
-        queue.poll(queue.reserve_position()).map_err(|refusal| {
-            call_error(&self.device, "this", "asking whether a stream is idle", &refusal)
-        })
+        queue
+            .poll(queue.reserve_position())
+            .map_err(|refusal| {
+                call_error(&self.device, "this", "asking whether a stream is idle", &refusal)
+            })
+            .at(call_site())
     }
 
     /// Records an event after everything queued here so far: `cuEventRecord`, with timing enabled.
@@ -96,11 +102,12 @@ impl Stream {
     ///
     /// [`Error::Backend`](crate::Error::Backend) if the driver records none;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    #[track_caller]
     pub fn record(&self) -> Result<Event> {
-        let raw =
-            self.core().queue().record(true).map_err(|refusal| {
-                call_error(&self.device, "this", "recording an event", &refusal)
-            })?;
+        let recorded = self.core().queue().record(true);
+        let raw = recorded
+            .map_err(|refusal| call_error(&self.device, "this", "recording an event", &refusal))
+            .at(call_site())?;
         self.core().keep_event(Arc::clone(&raw));
         Ok(Event::new(raw, self.clone()))
     }
@@ -129,9 +136,11 @@ impl Stream {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if one of the devices died;
     /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the host would have to wait inside a
     /// kernel body.
+    #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.wait_for_event(event.stream(), event.raw())
             .map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
+            .at(call_site())
     }
 
     /// Synchronises this stream when the returned guard drops, also while unwinding (unlike Numba's

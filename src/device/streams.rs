@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::{Device, Stream, StreamCore, call_error};
-#[cfg(feature = "cuda")]
 use crate::backend::Queue;
 use crate::backend::{BackendError, Position};
-use crate::error::{Error, Result};
+#[cfg(feature = "cuda")]
+use crate::call_site::call_site;
+use crate::error::{AtCall, Error, Result};
 use crate::sync;
 
 /// Streams of other devices, and the positions up to which they use this device's memory.
@@ -35,11 +36,13 @@ impl Device {
     /// # Errors
     ///
     /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
+    #[track_caller]
     pub fn new_stream(&self) -> Result<Stream> {
         self.0.backend.reap();
         let core = self
             .new_core()
-            .map_err(|refusal| call_error(self, "this", "making a stream", &refusal))?;
+            .map_err(|refusal| call_error(self, "this", "making a stream", &refusal))
+            .at(call_site())?;
         self.drop_unused_streams();
         self.0.streams.lock().push(Arc::clone(&core));
         Ok(Stream::of(self.clone(), Some(core)))
@@ -104,14 +107,18 @@ impl Device {
     /// panic in a kernel body as well as for a copy that the driver could not complete, or
     /// [`Error::DeviceLost`]; [`Error::Backend`] if the driver cannot wait; [`Error::InsideKernel`]
     /// if the call would have to wait inside a kernel body.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
+        let site = call_site();
         self.retry_deferred_frees();
         let pending = self.pending_positions();
         // First wait for all, then report: a call reports one failure and leaves the others to the
         // next.
         for (stream, position) in &pending {
             let waited = stream.queue().synchronize_to(*position);
-            waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
+            waited
+                .map_err(|refusal| call_error(self, "this", "synchronising", &refusal))
+                .at(site)?;
         }
         let reported = pending
             .iter()
@@ -120,7 +127,7 @@ impl Device {
             // All streams of a lost device fail together: that is one failure.
             pending.iter().for_each(|(stream, position)| stream.skip_device_losses(*position));
         }
-        reported?;
+        reported.at(site)?;
         drop(pending);
         self.drop_unused_streams();
         self.retire_remote_uses();

@@ -17,8 +17,9 @@ use ndarray::Dimension;
 use super::no_gpu;
 use crate::array::{DeviceMut, DevicePart, DeviceRef};
 use crate::audit;
+use crate::call_site::call_site;
 use crate::device::Device;
-use crate::error::{Error, Result, Text};
+use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl<D: Dimension> DevicePart<'_, D> {
     /// Whether cudarc can use it as a slice: contiguous memory of a GPU.
@@ -40,13 +41,14 @@ impl<D: Dimension> DevicePart<'_, D> {
             return Ok(());
         }
         Err(Error::NotContiguous {
-            array: Text::new(self.display_name()),
-            parameter: Text::new("a cudarc slice"),
-            layout: Text::new(format!(
+            call: CalledAt::UNKNOWN,
+            array: String::from(self.display_name()),
+            parameter: String::from("a cudarc slice"),
+            layout: format!(
                 "shape {:?} and strides {:?}",
                 self.layout().shape(),
                 self.layout().strides()
-            )),
+            ),
         })
     }
 
@@ -161,8 +163,9 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     ///
     /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an
     /// NVIDIA GPU.
+    #[track_caller]
     pub fn as_cuda_slice(&self) -> Result<&Self> {
-        self.part.check_slice().map(|()| self)
+        self.part.check_slice().map(|()| self).at(call_site())
     }
 }
 
@@ -173,8 +176,9 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     ///
     /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an
     /// NVIDIA GPU.
+    #[track_caller]
     pub fn as_cuda_slice(&self) -> Result<&Self> {
-        self.part.check_slice().map(|()| self)
+        self.part.check_slice().map(|()| self).at(call_site())
     }
 
     /// This guard, if cudarc can use it as a slice to write.
@@ -196,8 +200,9 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     /// # Errors
     ///
     /// As [`as_cuda_slice`](Self::as_cuda_slice).
+    #[track_caller]
     pub fn as_cuda_slice_mut(&mut self) -> Result<&mut Self> {
-        self.part.check_slice()?;
+        self.part.check_slice().at(call_site())?;
         Ok(self)
     }
 }

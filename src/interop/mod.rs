@@ -14,8 +14,9 @@ use std::sync::Arc;
 use cudarc::driver::CudaContext;
 
 use crate::backend::cuda::CudaDevice;
+use crate::call_site::call_site;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{AtCall, Error, Result};
 
 impl Device {
     /// cudarc's context object of this GPU, to use cudarc's slices, modules and streams together
@@ -47,8 +48,10 @@ impl Device {
     /// # Errors
     ///
     /// [`Error::NoDevice`] if this is not an NVIDIA GPU.
+    #[track_caller]
     pub fn cuda_context(&self) -> Result<Arc<CudaContext>> {
-        let cuda = self.cuda_backend().ok_or_else(|| no_gpu("a CUDA context", self))?;
+        let cuda = self.cuda_backend().ok_or_else(|| no_gpu("a CUDA context", self));
+        let cuda = cuda.at(call_site())?;
         Ok(Arc::clone(cuda.shared_context()))
     }
 

@@ -9,7 +9,7 @@ use crate::array::SmartArray;
 use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
-use crate::error::{Error, Result, Text};
+use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl<T: Element> SmartArray<T, Ix1> {
     /// An array whose newest contents are a cudarc slice, in place. Copies nothing and waits for
@@ -48,13 +48,16 @@ impl<T: Element> SmartArray<T, Ix1> {
         if slice.num_bytes() == 0 {
             return Ok(Self::zeros(len));
         }
-        let device = primary_device(slice.context(), "the slice to be taken over")?;
-        check_start::<T>(slice.device_ptr(slice.stream()).0)?;
+        let device = primary_device(slice.context(), "the slice to be taken over").at(site)?;
+        check_start::<T>(slice.device_ptr(slice.stream()).0).at(site)?;
         let stream = device.stream();
-        let Some(queue) = stream.cuda_queue() else { return Err(no_gpu("memory", &device)) };
+        let Some(queue) = stream.cuda_queue() else {
+            return Err(no_gpu("memory", &device).at(site));
+        };
         let address = queue
             .take_over(slice)
-            .map_err(|refusal| call_error(&device, "a slice", "taking a slice over", &refusal))?;
+            .map_err(|refusal| call_error(&device, "a slice", "taking a slice over", &refusal))
+            .at(site)?;
         Ok(Self::over_device(Ix1(len), stream, address, site))
     }
 }
@@ -64,11 +67,12 @@ fn check_start<T>(address: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::Foreign {
-        seen: Text::new(format!("the slice to be taken over starts at address {address:#x}")),
-        expected: Text::new(format!(
+        call: CalledAt::UNKNOWN,
+        seen: format!("the slice to be taken over starts at address {address:#x}"),
+        expected: format!(
             "an address other than 0 that is a multiple of {}, as cudarc's `alloc` gives them",
             align_of::<T>()
-        )),
+        ),
     })
 }
 
@@ -100,7 +104,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let site = call_site();
         let stream = match self.stream_of_a_copy() {
             Some(stream) => stream,
-            None => Device::current()?.stream(),
+            None => Device::current().at(site)?.stream(),
         };
         self.into_slice_on(&stream, site)
     }
@@ -128,18 +132,27 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     fn into_slice_on(self, stream: &Stream, site: CallSite) -> Result<CudaSlice<T>> {
         let device = stream.device_ref();
-        let queue = stream.cuda_queue().ok_or_else(|| no_gpu("a cudarc slice", device))?;
+        let queue = stream.cuda_queue().ok_or_else(|| no_gpu("a cudarc slice", device)).at(site)?;
         let (name, len, shape) = (self.display_name(), self.len(), format!("{:?}", self.shape()));
         let Some(address) = self.into_device_memory(stream, site)? else {
             return Err(Error::Shape {
-                operation: Text::new(format!("a cudarc slice of {name}")),
-                expected: Text::new("at least one byte"),
-                seen: Text::new(shape),
+                call: site.into(),
+                operation: format!("a cudarc slice of {name}"),
+                expected: String::from("at least one byte"),
+                seen: String::from(shape),
             });
         };
-        queue.give_away(address, len).map_err(|refusal| {
-            device.free_after_stream(stream, address);
-            call_error(device, &name, &format!("giving {name} away as a slice at {site}"), &refusal)
-        })
+        queue
+            .give_away(address, len)
+            .map_err(|refusal| {
+                device.free_after_stream(stream, address);
+                call_error(
+                    device,
+                    &name,
+                    &format!("giving {name} away as a slice at {site}"),
+                    &refusal,
+                )
+            })
+            .at(site)
     }
 }

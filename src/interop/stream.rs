@@ -7,8 +7,9 @@ use cudarc::driver::{CudaContext, CudaStream};
 use super::no_gpu;
 use crate::backend::Queue;
 use crate::backend::cuda::CudaQueue;
+use crate::call_site::call_site;
 use crate::device::{Device, Stream};
-use crate::error::{Error, Result, Text};
+use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl Stream {
     /// This stream as a cudarc stream, for cudarc's copies, launches and wrapped libraries. For an
@@ -56,10 +57,12 @@ impl Stream {
     /// # Errors
     ///
     /// [`Error::NoDevice`] if the stream is not of an NVIDIA GPU.
+    #[track_caller]
     pub fn try_cudarc(&self) -> Result<Arc<CudaStream>> {
         self.cuda_queue()
             .map(|queue| Arc::clone(queue.stream()))
             .ok_or_else(|| no_gpu("a CUDA stream", self.device_ref()))
+            .at(call_site())
     }
 
     /// A cudarc stream as a stream of this library. Adopting it twice returns equal streams while
@@ -87,22 +90,24 @@ impl Stream {
     /// - [`Error::Foreign`] if its context is not its GPU's primary context, or if it is the
     ///   per-thread default stream, which is a different stream on each thread.
     /// - [`Error::NoDevice`] if the GPU cannot be used.
+    #[track_caller]
     pub fn adopt(stream: Arc<CudaStream>) -> Result<Self> {
         if stream.cu_stream() as usize == PER_THREAD {
             return Err(Error::Foreign {
-                seen: Text::new(
+                call: call_site().into(),
+                seen: String::from(
                     "the stream to be adopted is the per-thread default stream, which is another \
                      stream on each thread",
                 ),
-                expected: Text::new(
+                expected: String::from(
                     "adopt one of `CudaContext::new_stream`, or take the legacy default stream by \
                      `Stream::legacy`",
                 ),
             });
         }
-        let device = primary_device(stream.context(), "the stream to be adopted")?;
+        let device = primary_device(stream.context(), "the stream to be adopted").at(call_site())?;
         let Some(cuda) = device.cuda_backend() else {
-            return Err(no_gpu("a CUDA stream", &device));
+            return Err(no_gpu("a CUDA stream", &device).at(call_site()));
         };
         let is_same = |queue: &dyn Queue| {
             queue.downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream))
@@ -126,8 +131,10 @@ impl Stream {
     /// # Errors
     ///
     /// [`Error::NoDevice`] if the device is not an NVIDIA GPU.
+    #[track_caller]
     pub fn legacy(device: &Device) -> Result<Self> {
-        Self::adopt(device.cuda_context()?.default_stream())
+        let site = call_site();
+        Self::adopt(device.cuda_context().at(site)?.default_stream()).at(site)
     }
 
     pub(super) fn cuda_queue(&self) -> Option<&CudaQueue> {
@@ -146,15 +153,16 @@ pub(super) fn primary_device(context: &CudaContext, object: &str) -> Result<Devi
         return Ok(device);
     }
     Err(Error::Foreign {
-        seen: Text::new(format!(
+        call: CalledAt::UNKNOWN,
+        seen: format!(
             "{object} belongs to context {:p} of GPU {}",
             context.cu_ctx(),
             context.ordinal()
-        )),
-        expected: Text::new(format!(
+        ),
+        expected: format!(
             "this library works in the GPU's primary context {:p}: make it by \
              `Device::cuda_context` or `CudaContext::new`",
             primary.cu_ctx()
-        )),
+        ),
     })
 }

@@ -12,10 +12,10 @@ use crate::audit::Cause;
 use crate::backend::{KernelBody, KernelCode, ParameterLayout};
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
-use crate::error::{Result, Text};
+use crate::error::Result;
 use crate::grid::Grid;
 use crate::storage::Storage;
-use crate::transfer::{self, End, Request};
+use crate::transfer::{self, Request, StoredView};
 
 /// The first element at which a kernel's host body and its device body gave different results, as
 /// [`Kernel::compare`](crate::Kernel::compare) returns it. Its `Display` is one sentence.
@@ -23,17 +23,17 @@ use crate::transfer::{self, End, Request};
 #[non_exhaustive]
 pub struct Difference {
     /// The kernel.
-    pub kernel: Text,
+    pub kernel: String,
     /// The name of the array that was passed.
-    pub array: Text,
+    pub array: String,
     /// The index of the parameter that the array was passed for, from 0.
     pub parameter: usize,
     /// The index of the first element that differs, in row-major order.
     pub index: Vec<usize>,
     /// The value that the host body wrote: a number as Rust prints it, anything else as its bytes.
-    pub host: Text,
+    pub host: String,
     /// The value that the device body wrote, likewise.
-    pub device: Text,
+    pub device: String,
     /// How many elements of the array differ by more than the tolerance.
     pub count: u64,
     /// How many elements the array has, as it was passed.
@@ -114,12 +114,12 @@ fn difference(
     tolerance: f64,
 ) -> Difference {
     Difference {
-        kernel: Text::new(format!("\"{kernel}\"")),
-        array: Text::new(array.storage.named()),
+        kernel: format!("\"{kernel}\""),
+        array: String::from(array.storage.named()),
         parameter,
         index: found.index,
-        host: Text::new(found.host),
-        device: Text::new(found.device),
+        host: String::from(found.host),
+        device: String::from(found.device),
         count: found.count,
         len: array.view.len(),
         on: stream.device(),
@@ -137,22 +137,18 @@ impl ArrayCopy {
         let copy = Self(array.storage.new_like(site));
         copy.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
         if array.access != Access::Overwrite {
-            let source = End { storage: array.storage, view: array.view };
-            transfer::clone_into(End { storage: &copy.0, ..source }, source, site)?;
+            let source = StoredView { storage: array.storage, view: array.view };
+            transfer::clone_into(StoredView { storage: &copy.0, ..source }, source, site)?;
         }
         Ok(copy)
     }
 
     /// Makes all of it valid on the host, and returns the address where the host's copy starts.
     fn acquire_on_host(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
-        let request = Request {
-            storage: &self.0,
-            selection: &array.selection(),
-            cause: Cause::Explicit,
-            operation: bodies.title,
-            site: bodies.site,
-        };
-        transfer::acquire_host(&request, Access::Read)?;
+        let selection = array.selection();
+        let (operation, site) = (bodies.title, bodies.site);
+        let request = Request::new(&self.0, &selection, Cause::Explicit, operation, site);
+        transfer::acquire_host(&request.ahead_of_use(), Access::Read)?;
         Ok(self.0.host_base())
     }
 }

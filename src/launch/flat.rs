@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
-use crate::error::{Error, Result, Text};
+use crate::error::{CalledAt, Error, Result};
 use crate::layout::Strided;
 
 /// The axes longer than 1, slowest in memory first, and whether each runs backwards.
@@ -81,19 +81,21 @@ fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
 
 fn not_contiguous(kernel: &str, number: usize, array: &BoundArray<'_>) -> Error {
     Error::NotContiguous {
-        array: Text::new(array.storage.named()),
-        parameter: Text::new(format!("parameter {number} of kernel \"{kernel}\"")),
-        layout: Text::new(describe_layout(array)),
+        call: CalledAt::UNKNOWN,
+        array: String::from(array.storage.named()),
+        parameter: format!("parameter {number} of kernel \"{kernel}\""),
+        layout: String::from(describe_layout(array)),
     }
 }
 
 fn mismatch(kernel: &str, first: Numbered<'_>, second: Numbered<'_>) -> Error {
     let describe = |(number, array): Numbered<'_>| {
         let (name, layout) = (array.storage.named(), describe_layout(array));
-        Text::new(format!("parameter {number} was given {name} with {layout}"))
+        format!("parameter {number} was given {name} with {layout}")
     };
     Error::LayoutMismatch {
-        kernel: Text::new(format!("\"{kernel}\"")),
+        call: CalledAt::UNKNOWN,
+        kernel: format!("\"{kernel}\""),
         first: describe(first),
         second: describe(second),
     }

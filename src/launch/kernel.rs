@@ -16,7 +16,7 @@ use crate::backend::{
 };
 use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
-use crate::error::{Error, Result, Text};
+use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::grid::Grid;
 
 /// A function over arrays that runs on a device. Its type declares what it reads and what it
@@ -234,8 +234,9 @@ impl<S: Signature> Kernel<S> {
     /// If a `require` panics; nothing moved then.
     #[track_caller]
     pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
-        let stream = Device::current()?.stream();
-        self.launch_from(&stream, grid, &arguments, call_site())
+        let site = call_site();
+        let stream = Device::current().at(site)?.stream();
+        self.launch_from(&stream, grid, &arguments, site)
     }
 
     /// Queues the kernel on a stream. Uploads the bytes of `In` and `InOut` arrays that are stale
@@ -309,12 +310,14 @@ impl<S: Signature> Kernel<S> {
         arguments: &A,
         site: CallSite,
     ) -> Result<()> {
-        arguments.with_bound(|bound| {
-            self.check(grid, bound)?;
-            let code = self.loaded_on(stream.device_ref())?;
-            let grid = self.fitted(code, grid, bound)?;
-            queue::launch(&Launch { code, title: &self.inner.title, grid, bound, site }, stream)
-        })
+        arguments
+            .with_bound(|bound| {
+                self.check(grid, bound)?;
+                let code = self.loaded_on(stream.device_ref())?;
+                let grid = self.fitted(code, grid, bound)?;
+                queue::launch(&Launch { code, title: &self.inner.title, grid, bound, site }, stream)
+            })
+            .at(site)
     }
 
     /// Runs the host body on the host's copies and on the calling thread, for tests and for
@@ -346,11 +349,13 @@ impl<S: Signature> Kernel<S> {
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = call_site();
-        arguments.with_bound(|bound| {
-            self.check(grid, bound)?;
-            let (code, body) = self.host_body()?;
-            queue::call(&Launch { code, title: &self.inner.title, grid, bound, site }, body)
-        })
+        arguments
+            .with_bound(|bound| {
+                self.check(grid, bound)?;
+                let (code, body) = self.host_body()?;
+                queue::call(&Launch { code, title: &self.inner.title, grid, bound, site }, body)
+            })
+            .at(site)
     }
 
     /// Compiles and loads the kernel for a device now rather than at the first launch there. Does
@@ -371,8 +376,9 @@ impl<S: Signature> Kernel<S> {
     /// - [`Compile`](crate::Error::Compile) with the compiler's log, or another fault of the code.
     /// - [`Backend`](crate::Error::Backend) if the driver refuses a call.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
+    #[track_caller]
     pub fn prepare(&self, device: &Device) -> Result<()> {
-        self.loaded_on(device).map(drop)
+        self.loaded_on(device).map(drop).at(call_site())
     }
 
     /// What the kernel needs of a device: registers per thread, bytes of shared memory, the largest
@@ -382,8 +388,9 @@ impl<S: Signature> Kernel<S> {
     /// # Errors
     ///
     /// As [`prepare`](Self::prepare).
+    #[track_caller]
     pub fn attributes(&self, device: &Device) -> Result<KernelAttributes> {
-        self.loaded_on(device).map(KernelCode::attributes)
+        self.loaded_on(device).map(KernelCode::attributes).at(call_site())
     }
 
     /// The declaration of a CUDA C function that fits the signature, to paste into a source. It
@@ -439,16 +446,23 @@ impl<S: Signature> Kernel<S> {
         tolerance: f64,
     ) -> Result<Option<Difference>> {
         let site = call_site();
-        arguments.with_bound(|bound| {
-            self.check(grid, bound)?;
-            let (code, body) = self.host_body()?;
-            let (title, name) = (&*self.inner.title, &*self.inner.name);
-            let loaded = self.loaded_on(device)?;
-            let fitted = self.fitted(loaded, grid, bound)?;
-            let bodies =
-                Bodies { title, name, host: (code, body, grid), device: (loaded, fitted), site };
-            compare::first_difference(bodies, &device.stream(), bound, &S::layouts(), tolerance)
-        })
+        arguments
+            .with_bound(|bound| {
+                self.check(grid, bound)?;
+                let (code, body) = self.host_body()?;
+                let (title, name) = (&*self.inner.title, &*self.inner.name);
+                let loaded = self.loaded_on(device)?;
+                let fitted = self.fitted(loaded, grid, bound)?;
+                let bodies = Bodies {
+                    title,
+                    name,
+                    host: (code, body, grid),
+                    device: (loaded, fitted),
+                    site,
+                };
+                compare::first_difference(bodies, &device.stream(), bound, &S::layouts(), tolerance)
+            })
+            .at(site)
     }
 
     /// The grid that the device will run. If the device chooses another than the given one, checks
@@ -498,9 +512,10 @@ impl<S: Signature> Kernel<S> {
     fn not_met(&self, requirement: &str, bound: &[BoundArgument<'_>]) -> Error {
         let arguments: Vec<String> = bound.iter().map(BoundArgument::describe).collect();
         Error::Requirement {
+            call: CalledAt::UNKNOWN,
             kernel: self.quoted(),
-            requirement: Text::new(requirement),
-            arguments: Text::new(arguments.join(", ")),
+            requirement: String::from(requirement),
+            arguments: String::from(arguments.join(", ")),
         }
     }
 
@@ -508,21 +523,23 @@ impl<S: Signature> Kernel<S> {
     fn bad_grid(&self, grid: Grid, fault: &str) -> Error {
         let (blocks, threads) = (grid.blocks(), grid.threads());
         Error::Grid {
+            call: CalledAt::UNKNOWN,
             kernel: self.quoted(),
-            grid: Text::new(format!(
+            grid: format!(
                 "{}x{}x{} blocks of {}x{}x{} threads",
                 blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z
-            )),
-            fault: Text::new(fault),
+            ),
+            fault: String::from(fault),
         }
     }
 
     #[cold]
     fn no_body(&self, device: &str, method: &str) -> Error {
         Error::NoKernelBody {
+            call: CalledAt::UNKNOWN,
             kernel: self.quoted(),
-            device: Text::new(device),
-            method: Text::new(method),
+            device: String::from(device),
+            method: String::from(method),
         }
     }
 
@@ -530,9 +547,10 @@ impl<S: Signature> Kernel<S> {
     fn not_loaded(&self, device: &Device, fault: LoadError) -> Error {
         match fault {
             LoadError::Program(log) => Error::Compile {
+                call: CalledAt::UNKNOWN,
                 kernel: self.quoted(),
-                device: Text::new(device.name()),
-                log: Text::new(log),
+                device: String::from(device.name()),
+                log: String::from(log),
             },
             LoadError::Refused(refusal) => device::call_error(
                 device,
@@ -543,8 +561,8 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    fn quoted(&self) -> Text {
-        Text::new(format!("\"{}\"", self.inner.name))
+    fn quoted(&self) -> String {
+        format!("\"{}\"", self.inner.name)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One array's contents, wherever they are: its memory on the host and on devices, what is valid
 //! where, and who uses it.
 //!
-//! The state lives here, with the allocation: views hold none of their own. `transfer` alone
+//! The state lives here, with the allocation: views hold none of their own. Only `transfer`
 //! changes it; this module keeps it consistent and publishes what the fast paths read.
 
 mod array_state;
@@ -271,7 +271,8 @@ impl Storage {
     }
 }
 
-/// The shape where memory order does not tell it: lone axes, columns first, more than six axes.
+/// The shape, if the memory order does not determine it: with axes of length 1, columns first, or
+/// more than six axes.
 fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<[usize]>> {
     let is_told = shape.len() == memory_order.extents().len()
         && shape.iter().zip(memory_order.extents()).all(|(len, extent)| *len as u64 == *extent);

@@ -1,12 +1,13 @@
-//! What the fast paths read of an array without its lock, and how it is told to them.
+//! What fast paths read of an array without its lock, and how it is published.
 //!
-//! Everything here is written with the lock held. Two things are published: that the whole array
-//! can be read on the host, and which streams are entered as readers of which device copy. What a
-//! flag stands for is written before it, with release, and read after it, with acquire. What
-//! becomes untrue does so under `&mut` of every view of the array, so that no reader of these flags
-//! is there to be misled; late failures aside, which raise an epoch that readers compare.
+//! All writes happen with the lock held. Two things are published: that the whole array can be read
+//! on the host, and which streams are recorded as readers of which device copy. A flag is stored
+//! with release after what it stands for, and loaded with acquire before that is read.
 //!
-//! The atomics come from outside, so that `tests/published.rs` can run this file under loom.
+//! Published facts become untrue only under `&mut` of every view of the array, when no fast path
+//! can read them. Late failures are the exception: they raise an epoch, which readers compare.
+//!
+//! The atomics come from outside, so that the `published` tests can run this file under loom.
 
 use super::atomics::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 

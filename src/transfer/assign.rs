@@ -4,421 +4,360 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::constant::newest_device;
-use super::{
-    Acquired, Request, acquire_host, acquire_on, fill, mark, mark_host_written, run_deferred,
-};
+use super::acquire::{Acquired, acquire_host, acquire_on};
+use super::constant::fill;
+use super::element::newest_device;
+use super::mark::{mark, mark_host_written};
+use super::report::{count, run_deferred};
+use super::request::{Regions, Request, StoredView};
+use super::route::can_access;
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy};
+use crate::backend::{
+    Address, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
+};
 use crate::call_site::CallSite;
-use crate::coherence::{ConstantId, Content, Holders, Location, Region};
-use crate::device::{Device, Stream};
+use crate::coherence::{ConstantId, Content, Holders, Location, Region, Undefined};
+use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::{CopyBox, Selection, Strided, ViewBox};
+use crate::layout::{Selection, ViewBox};
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, StaleOrigin, Storage};
 use crate::sync::ShortGuard;
 
-/// Where the destination is to be newest afterwards.
+/// Where the destination is newest after an assignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
-    /// Where nothing has to be moved between host and device.
+    /// Where no copy between host and device is needed.
     WhereNewest,
-    /// On a device's copy of the source if there is one, else on the host: for clones.
+    /// On a device that holds the source if there is one, else on the host: for clones.
     WhereItLives,
-    /// On that stream's device.
+    /// On the stream's device.
     On(&'a Stream),
 }
 
-/// One end: an array and a view of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct End<'a> {
-    pub(crate) storage: &'a Storage,
-    pub(crate) view: Strided<'a>,
+/// One assignment.
+#[derive(Clone, Copy)]
+struct Assignment<'a> {
+    destination: StoredView<'a>,
+    source: StoredView<'a>,
+    target: Target<'a>,
+    operation: &'a str,
+    site: CallSite,
 }
 
-/// A box of both ends with one content, and the copy between them.
-struct Passage {
+/// The same elements of source and destination, and the copies between them.
+struct CopyPair {
     source: Selection,
     destination: Selection,
     parts: SmallVec<[CopyBox; 1]>,
 }
 
-/// Passages that are copied at once.
-struct Haul {
-    /// Who copies: a stream, or the host.
-    stage: Option<Stream>,
-    /// Another device's copy that is read; none where the contents are on the stage's own, or have
-    /// yet to come there.
-    from: Option<Location>,
-    passage: Passage,
+/// Pairs that are copied together.
+struct Batch {
+    /// The stream that copies; `None` for the host.
+    stream: Option<Stream>,
+    /// The location of another device that is read. `None` if the contents are on the stream's
+    /// device, or must first be copied there.
+    peer: Option<Location>,
+    pair: CopyPair,
 }
 
-/// Copies `source` to `destination`, which have one shape.
+/// Copies `source` to `destination`, which has the same shape.
 pub(crate) fn assign(
-    destination: End<'_>,
-    source: End<'_>,
+    destination: StoredView<'_>,
+    source: StoredView<'_>,
     target: Target<'_>,
     site: CallSite,
 ) -> Result<()> {
-    if source.storage.memory_order().is_empty() {
-        return Ok(());
-    }
-    let contents = newest(source, "assign", site, true)?;
-    transplant(destination, source, &contents, target, "assign", site)
+    Assignment { destination, source, target, operation: "assign", site }.run(true)
 }
 
-/// Copies what `source` has to `destination`, each part where it lives; parts without contents stay
-/// so.
-pub(crate) fn clone_into(destination: End<'_>, source: End<'_>, site: CallSite) -> Result<()> {
-    let contents = newest(source, "try_clone", site, false)?;
-    transplant(destination, source, &contents, Target::WhereItLives, "try_clone", site)
-}
-
-fn request<'a>(
-    storage: &'a Storage,
-    selection: &'a Selection,
-    operation: &'a str,
-    site: CallSite,
-) -> Request<'a> {
-    Request { storage, selection, cause: Cause::Explicit, operation, site }
-}
-
-/// What the source holds, part by part. Undefined parts are an error if all is needed, and never
-/// where they were lost.
-fn newest(
-    source: End<'_>,
-    operation: &str,
-    site: CallSite,
-    all: bool,
-) -> Result<Vec<(Region, Content)>> {
-    let memory_order = source.storage.memory_order();
-    let selection = memory_order.select(&source.view);
-    let mut state = source.storage.lock();
-    state.reconcile(memory_order);
-    let mut contents = Vec::new();
-    selection.for_each(memory_order, |region| {
-        state.coherence.visit_contents(region, |part, content| contents.push((*part, content)))
-    });
-    let is_refused = |content: &Content| match content {
-        Content::Undefined(crate::coherence::Undefined::Never) => all,
-        Content::Undefined(crate::coherence::Undefined::Lost(_)) => true,
-        _ => false,
-    };
-    if contents.iter().any(|(_, content)| is_refused(content)) {
-        request(source.storage, &selection, operation, site).plan(
-            &state,
-            Location::HOST,
-            Access::Read,
-        )?;
-    }
-    Ok(contents)
-}
-
-/// Whatever can be refused comes before anything is written; of the copies that are queued only one
-/// is, as a rule, so that all is copied or nothing.
-fn transplant(
-    destination: End<'_>,
-    source: End<'_>,
-    contents: &[(Region, Content)],
-    target: Target<'_>,
-    operation: &str,
+/// Copies the contents of `source` to `destination`, each part where it lives. Parts without
+/// contents stay without.
+pub(crate) fn clone_into(
+    destination: StoredView<'_>,
+    source: StoredView<'_>,
     site: CallSite,
 ) -> Result<()> {
-    if source.storage.memory_order().is_empty() {
-        return Ok(());
-    }
-    let (hauls, constants) = sorted(destination, source, contents, target, (operation, site));
-    let to = |passage| Passage::to(passage, destination, operation, site);
-    let from = |passage| Passage::from(passage, source, operation, site);
-    // What is prepared stays so until all is queued.
-    let mut prepared: SmallVec<[Acquired<'_>; 2]> = SmallVec::new();
-    for Haul { stage, from: neighbour, passage } in &hauls {
-        prepare(&to(passage), &from(passage), stage.as_ref(), *neighbour, &mut prepared)?;
-    }
-    if let (Target::On(stream), [(passage, _), ..]) = (target, constants.as_slice()) {
-        prepared.push(acquire_on(
-            &to(passage),
-            stream,
-            Access::Overwrite,
-            &mut Dependencies::new(),
-        )?);
-    }
-    let mut on_devices =
-        hauls.iter().filter_map(|haul| Some((&haul.passage, haul.stage.as_ref()?)));
-    let outcome = on_devices.try_for_each(|(passage, stream)| {
-        carry_on_device(&to(passage), &from(passage), stream, &passage.parts)
-    });
-    run_deferred();
-    outcome?;
-    for Haul { passage, .. } in hauls.iter().filter(|haul| haul.stage.is_none()) {
-        carry_on_host(&to(passage), source.storage, &passage.parts);
-    }
-    for (passage, value) in &constants {
-        carry_constant(&to(passage), source.storage, *value, target);
-    }
-    Ok(())
+    let target = Target::WhereItLives;
+    Assignment { destination, source, target, operation: "try_clone", site }.run(false)
 }
 
-/// Memory at the destination, the source at the stage, and on the host whatever has to be waited
-/// for: from here on there is only to copy.
-fn prepare<'a>(
-    to: &Request<'a>,
-    from: &Request<'a>,
-    stage: Option<&Stream>,
-    neighbour: Option<Location>,
-    prepared: &mut SmallVec<[Acquired<'a>; 2]>,
-) -> Result<()> {
-    let Some(stream) = stage else {
-        acquire_host(from, Access::Read)?;
-        return acquire_host(to, Access::Overwrite);
-    };
-    prepared.push(acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?);
-    if neighbour.is_none() {
-        prepared.push(acquire_on(from, stream, Access::Read, &mut Dependencies::new())?);
+impl Assignment<'_> {
+    /// Everything that can be refused comes before the first write. Usually only one copy is
+    /// queued, so that all is copied or nothing.
+    fn run(&self, needs_all: bool) -> Result<()> {
+        if self.source.storage.memory_order().is_empty() {
+            return Ok(());
+        }
+        let contents = self.contents(needs_all)?;
+        let (batches, constants) = self.batches(&contents);
+        // Stays acquired until everything is queued.
+        let mut acquired: SmallVec<[Acquired<'_>; 2]> = SmallVec::new();
+        for batch in &batches {
+            self.acquire(batch, &mut acquired)?;
+        }
+        if let (Target::On(stream), [(pair, _), ..]) = (self.target, constants.as_slice()) {
+            let to = self.to(pair);
+            acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
+        }
+        let outcome = batches.iter().try_for_each(|batch| self.copy_on_device(batch));
+        run_deferred();
+        outcome?;
+        batches.iter().for_each(|batch| self.copy_on_host(batch));
+        constants.iter().for_each(|(pair, value)| self.assign_constant(pair, *value));
+        Ok(())
     }
-    Ok(())
-}
 
-/// The passages of stored contents, those that are copied at once together, and those of constants.
-fn sorted(
-    destination: End<'_>,
-    source: End<'_>,
-    contents: &[(Region, Content)],
-    target: Target<'_>,
-    (operation, site): (&str, CallSite),
-) -> (SmallVec<[Haul; 1]>, Vec<(Passage, ConstantId)>) {
-    let mut hauls: SmallVec<[Haul; 1]> = SmallVec::new();
-    let mut constants = Vec::new();
-    for (region, content) in contents {
-        for ranges in source.view.boxes_of(source.storage.memory_order(), region) {
-            let passage = passage(destination, source, &ranges);
-            match content {
-                Content::Undefined(_) => {}
-                Content::Constant { value, .. } => constants.push((passage, *value)),
-                Content::Stored(holders) => {
-                    let stage = stage(
-                        &passage.to(destination, operation, site),
-                        source.storage,
-                        *holders,
-                        target,
-                    );
-                    let from =
-                        stage.as_ref().and_then(|stream| nearest(source.storage, *holders, stream));
-                    put_with_its_like(&mut hauls, Haul { stage, from, passage });
+    fn request<'a>(&'a self, storage: &'a Storage, selection: &'a Selection) -> Request<'a> {
+        Request::new(storage, selection, Cause::Explicit, self.operation, self.site).ahead_of_use()
+    }
+
+    fn to<'a>(&'a self, pair: &'a CopyPair) -> Request<'a> {
+        self.request(self.destination.storage, &pair.destination)
+    }
+
+    fn from<'a>(&'a self, pair: &'a CopyPair) -> Request<'a> {
+        self.request(self.source.storage, &pair.source)
+    }
+
+    /// The contents of the source, part by part. An error if contents were lost, or never written
+    /// although all are needed.
+    fn contents(&self, needs_all: bool) -> Result<Vec<(Region, Content)>> {
+        let StoredView { storage, view } = self.source;
+        let memory_order = storage.memory_order();
+        let selection = memory_order.select(&view);
+        let mut state = storage.lock();
+        state.reconcile(memory_order);
+        let mut contents = Vec::new();
+        selection.for_each(memory_order, |region| {
+            state.coherence.visit_contents(region, |part, content| contents.push((*part, content)));
+        });
+        let is_refused = |content: &Content| match content {
+            Content::Undefined(Undefined::Never) => needs_all,
+            Content::Undefined(Undefined::Lost(_)) => true,
+            _ => false,
+        };
+        if contents.iter().any(|(_, content)| is_refused(content)) {
+            self.request(storage, &selection).plan(&state, Location::HOST)?;
+        }
+        Ok(contents)
+    }
+
+    /// Stored contents in batches, and constants.
+    fn batches(
+        &self,
+        contents: &[(Region, Content)],
+    ) -> (SmallVec<[Batch; 1]>, Vec<(CopyPair, ConstantId)>) {
+        let mut batches: SmallVec<[Batch; 1]> = SmallVec::new();
+        let mut constants = Vec::new();
+        let StoredView { storage, view } = self.source;
+        for (region, content) in contents {
+            for part in view.boxes_of(storage.memory_order(), region) {
+                let pair = self.pair(&part);
+                match content {
+                    Content::Undefined(_) => {}
+                    Content::Constant { value, .. } => constants.push((pair, *value)),
+                    Content::Stored(holders) => {
+                        let stream = self.copying_stream(&pair, *holders);
+                        let peer = stream.as_ref().and_then(|s| peer_of(storage, *holders, s));
+                        add_to_batches(&mut batches, Batch { stream, peer, pair });
+                    }
+                }
+            }
+        }
+        (batches, constants)
+    }
+
+    fn pair(&self, part: &ViewBox) -> CopyPair {
+        let (source, destination) = (&self.source, &self.destination);
+        let element_bytes = source.storage.memory_order().element_bytes() as u64;
+        let (from, to, parts) = source.view.copies_to(&destination.view, part, element_bytes);
+        CopyPair {
+            source: source.storage.memory_order().select(&from.strided()),
+            destination: destination.storage.memory_order().select(&to.strided()),
+            parts,
+        }
+    }
+
+    /// The stream that copies; `None` for the host.
+    fn copying_stream(&self, pair: &CopyPair, holders: Holders) -> Option<Stream> {
+        let is_device = |location: &Location| *location != Location::HOST;
+        let holder = {
+            let state = self.source.storage.lock();
+            let location = holders.locations().iter().find(is_device);
+            location.map(|location| state.device_copy(location).device.clone())
+        };
+        match self.target {
+            Target::On(stream) => Some(stream.clone()),
+            Target::WhereItLives => holder.map(|holder| holder.stream()),
+            Target::WhereNewest => {
+                let home = {
+                    let state = self.destination.storage.lock();
+                    newest_device(&self.to(pair), &state)
+                        .map(|location| state.device_copy(location).device.clone())
+                };
+                match (home, holder) {
+                    (Some(home), Some(holder)) if can_access(&home, &holder) => Some(home.stream()),
+                    _ if holders.contains(Location::HOST) => None,
+                    (_, holder) => holder.map(|holder| holder.stream()),
                 }
             }
         }
     }
-    (hauls, constants)
-}
 
-fn put_with_its_like(hauls: &mut SmallVec<[Haul; 1]>, haul: Haul) {
-    match hauls.iter_mut().find(|known| known.stage == haul.stage && known.from == haul.from) {
-        Some(known) => known.passage.take(haul.passage),
-        None => hauls.push(haul),
+    /// Acquires the destination, and the source where it is copied from. On the host this waits:
+    /// afterwards only the copies are left.
+    fn acquire<'a>(
+        &'a self,
+        Batch { stream, peer, pair }: &'a Batch,
+        acquired: &mut SmallVec<[Acquired<'a>; 2]>,
+    ) -> Result<()> {
+        let (to, from) = (self.to(pair), self.from(pair));
+        let Some(stream) = stream else {
+            acquire_host(&from, Access::Read)?;
+            return acquire_host(&to, Access::Overwrite);
+        };
+        acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
+        if peer.is_none() {
+            acquired.push(acquire_on(&from, stream, Access::Read, &mut Dependencies::new())?);
+        }
+        Ok(())
     }
-}
 
-impl Passage {
-    fn to<'a>(&'a self, destination: End<'a>, operation: &'a str, site: CallSite) -> Request<'a> {
-        request(destination.storage, &self.destination, operation, site)
+    fn copy_on_host(&self, Batch { stream, pair, .. }: &Batch) {
+        if stream.is_some() {
+            return;
+        }
+        let to = self.to(pair);
+        mark_host_written(&to, Access::Overwrite);
+        for part in &pair.parts {
+            let (from, to) = (self.source.storage.host_base(), to.storage.host_base());
+            // SAFETY: both arrays have host memory of their memory order's length, and
+            // `Strided::copies_to` stays within both. The source is valid on the host and borrowed
+            // shared. The destination is borrowed exclusively, and `acquire` waited for queued work
+            // that uses it; work that this call has queued since copies other parts. The two can be
+            // one array only with disjoint parts.
+            unsafe { host_copy::copy_box(from, to, part) };
+        }
     }
 
-    fn from<'a>(&'a self, source: End<'a>, operation: &'a str, site: CallSite) -> Request<'a> {
-        request(source.storage, &self.source, operation, site)
-    }
-
-    fn take(&mut self, other: Self) {
-        join(&mut self.source, other.source);
-        join(&mut self.destination, other.destination);
-        self.parts.extend(other.parts);
-    }
-}
-
-/// Adds disjoint boxes to boxes. A passage over a whole array is alone.
-fn join(selection: &mut Selection, other: Selection) {
-    if let (Selection::Boxes(boxes), Selection::Boxes(more)) = (selection, other) {
-        boxes.extend(more);
-    }
-}
-
-fn passage(destination: End<'_>, source: End<'_>, part: &ViewBox) -> Passage {
-    let element_bytes = source.storage.memory_order().element_bytes() as u64;
-    let (from, to, parts) = source.view.copies_to(&destination.view, part, element_bytes);
-    Passage {
-        source: source.storage.memory_order().select(&from.strided()),
-        destination: destination.storage.memory_order().select(&to.strided()),
-        parts,
-    }
-}
-
-/// Makes the destination the constant; on a stream's device, which has room for it by now, fills
-/// early. Where that is refused, the next use fills.
-fn carry_constant(to: &Request<'_>, source: &Storage, value: ConstantId, target: Target<'_>) {
-    let bytes = source.lock().constant_value(value, source.memory_order().element_bytes());
-    fill(to, bytes);
-    if let Target::On(stream) = target {
-        let _ = acquire_on(to, stream, Access::Read, &mut Dependencies::new());
-    }
-}
-
-/// The stream that does the copy; `None` for the host.
-fn stage(
-    to: &Request<'_>,
-    source: &Storage,
-    holders: Holders,
-    target: Target<'_>,
-) -> Option<Stream> {
-    let device_holder = {
-        let state = source.lock();
-        holders
-            .locations()
-            .iter()
-            .find(|location| *location != Location::HOST)
-            .map(|location| state.device_copy(location).device.clone())
-    };
-    match target {
-        Target::On(stream) => Some(stream.clone()),
-        Target::WhereItLives => device_holder.map(|device| device.stream()),
-        Target::WhereNewest => {
-            let home = {
-                let state = to.storage.lock();
-                newest_device(to, &state).map(|location| state.device_copy(location).device.clone())
-            };
-            match (home, device_holder) {
-                (Some(home), Some(holder))
-                    if home.backend().can_access_peer(&**holder.backend()) =>
-                {
-                    Some(home.stream())
-                }
-                (None, Some(holder)) if !holders.contains(Location::HOST) => Some(holder.stream()),
-                _ if holders.contains(Location::HOST) => None,
-                (_, holder) => holder.map(|holder| holder.stream()),
+    fn copy_on_device(&self, Batch { stream, pair, .. }: &Batch) -> Result<()> {
+        let Some(stream) = stream else { return Ok(()) };
+        let (to, from) = (self.to(pair), self.from(pair));
+        let target = acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?;
+        let mut own = None;
+        let (mut state, location, depends, is_peer) = match ready_peer(&from, stream)? {
+            Some((state, location, depends)) => (state, location, depends, true),
+            None => {
+                let mut depends = Dependencies::new();
+                let acquired = own.insert(acquire_on(&from, stream, Access::Read, &mut depends)?);
+                (from.storage.lock(), acquired.location, depends, false)
             }
-        }
-    }
-}
-
-/// The other device's copy that a stream reads contents from; none where they are on its own
-/// device, or have yet to come there.
-fn nearest(source: &Storage, holders: Holders, stream: &Stream) -> Option<Location> {
-    let state = source.lock();
-    if state.find_location(stream.device_ref()).is_some_and(|own| holders.contains(own)) {
-        return None;
-    }
-    let can_access_peer = |location: &Location| {
-        stream
-            .device_ref()
-            .backend()
-            .can_access_peer(&**state.device_copy(*location).device.backend())
-    };
-    holders.locations().iter().filter(|location| *location != Location::HOST).find(can_access_peer)
-}
-
-fn carry_on_host(to: &Request<'_>, source: &Storage, parts: &SmallVec<[CopyBox; 1]>) {
-    mark_host_written(to, Access::Overwrite);
-    for part in parts {
-        // SAFETY: both arrays have host memory of their space's size and the part lies within both
-        // by construction of `Strided::copies_to`. The source is valid on the host and read by shared
-        // borrow; the destination is borrowed exclusively and nothing queued touches it, as
-        // `prepare` saw to: what was queued since by this very call copies other parts. Both can be
-        // one array only through disjoint parts.
-        unsafe { host_copy::copy_box(source.host_base(), to.storage.host_base(), part) };
-    }
-}
-
-fn carry_on_device(
-    to: &Request<'_>,
-    from: &Request<'_>,
-    stream: &Stream,
-    parts: &SmallVec<[CopyBox; 1]>,
-) -> Result<()> {
-    let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let mut own = None;
-    let (mut state, location, depends, is_neighbour) = match neighbour(from, stream)? {
-        Some((state, location, depends)) => (state, location, depends, true),
-        None => {
-            let mut depends = Dependencies::new();
-            let acquired = own.insert(acquire_on(from, stream, Access::Read, &mut depends)?);
-            (from.storage.lock(), acquired.location, depends, false)
-        }
-    };
-    let position = {
-        let source = state.device_copy(location).device.clone();
+        };
+        let device = state.device_copy(location).device.clone();
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Contents,
             source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
-            source_device: is_neighbour.then(|| Arc::clone(source.backend()) as _),
-            parts: parts.clone(),
+            source_device: is_peer.then(|| Arc::clone(device.backend()) as _),
+            parts: pair.parts.clone(),
             depends,
             label: to.storage.label("assignment to", to.site),
         };
-        let position = stream
-            .queue()
-            .submit(Work::Copy(Box::new(work)))
-            .map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
-        from.mark_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
-        if is_neighbour {
-            source.record_remote_use(stream.core(), position);
+        let submitted = stream.queue().submit(Work::Copy(Box::new(work)));
+        let position =
+            submitted.map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
+        from.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
+        if is_peer {
+            device.record_remote_use(stream.core(), position);
         }
         drop(state);
-        position
-    };
-    if is_neighbour {
-        // A copy from device to device belongs to the array that it is written to.
-        let source = from.storage.lock().device_copy(location).device.clone();
-        let bytes = to.selection.len_bytes(to.storage.memory_order());
-        // It overwrites: whether the destination was stale before is of no matter.
-        to.count(
-            &mut to.storage.lock(),
-            Direction::BetweenDevices,
-            bytes,
-            &source,
-            stream,
-            StaleOrigin::Unreported,
-        );
+        if is_peer {
+            // Counted for the destination array. Since the copy overwrites all of its elements, it
+            // does not matter whether they were stale.
+            let bytes = to.selection.len_bytes(to.storage.memory_order());
+            let copied = (Direction::BetweenDevices, bytes);
+            let stale_since = StaleOrigin::Unreported;
+            count(&to, &mut to.storage.lock(), copied, &device, stream, stale_since);
+        }
+        mark(&to, stream, target, Access::Overwrite, UseEnd::at(position));
+        if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
+            stream.ensure_event_at_tail();
+        }
+        Ok(())
     }
-    mark(to, stream, target, Access::Overwrite, UseEnd::at(position));
-    if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
-        stream.ensure_event_at_tail();
+
+    /// Makes the destination the constant. On a target stream's device, which has memory for it by
+    /// now, fills early; if that is refused, the next use fills.
+    fn assign_constant(&self, pair: &CopyPair, value: ConstantId) {
+        let (to, source) = (self.to(pair), self.source.storage);
+        let bytes = source.lock().constant_value(value, source.memory_order().element_bytes());
+        fill(&to, bytes);
+        if let Target::On(stream) = self.target {
+            let _ = acquire_on(&to, stream, Access::Read, &mut Dependencies::new());
+        }
     }
-    Ok(())
 }
 
-/// The device that the contents are copied from directly, if `stream`'s own does not hold them, and
-/// the work there that may still fail. One look, with the lock held until the copy is queued:
-/// between two a failure could be taken in, or the copy give way to others.
-fn neighbour<'a>(
+/// Adds a batch, or its pair to a batch with the same ends.
+fn add_to_batches(batches: &mut SmallVec<[Batch; 1]>, batch: Batch) {
+    let is_same = |known: &&mut Batch| known.stream == batch.stream && known.peer == batch.peer;
+    match batches.iter_mut().find(is_same) {
+        Some(known) => {
+            extend(&mut known.pair.source, batch.pair.source);
+            extend(&mut known.pair.destination, batch.pair.destination);
+            known.pair.parts.extend(batch.pair.parts);
+        }
+        None => batches.push(batch),
+    }
+}
+
+/// Adds disjoint boxes to boxes. A pair of whole arrays is the only one.
+fn extend(selection: &mut Selection, other: Selection) {
+    if let (Selection::Boxes(boxes), Selection::Boxes(more)) = (selection, other) {
+        boxes.extend(more);
+    }
+}
+
+/// The location of another device that holds the contents and that the stream's device can access.
+/// `None` if the stream's device holds them itself.
+fn peer_of(source: &Storage, holders: Holders, stream: &Stream) -> Option<Location> {
+    let state = source.lock();
+    if state.find_location(stream.device_ref()).is_some_and(|own| holders.contains(own)) {
+        return None;
+    }
+    let can_access = |location: &Location| {
+        *location != Location::HOST
+            && can_access(stream.device_ref(), &state.device_copy(*location).device)
+    };
+    holders.locations().iter().find(can_access)
+}
+
+/// The location of another device to copy from, if the stream's device does not hold the contents,
+/// and the work there that may still fail. Returns the lock, to be held until the copy is queued:
+/// otherwise a failure could be reconciled in between, or the copy evicted.
+fn ready_peer<'a>(
     from: &Request<'a>,
     stream: &Stream,
 ) -> Result<Option<(ShortGuard<'a, ArrayState>, Location, Dependencies)>> {
+    let memory_order = from.storage.memory_order();
     let mut state = from.storage.lock();
-    state.reconcile(from.storage.memory_order());
+    state.reconcile(memory_order);
     if state.find_location(stream.device_ref()).is_some_and(|own| from.is_valid(&state, own)) {
         return Ok(None);
     }
-    let can_access_peer =
-        |device: &Device| stream.device_ref().backend().can_access_peer(&**device.backend());
     let found = state
         .devices()
-        .find(|(location, device)| from.is_valid(&state, *location) && can_access_peer(device))
+        .find(|(location, device)| {
+            from.is_valid(&state, *location) && can_access(stream.device_ref(), device)
+        })
         .map(|(location, _)| location);
     let Some(location) = found else { return Ok(None) };
-    let depends = read_selection_behind(from, &state, stream, location)?;
+    let mut regions = Regions::new();
+    from.selection.for_each(memory_order, |region| regions.push(*region));
+    let depends = from.wait_for_writers(&state, stream, location, &regions)?;
     Ok(Some((state, location, depends)))
-}
-
-fn read_selection_behind(
-    from: &Request<'_>,
-    state: &ArrayState,
-    stream: &Stream,
-    location: Location,
-) -> Result<Dependencies> {
-    let mut regions: SmallVec<[Region; 1]> = SmallVec::new();
-    from.selection.for_each(from.storage.memory_order(), |region| regions.push(*region));
-    from.wait_for_writers(state, stream, location, &regions)
 }

@@ -1,12 +1,12 @@
-//! From what the core or a backend says to what a user reads, with the array's name.
+//! From refusals of the coherence core or a backend to errors that name the array.
 
 use std::sync::Arc;
 
-use super::Request;
+use super::request::Request;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use crate::coherence::{Region, Undefined, UndefinedRead};
 use crate::device::{self, Device};
-use crate::error::{Error, Shortage, Text};
+use crate::error::{CalledAt, Error, Shortage};
 use crate::layout::Selection;
 use crate::storage::{ArrayState, Storage};
 
@@ -18,12 +18,13 @@ pub(super) fn undefined(
 ) -> Error {
     match refusal.undefined {
         Undefined::Never => Error::Uninitialised {
-            array: Text::new(request.storage.named()),
-            operation: Text::new(request.operation),
-            part: Text::new(part(request, &refusal.region)),
+            call: request.site.into(),
+            array: String::from(request.storage.named()),
+            operation: String::from(request.operation),
+            part: String::from(part(request, &refusal.region)),
         },
         Undefined::Lost(loss) => match state.loss(loss) {
-            Some(record) => lost(request.storage, record),
+            Some(record) => lost(request.storage, record).at(request.site),
             None => unreachable!("a loss without a record"),
         },
     }
@@ -32,18 +33,20 @@ pub(super) fn undefined(
 fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
     if record.kind == FailureKind::Device {
         return Error::DeviceLost {
-            device: Text::new("the device that held the newest contents"),
-            operation: Text::new(record.operation.as_str()),
-            cause: Text::new(record.cause.as_str()),
+            call: CalledAt::UNKNOWN,
+            device: String::from("the device that held the newest contents"),
+            operation: String::from(record.operation.as_str()),
+            cause: String::from(record.cause.as_str()),
         };
     }
     Error::Lost {
-        array: Text::new(storage.named()),
-        operation: Text::new(record.operation.as_str()),
-        site: Text::new(
+        call: CalledAt::UNKNOWN,
+        array: String::from(storage.named()),
+        operation: String::from(record.operation.as_str()),
+        site: String::from(
             record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string),
         ),
-        cause: Text::new(record.cause.as_str()),
+        cause: String::from(record.cause.as_str()),
     }
 }
 
@@ -82,21 +85,24 @@ impl Request<'_> {
                     self.site
                 ),
                 refusal,
-            ),
+            )
+            .at(self.site),
         }
     }
 
     pub(super) fn inside_kernel(&self, waits_for: &str) -> Error {
         Error::InsideKernel {
-            operation: Text::new(format!("{} of {}", self.operation, self.storage.named())),
-            waits_for: Text::new(waits_for),
+            call: self.site.into(),
+            operation: format!("{} of {}", self.operation, self.storage.named()),
+            waits_for: String::from(waits_for),
         }
     }
 
     pub(super) fn no_location(&self, device: &Device) -> Error {
         Error::TooManyDevices {
-            array: Text::new(self.storage.named()),
-            device: Text::new(device.name()),
+            call: self.site.into(),
+            array: String::from(self.storage.named()),
+            device: String::from(device.name()),
         }
     }
 }
@@ -108,17 +114,19 @@ pub(crate) fn host_full(storage: &Storage) -> Error {
 
 pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
     Error::OutOfMemory {
-        array: Text::new(array),
-        device: Text::new("the host"),
-        shortage: Arc::new(Shortage { requested, ..Shortage::default() }),
+        call: CalledAt::UNKNOWN,
+        array: String::from(array),
+        device: String::from("the host"),
+        shortage: Shortage { requested, ..Shortage::default() },
     }
 }
 
 /// One side was declared changed, and others hold newer contents.
 pub(crate) fn lost_update(storage: &Storage, changed: String, newest: String) -> Error {
     Error::LostUpdate {
-        array: Text::new(storage.named()),
-        changed: Text::new(changed),
-        newest: Text::new(newest),
+        call: CalledAt::UNKNOWN,
+        array: String::from(storage.named()),
+        changed: String::from(changed),
+        newest: String::from(newest),
     }
 }

@@ -1,6 +1,6 @@
-//! Giving device memory back behind its last use, without waiting.
+//! Freeing an array's device memory behind its last uses, without waiting.
 
-use super::Marks;
+use super::request::Marks;
 use crate::access::Access;
 use crate::backend::Address;
 #[cfg(feature = "cuda")]
@@ -12,40 +12,37 @@ use crate::ordering::Uses;
 use crate::storage::{ArrayState, DeviceCopy, Storage};
 use crate::sync;
 
-/// Frees every device's copy of an array that nobody can use any more. Never waits and never fails:
-/// what a backend refuses is done later.
+/// Frees all device copies of an array that is dropped. Never waits and never fails: what a backend
+/// refuses is tried again later.
 #[inline]
 pub(crate) fn release(storage: &Storage) {
     let mut state = storage.lock();
     if state.device_copies.is_empty() {
         return;
     }
-    let device_copies = std::mem::take(&mut state.device_copies);
-    for slot in &device_copies {
-        if let Some(address) = slot.address {
-            release_slot(&state, slot, address);
-        }
-    }
+    let copies = std::mem::take(&mut state.device_copies);
+    copies.iter().for_each(|copy| free(&state, copy));
     drop(state);
-    // A slot may hold the last handle of its device, and with it work that was queued there.
-    drop(device_copies);
+    // With no lock held: a copy may hold the last handle of its device.
+    drop(copies);
     sync::run_deferred_drops();
 }
 
-/// Takes a device's memory out of an array, for somebody else to free. Its last user on that device
-/// is a stream behind which all others are ordered.
+/// Takes the memory on `device` out of an array. The caller frees it, behind its last uses.
 #[cfg(feature = "cuda")]
 pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
     let mut state = storage.lock();
     let location = state.find_location(device)?;
-    let slot = state.device_copy_mut(location);
-    slot.uses = Uses::default();
-    slot.address.take()
+    let copy = state.device_copy_mut(location);
+    copy.uses = Uses::default();
+    copy.address.take()
 }
 
-pub(super) fn release_slot(state: &ArrayState, slot: &DeviceCopy, address: Address) {
+/// Frees the memory of a copy, if it has any, behind its pending uses.
+pub(super) fn free(state: &ArrayState, copy: &DeviceCopy) {
+    let Some(address) = copy.address else { return };
     let mut marks = Marks::new();
-    slot.uses.visit_conflicts(None, Access::Overwrite, |mark| {
+    copy.uses.visit_conflicts(None, Access::Overwrite, |mark| {
         if !marks.contains(&mark) && !state.is_retired(mark) {
             marks.push(mark);
         }
@@ -54,5 +51,5 @@ pub(super) fn release_slot(state: &ArrayState, slot: &DeviceCopy, address: Addre
         .iter()
         .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.end)))
         .collect();
-    slot.device.free_after(address, uses);
+    copy.device.free_after(address, uses);
 }

@@ -1,105 +1,111 @@
-//! Copies of contents to memory of their own, which change no residency.
+//! Snapshots: copies of contents to memory of their own. No copy of the array changes.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::assign::End;
-use super::window::announce;
-use super::{Queued, Request, acquire_host, run_deferred};
+use super::acquire::acquire_host;
+use super::download::prepare_downloads;
+use super::report::{count, run_deferred, stale_since};
+use super::request::{Queued, Regions, Request, StoredView};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{Address, Bytes, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy};
+use crate::backend::{
+    Address, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy,
+};
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::{CopyBox, Selection, split_copies};
+use crate::layout::{Selection, split_copies};
 use crate::storage::HostBuffer;
 
-/// Memory that is being filled, and the work that fills it.
+/// Memory that queued work fills.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) buffer: Arc<HostBuffer>,
     pub(crate) queued: Queued,
 }
 
-/// Copies a part to `buffer`, where it lies packed, its axes in order and all running upwards in
-/// memory. Device copies are queued on `stream` if it is of the device that holds the part, else on
-/// that device's own.
+type Copies = SmallVec<[CopyBox; 1]>;
+
+/// What is copied from one device.
+struct DeviceParts {
+    location: Location,
+    regions: Regions,
+    copies: Copies,
+}
+
+/// Copies a part to `buffer`, packed, its axes in order and all running upwards in memory. Copies
+/// from a device run on `stream` if that is a stream of the device.
 pub(crate) fn snapshot(
-    end: End<'_>,
+    part: StoredView<'_>,
     stream: Option<&Stream>,
     buffer: HostBuffer,
     operation: &str,
     site: CallSite,
 ) -> Result<Snapshot> {
-    let memory_order = end.storage.memory_order();
+    let StoredView { storage, view } = part;
+    let memory_order = storage.memory_order();
     let mut snapshot = Snapshot { buffer: Arc::new(buffer), queued: Queued::new() };
     if memory_order.is_empty() {
         return Ok(snapshot);
     }
-    let selection = memory_order.select(&end.view);
-    let request = Request {
-        storage: end.storage,
-        selection: &selection,
-        cause: Cause::Explicit,
-        operation,
-        site,
-    };
-    // What one device gives is one planned copy, however many parts it lies in.
-    let mut taken: SmallVec<[(Location, Regions, Parts); 1]> = SmallVec::new();
+    let selection = memory_order.select(&view);
+    let request =
+        Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();
+    // All parts from one device are one copy.
+    let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
     for (source, region) in sources(&request)? {
-        for part in end.view.boxes_of(memory_order, &region) {
-            let element_bytes = memory_order.element_bytes() as u64;
-            let parts = end.view.copies_to_packed(&part, element_bytes);
+        for part in view.boxes_of(memory_order, &region) {
+            let copies = view.copies_to_packed(&part, memory_order.element_bytes() as u64);
             let selected = Selection::Boxes(SmallVec::from_iter([region]));
-            let request = Request { selection: &selected, ..request };
             match source {
-                Source::Constant(value) => snapshot.take_constant(&request, value, &parts),
-                Source::Location(Location::HOST) => snapshot.take_host(&request, &parts)?,
-                Source::Location(location) => take_with_others(&mut taken, location, region, parts),
+                Source::Constant(value) => snapshot.fill(&request, value, &copies),
+                Source::Location(Location::HOST) => {
+                    snapshot.copy_from_host(&request.of(&selected), &copies)?;
+                }
+                Source::Location(location) => add(&mut device_parts, location, region, copies),
             }
         }
     }
-    let outcome = taken.into_iter().try_for_each(|(location, regions, parts)| {
-        snapshot.take_device(&request, stream, location, &regions, parts)
-    });
+    let outcome = device_parts
+        .into_iter()
+        .try_for_each(|parts| snapshot.copy_from_device(&request, stream, parts));
     run_deferred();
     outcome.map(|()| snapshot)
 }
 
-type Regions = SmallVec<[Region; 1]>;
-type Parts = SmallVec<[CopyBox; 1]>;
-
-fn take_with_others(
-    taken: &mut SmallVec<[(Location, Regions, Parts); 1]>,
+fn add(
+    device_parts: &mut SmallVec<[DeviceParts; 1]>,
     location: Location,
     region: Region,
-    parts: Parts,
+    copies: Copies,
 ) {
-    match taken.iter_mut().find(|(known, ..)| *known == location) {
-        Some((_, regions, known)) => {
-            // A region that fits no box of the view comes once for each of the boxes that make it
-            // up.
-            if regions.last() != Some(&region) {
-                regions.push(region);
+    match device_parts.iter_mut().find(|known| known.location == location) {
+        Some(known) => {
+            // A region that is several boxes of the view comes once for each.
+            if known.regions.last() != Some(&region) {
+                known.regions.push(region);
             }
-            known.extend(parts);
+            known.copies.extend(copies);
         }
-        None => taken.push((location, SmallVec::from_iter([region]), parts)),
+        None => {
+            let regions = Regions::from_iter([region]);
+            device_parts.push(DeviceParts { location, regions, copies });
+        }
     }
 }
 
-/// Where each part is taken from: the host if it is valid there and nothing is on its way, else the
-/// nearest holder.
+/// The source of each part: the host if the part is valid there and no copy to the host is pending,
+/// else the cheapest holder.
 fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     let memory_order = request.storage.memory_order();
     let mut state = request.storage.lock();
     state.reconcile(memory_order);
-    let host_is_still = request.marks_before(&state, Location::HOST, Access::Read, None).is_empty();
+    let is_host_idle = request.conflicts(&state, Location::HOST, Access::Read, None).is_empty();
     let mut sources = Vec::new();
-    if host_is_still {
+    if is_host_idle {
         request.selection.for_each(memory_order, |region| {
             state.coherence.visit_contents(region, |part, content| {
                 if content.is_valid(Location::HOST) {
@@ -107,90 +113,79 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
                 }
             });
         });
-        sources.extend(
-            request
-                .plan(&state, Location::HOST, Access::Read)?
-                .into_iter()
-                .map(|piece| (piece.source, piece.region)),
-        );
+        let copies = request.plan(&state, Location::HOST)?;
+        sources.extend(copies.into_iter().map(|copy| (copy.source, copy.region)));
         return Ok(sources);
     }
-    // Something is on its way to the host: what a device holds is taken from there, so as not to
-    // wait.
+    // A copy to the host is pending: take what a device holds from there, so as not to wait.
     let mut is_defined = true;
     request.selection.for_each(memory_order, |region| {
         state.coherence.visit_contents(region, |part, content| match content {
             Content::Undefined(_) => is_defined = false,
             Content::Constant { value, .. } => sources.push((Source::Constant(value), *part)),
             Content::Stored(holders) => {
-                sources.push((Source::Location(device_first(holders)), *part))
+                sources.push((Source::Location(device_first(holders)), *part));
             }
         });
     });
     if !is_defined {
-        request.plan(&state, Location::HOST, Access::Read)?;
+        request.plan(&state, Location::HOST)?;
     }
     Ok(sources)
 }
 
-/// A device if one holds the contents, else the host.
+/// A device that holds the contents, or the host if none does.
 fn device_first(holders: Holders) -> Location {
-    holders
-        .locations()
-        .iter()
-        .find(|location| *location != Location::HOST)
-        .unwrap_or(Location::HOST)
+    let is_device = |location: &Location| *location != Location::HOST;
+    holders.locations().iter().find(is_device).unwrap_or(Location::HOST)
 }
 
 impl Snapshot {
-    fn take_constant(&self, request: &Request<'_>, value: ConstantId, parts: &[CopyBox]) {
-        let pattern: Bytes = request
-            .storage
-            .lock()
-            .constant_value(value, request.storage.memory_order().element_bytes());
-        for part in parts {
-            // SAFETY: the part lies within the buffer by construction of `copies_to_packed`, and
-            // these bytes of it are written by nobody else: the parts of a snapshot are disjoint.
-            unsafe { host_copy::fill(self.buffer.base(), &part.destination(), &pattern) };
+    fn fill(&self, request: &Request<'_>, value: ConstantId, copies: &[CopyBox]) {
+        let storage = request.storage;
+        let element_bytes = storage.memory_order().element_bytes();
+        let pattern = storage.lock().constant_value(value, element_bytes);
+        for copy in copies {
+            // SAFETY: `Strided::copies_to_packed` stays within the buffer. Nothing else writes
+            // these bytes of it: the parts of a snapshot are disjoint.
+            unsafe { host_copy::fill(self.buffer.base(), &copy.destination(), &pattern) };
         }
     }
 
-    fn take_host(&self, request: &Request<'_>, parts: &[CopyBox]) -> Result<()> {
+    fn copy_from_host(&self, request: &Request<'_>, copies: &[CopyBox]) -> Result<()> {
         acquire_host(request, Access::Read)?;
-        for part in parts {
-            // SAFETY: the part lies within the host memory and within the buffer by construction of
-            // `packed`; it is valid on the host and the caller's borrow keeps writers out; nobody
-            // else writes these bytes of the buffer.
-            unsafe { host_copy::copy_box(request.storage.host_base(), self.buffer.base(), part) };
+        for copy in copies {
+            // SAFETY: `Strided::copies_to_packed` stays within the host memory and the buffer. The
+            // part is valid on the host and the caller's borrow excludes writers. Nothing else
+            // writes these bytes of the buffer.
+            unsafe { host_copy::copy_box(request.storage.host_base(), self.buffer.base(), copy) };
         }
         Ok(())
     }
 
-    fn take_device(
+    fn copy_from_device(
         &mut self,
         request: &Request<'_>,
         stream: Option<&Stream>,
-        location: Location,
-        regions: &Regions,
-        parts: Parts,
+        DeviceParts { location, regions, copies }: DeviceParts,
     ) -> Result<()> {
         let device = request.storage.lock().device_copy(location).device.clone();
-        let lists = split_copies(parts, device.backend().chunk_bytes_max());
-        announce(&device, lists.iter().map(|parts| parts.iter().map(CopyBox::len_bytes).sum()));
+        let chunks = split_copies(copies, device.backend().chunk_bytes_max());
+        let len_bytes = |chunk: &Copies| chunk.iter().map(CopyBox::len_bytes).sum();
+        prepare_downloads(&device, chunks.iter().map(len_bytes));
         let mut state = request.storage.lock();
-        if !state.holds(location, regions) {
-            // It gave way to others, or failed to arrive: what another location has comes by way of
-            // the host.
-            request.plan(&state, Location::HOST, Access::Read)?;
+        if !state.holds(location, &regions) {
+            // It was evicted, or its copy failed. Other holders are read through the host.
+            request.plan(&state, Location::HOST)?;
             drop(state);
-            let selected = Selection::Boxes(regions.clone());
-            return self.take_host(&Request { selection: &selected, ..*request }, &lists.concat());
+            let selected = Selection::Boxes(regions);
+            return self.copy_from_host(&request.of(&selected), &chunks.concat());
         }
-        let stream = request.download_stream(&state, location, regions, stream);
-        let depends = request.wait_for_writers(&state, &stream, location, regions)?;
-        // In pieces: whoever waits puts one in its place while the next comes down.
-        for parts in lists {
-            let work = CopyWork {
+        let stream = request.download_stream(&state, location, &regions, stream);
+        let depends = request.wait_for_writers(&state, &stream, location, &regions)?;
+        // In chunks: the waiting thread unpacks one while the next is downloaded.
+        for parts in chunks {
+            let work = Work::Copy(Box::new(CopyWork {
                 may_read_between: false,
                 loss: FailureKind::Copy,
                 source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
@@ -199,21 +194,14 @@ impl Snapshot {
                 parts,
                 depends: depends.clone(),
                 label: request.storage.label("snapshot of", request.site),
-            };
-            let position = request.submit_read(
-                &mut state,
-                &stream,
-                location,
-                regions,
-                Work::Copy(Box::new(work)),
-            )?;
+            }));
+            let position = request.submit_read(&mut state, &stream, location, &regions, work)?;
             stream.ensure_event_at_tail();
             self.queued.push((stream.clone(), position));
         }
-        let bytes =
-            regions.iter().map(|region| request.storage.memory_order().region_bytes(region)).sum();
-        let since = request.since(&state, Location::HOST, regions);
-        request.count(&mut state, Direction::ToHost, bytes, stream.device_ref(), &stream, since);
+        let since = stale_since(&state, Location::HOST, &regions);
+        let copied = (Direction::ToHost, request.bytes_of(&regions));
+        count(request, &mut state, copied, stream.device_ref(), &stream, since);
         Ok(())
     }
 }

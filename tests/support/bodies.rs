@@ -1,11 +1,11 @@
-//! Kernels over flat `u32` arrays, and a gate that holds a body back until a test has queued what
-//! it wants behind it.
+//! Kernels over flat `u32` arrays, and a gate that makes a body wait until the test has queued more
+//! work behind it.
 
 use std::sync::{Arc, Condvar, Mutex};
 
 use resident::{Device, Emulation, Grid, In, InOut, Kernel, Out};
 
-/// Closed until opened; whoever passes waits till then.
+/// Closed until opened; `pass` waits for that.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -31,7 +31,7 @@ pub fn one() -> Grid {
 /// `y = x + k`.
 pub fn plus() -> Kernel<(u32, In<u32>, Out<u32>)> {
     Kernel::new("plus").host(|_, (k, x, y): (u32, &[u32], &mut [u32])| {
-        y.iter_mut().zip(x).for_each(|(y, x)| *y = x + k)
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x + k);
     })
 }
 
@@ -64,8 +64,8 @@ pub fn broken_output(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     })
 }
 
-/// A device on which nothing runs by itself, and one with worker threads. With checks of its order,
-/// both.
+/// A seeded device, which runs work only when a thread waits, and one with worker threads. With
+/// checks of its order, both.
 pub fn modes() -> [fn() -> Emulation; 2] {
     [|| Emulation::new().seed(11), Emulation::new]
 }

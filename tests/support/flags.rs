@@ -1,5 +1,5 @@
-//! Kernels that leave word outside their arrays, for tests of what runs before what; and an end to
-//! waiting for ever.
+//! Kernels that set flags outside their arrays, for tests of the order of work; and a limit for
+//! tests that could deadlock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,7 +70,7 @@ pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
     });
     match finished.recv_timeout(Duration::from_secs(30)) {
         Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
-            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("it waits for what it must not wait for"),
     }

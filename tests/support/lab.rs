@@ -1,8 +1,8 @@
-//! A device of a test's own, so that totals and calls are the test's alone.
+//! A device for one test, so that totals and calls are only the test's.
 
 use resident::{Device, Emulation};
 
-/// A fresh embedded device that nobody else uses.
+/// A new embedded device.
 pub fn lab() -> Device {
     Device::emulated(Emulation::new())
 }

@@ -1,4 +1,4 @@
-//! What must hold of emulated devices when a scenario is over.
+//! Checks of emulated devices at the end of a scenario.
 
 use resident::Device;
 
@@ -15,7 +15,7 @@ pub fn assert_no_hazard(devices: &[Device]) {
     }
 }
 
-/// With all arrays dropped: nothing fails, no hazard, and no byte is kept by anybody.
+/// With all arrays dropped: nothing fails, there is no hazard, and no byte is left allocated.
 pub fn assert_nothing_left(devices: &[Device]) {
     devices.iter().for_each(|device| device.synchronize().expect("nothing fails"));
     assert_no_hazard(devices);

@@ -26,7 +26,7 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             let measured = session.measure(vec![
                 Contender::new("ours", || run(session, &ours, way)),
                 Contender::new("plain", || plain(len_bytes, way)),
-                Contender::new("page-locked", || bare_run(&locked, way)),
+                Contender::new("pinned", || bare_run(&locked, way)),
             ]);
             compare(report, &measured, len_bytes, way);
             if len_bytes >= LARGE_BYTES {

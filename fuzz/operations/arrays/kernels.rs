@@ -25,10 +25,10 @@ impl<T: Value> Kernels<T> {
     pub(super) fn new() -> Self {
         Self {
             stamp: Kernel::<(u32, Out<T, IxDyn>)>::new("stamp").host(|_grid, (from, mut out)| {
-                out.iter_mut().zip(counting(from)).for_each(|(out, value)| *out = value)
+                out.iter_mut().zip(counting(from)).for_each(|(out, value)| *out = value);
             }),
             stamp_flat: Kernel::<(u32, Out<T>)>::new("stamp_flat").host(|_grid, (from, out)| {
-                out.iter_mut().zip(counting(from)).for_each(|(out, value)| *out = value)
+                out.iter_mut().zip(counting(from)).for_each(|(out, value)| *out = value);
             }),
             mix: Kernel::<(u32, InOut<T, IxDyn>)>::new("mix")
                 .host(|_grid, (number, mut x)| x.iter_mut().for_each(|x| *x = x.mixed(number))),
@@ -45,7 +45,7 @@ impl<T: Value> Kernels<T> {
                     x.shape() == z.shape() && y.shape() == z.shape()
                 })
                 .host(|_grid, (x, y, mut z)| {
-                    Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z))
+                    Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z));
                 }),
             // A panic that calls no hook: the fuzzer's would end the process.
             broken: Kernel::<(InOut<T, IxDyn>,)>::new("broken")

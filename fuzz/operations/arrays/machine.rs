@@ -99,20 +99,20 @@ impl<T: Value> Machine<T> {
     pub(super) fn take(&mut self, operation: &Operation) {
         match operation {
             Operation::One { array, part, lane, value, action } => {
-                self.one(below(*array, ARRAYS), part, *lane, u32::from(*value), *action)
+                self.one(below(*array, ARRAYS), part, *lane, u32::from(*value), *action);
             }
             Operation::Pair { arrays, parts, lane, transfer } => {
-                self.pair(*arrays, parts, *lane, *transfer)
+                self.pair(*arrays, parts, *lane, *transfer);
             }
             Operation::Combine { arrays, parts, lane } => self.combine(*arrays, parts, *lane),
             Operation::Halves { array, axis, at, parts, lane, transfer } => {
-                self.halves(*array, (*axis, *at), parts, *lane, *transfer)
+                self.halves(*array, (*axis, *at), parts, *lane, *transfer);
             }
             Operation::Combs { array, axis, lanes, value } => {
-                self.combs(*array, *axis, *lanes, u32::from(*value))
+                self.combs(*array, *axis, *lanes, u32::from(*value));
             }
             Operation::Clone { array, part, into } => {
-                self.clone_part(below(*array, ARRAYS), part, below(*into, ARRAYS))
+                self.clone_part(below(*array, ARRAYS), part, below(*into, ARRAYS));
             }
             Operation::Renew { array, maker } => self.renew(below(*array, ARRAYS), *maker),
             Operation::Return { array } => self.give_back(below(*array, ARRAYS)),
@@ -142,10 +142,10 @@ impl<T: Value> Machine<T> {
                 self.on_host(target, &info, action);
             }
             Action::Stamp { .. } | Action::Mix { .. } | Action::Break => {
-                self.launch(target, &info, action)
+                self.launch(target, &info, action);
             }
             Action::Fill | Action::FillOn | Action::Get(_) | Action::Set(_) => {
-                self.on_elements(target, &info, action)
+                self.on_elements(target, &info, action);
             }
             _ => self.on_device(target, &info, action),
         }
@@ -166,7 +166,7 @@ impl<T: Value> Machine<T> {
             }
             Action::HostOverwrite => {
                 let outcome = view.host_overwrite().map(|mut host| {
-                    host.iter_mut().zip(counting(value)).for_each(|(x, value)| *x = value)
+                    host.iter_mut().zip(counting(value)).for_each(|(x, value)| *x = value);
                 });
                 (outcome.map(|()| None), Use::overwrite(array, cells))
             }

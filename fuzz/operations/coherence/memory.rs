@@ -249,8 +249,8 @@ impl Memory {
         assert!(space.disjoint(&regions).iter().all(|seen| *seen));
         for (region, content) in parts {
             let mask = space.mask(&region);
-            let told = self.cells.iter().zip(mask).filter(|(_, inside)| *inside);
-            told.for_each(|(cell, _)| assert_eq!(content, cell.content()));
+            let described = self.cells.iter().zip(mask).filter(|(_, inside)| *inside);
+            described.for_each(|(cell, _)| assert_eq!(content, cell.content()));
         }
         let first = self.cells.first().map(Cell::content);
         let is_uniform = self.cells.iter().all(|cell| Some(cell.content()) == first);

@@ -87,13 +87,13 @@ impl Run {
         let space = &self.space;
         match operation {
             Operation::Access { location: number, part, kind } => {
-                self.memory.access(space, location(*number), part, (*kind).into())
+                self.memory.access(space, location(*number), part, (*kind).into());
             }
             Operation::Constant { part, id } => {
-                self.memory.write_constant(space, part, ConstantId(u32::from(id % 3)))
+                self.memory.write_constant(space, part, ConstantId(u32::from(id % 3)));
             }
             Operation::Invalidate { location: number, part, id } => {
-                self.memory.invalidate(space, location(*number), part, LossId(u32::from(*id)))
+                self.memory.invalidate(space, location(*number), part, LossId(u32::from(*id)));
             }
             Operation::Change { part, change } => self.table.change(space, part, *change),
             Operation::Spans { one, other } => spans::check(*one, *other),

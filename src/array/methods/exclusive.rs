@@ -65,7 +65,11 @@ macro_rules! exclusive_methods {
         #[inline]
         #[track_caller]
         pub fn gpu_mut(&mut self) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(Access::ReadWrite, &Part::<D>::current_stream()?, call_site())
+            self.part().gpu_mut_on(
+                Access::ReadWrite,
+                &Part::<D>::current_stream(call_site())?,
+                call_site(),
+            )
         }
 
         /// The copy of `stream`'s device, for external work on that stream to change. Uploads the
@@ -109,7 +113,11 @@ macro_rules! exclusive_methods {
         #[inline]
         #[track_caller]
         pub fn gpu_overwrite(&mut self) -> Result<DeviceMut<'_, T, D>> {
-            self.part().gpu_mut_on(Access::Overwrite, &Part::<D>::current_stream()?, call_site())
+            self.part().gpu_mut_on(
+                Access::Overwrite,
+                &Part::<D>::current_stream(call_site())?,
+                call_site(),
+            )
         }
 
         /// The copy of `stream`'s device, for external work on that stream to rewrite. Uploads
@@ -186,7 +194,7 @@ macro_rules! exclusive_methods {
         /// there is no current device.
         #[track_caller]
         pub fn gpu_changed(&mut self) -> Result<()> {
-            self.part().gpu_changed_on(&Part::<D>::current_stream()?, call_site())
+            self.part().gpu_changed_on(&Part::<D>::current_stream(call_site())?, call_site())
         }
 
         /// Declares that external work queued on `stream` so far changed the copy of the stream's

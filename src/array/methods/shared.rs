@@ -62,7 +62,7 @@ macro_rules! shared_methods {
         #[inline]
         #[track_caller]
         pub fn gpu(&self) -> Result<DeviceRef<$life, T, D>> {
-            self.part().gpu_on(&Part::<D>::current_stream()?, call_site())
+            self.part().gpu_on(&Part::<D>::current_stream(call_site())?, call_site())
         }
 
         /// The copy of `stream`'s device, for external work on that stream to read: launches and

@@ -7,7 +7,7 @@ use crate::backend::ElementLayout;
 use crate::element::Element;
 use crate::layout::{Selection, Strided};
 use crate::storage::Storage;
-use crate::transfer::End;
+use crate::transfer::StoredView;
 
 /// Words of a launch, as [`BoundArgument::pack`] writes them and `Unpacker` reads them.
 pub(in crate::launch) type Words = SmallVec<[u64; 24]>;
@@ -36,7 +36,11 @@ pub(crate) struct BoundArray<'a> {
 
 impl<'a> BoundArgument<'a> {
     #[inline]
-    pub(super) fn array(End { storage, view }: End<'a>, access: Access, is_flat: bool) -> Self {
+    pub(super) fn array(
+        StoredView { storage, view }: StoredView<'a>,
+        access: Access,
+        is_flat: bool,
+    ) -> Self {
         let is_whole = view.len() == storage.memory_order().len();
         Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
     }

@@ -22,7 +22,7 @@ pub(crate) use self::whole::ReadyCopy;
 use super::HostBuffer;
 #[cfg(feature = "cuda")]
 use crate::access::Access;
-use crate::backend::{Address, Bytes};
+use crate::backend::{Address, Bytes, DeviceKind, HostMemory};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, ConstantId, Location, LossId};
 use crate::device::{Device, Stream};
@@ -145,6 +145,11 @@ impl ArrayState {
     #[inline]
     pub(crate) fn is_host_idle(&self) -> bool {
         self.host_uses.as_ref().is_none_or(|uses| uses.is_empty())
+    }
+
+    /// Whether the host memory is pinned for devices of this kind.
+    pub(crate) fn is_host_pinned_for(&self, kind: DeviceKind) -> bool {
+        self.host.as_ref().is_some_and(|host| host.is_pinned_for(kind))
     }
 
     /// The devices that have a location in this array.

@@ -1,7 +1,7 @@
 //! Which call made each copy stale, for reports of transfers. Nothing else depends on it.
 //!
-//! An element's record is written when it becomes stale at the location, and has no meaning while it
-//! is valid. Most arrays are used as a whole: then one call site stands for all elements. Where
+//! An element's record is written when it becomes stale at the location, and has no meaning while
+//! it is valid. Most arrays are used as a whole: then one call site stands for all elements. Where
 //! parts become stale by different calls, a map replaces it. A map with too many boxes forgets its
 //! records, and says so: [`StaleOrigin::Unreported`].
 
@@ -119,8 +119,9 @@ impl<S> StaleOrigin<S> {
 }
 
 impl ArrayState {
-    /// Records that the call at `site` makes `newest` the only holder of the selection, or makes the
-    /// selection a constant: copies that are valid elsewhere become stale. Comes before the change.
+    /// Records that the call at `site` makes `newest` the only holder of the selection, or makes
+    /// the selection a constant: copies that are valid elsewhere become stale. Comes before the
+    /// change.
     pub(crate) fn record_stale(
         &mut self,
         memory_order: &MemoryOrder,
@@ -248,7 +249,8 @@ mod tests {
     fn within() -> impl Strategy<Value = Region> {
         let range = |len: u64| (0..len).prop_flat_map(move |start| (Just(start), start + 1..=len));
         prop_oneof![
-            4 => (range(ROWS), range(COLUMNS), 1_u64..3).prop_map(|(rows, columns, step)| region(rows, columns, step)),
+            4 => (range(ROWS), range(COLUMNS), 1_u64..3)
+                .prop_map(|(rows, columns, step)| region(rows, columns, step)),
             1 => Just(Region::whole(&[ROWS, COLUMNS])),
         ]
     }
@@ -282,7 +284,8 @@ mod tests {
             records in vec((within(), 0_u8..3), 1..40),
             asked in vec(within(), 8),
         ) {
-            let (mut stale, mut model) = (StaleMap::new(&[ROWS, COLUMNS], None), Model([None; (ROWS * COLUMNS) as usize]));
+            let mut stale = StaleMap::new(&[ROWS, COLUMNS], None);
+            let mut model = Model([None; (ROWS * COLUMNS) as usize]);
             for (number, (region, site_number)) in records.iter().enumerate() {
                 stale.record(region, *site_number);
                 indices(region).for_each(|index| model.0[index] = Some((number + 1, *site_number)));

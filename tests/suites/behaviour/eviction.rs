@@ -94,7 +94,7 @@ fn a_launch_finds_room_where_arrays_idle() {
 }
 
 #[test]
-fn what_is_released_comes_down_first_part_by_part() {
+fn released_contents_are_downloaded_first_part_by_part() {
     let device = Device::emulated(Emulation::new());
     let mut array = ones();
     array.prefetch(&device.stream()).expect("room");

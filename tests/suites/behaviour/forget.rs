@@ -122,7 +122,7 @@ fn forgotten_views() {
 }
 
 #[test]
-fn a_forgotten_snapshot_or_one_that_nobody_waits_for() {
+fn a_snapshot_that_is_forgotten_or_never_waited_for() {
     afterwards_all_is_well(0, |array, place| {
         forget(array.snapshot_on(&place.streams[1]).unwrap());
         drop(array.slice(s![2..6]).snapshot_on(&place.streams[0]).unwrap());
@@ -165,7 +165,7 @@ fn a_forgotten_scope_leaves_its_device_current_and_nothing_else() {
 }
 
 #[test]
-fn a_forgotten_array_keeps_its_memory_and_harms_nobody() {
+fn a_forgotten_array_keeps_its_memory_and_does_no_harm() {
     afterwards_all_is_well(0, |array, place| {
         let mut other = numbers();
         accumulate().launch_on(&place.streams[2], one(), (&*array, &mut other)).unwrap();

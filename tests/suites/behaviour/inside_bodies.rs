@@ -41,7 +41,7 @@ fn in_both_modes(test: fn(Device)) {
 fn assert_refused<T>(outcome: &Result<T>) {
     match outcome {
         Err(error @ Error::InsideKernel { .. }) => {
-            assert!(error.to_string().contains("do it before the launch or after it"), "{error}")
+            assert!(error.to_string().contains("do it before the launch or after it"), "{error}");
         }
         Err(other) => panic!("{other:?} is not InsideKernel"),
         Ok(_) => panic!("it did not have to wait"),
@@ -189,7 +189,7 @@ fn arrays_streams_and_devices_may_be_dropped_inside_a_body() {
 }
 
 #[test]
-fn an_array_that_a_body_alone_still_has_is_dropped_with_the_body() {
+fn an_array_that_only_a_body_still_has_is_dropped_with_the_body() {
     in_both_modes(|device| {
         let array = changed_on(&device);
         let body = Kernel::<(InOut<u32>,)>::new("owner")

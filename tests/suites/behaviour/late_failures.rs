@@ -1,4 +1,4 @@
-//! Work that fails after it was queued: what is lost, what is not, who is told.
+//! Work that fails after it was queued: what is lost, what is not, and which call reports it.
 
 use resident::emulation::{CallKind, Outcome};
 use resident::ndarray::{Axis, Ix1, s};
@@ -44,7 +44,7 @@ fn assert_lost<T>(outcome: Result<T>, operation: &str) {
 fn assert_told<T>(outcome: Result<T>, text: &str) {
     match outcome.map(|_| ()) {
         Err(error @ Error::Backend { .. }) => {
-            assert!(error.to_string().contains(text), "{error} does not name {text}")
+            assert!(error.to_string().contains(text), "{error} does not name {text}");
         }
         other => panic!("{other:?} tells no failure"),
     }
@@ -76,7 +76,7 @@ fn a_launch_behind_a_body_that_panics_does_not_run_and_loses_its_output_to_the_s
 }
 
 #[test]
-fn the_message_of_the_panic_reaches_whoever_reads_what_was_lost() {
+fn a_read_of_lost_contents_reports_the_panic_message() {
     let (device, gate) = (Device::emulated(modes()[0]()), Gate::default());
     let mut array = numbers(4);
     gate.open();
@@ -253,7 +253,7 @@ fn a_launch_behind_an_upload_that_fails_loses_its_output_and_not_its_input() {
 }
 
 #[test]
-fn a_download_that_fails_late_is_told_by_the_read_and_repeated_by_the_next() {
+fn a_download_that_fails_late_is_reported_by_the_read_and_repeated_by_the_next() {
     let scenario = |device: &Device| {
         let mut array = numbers(4);
         add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
@@ -338,7 +338,7 @@ fn a_copy_between_devices_that_fails_late_is_repeated_from_its_source() {
 }
 
 #[test]
-fn an_element_whose_writing_fails_late_is_lost_alone() {
+fn only_an_element_whose_write_fails_late_is_lost() {
     let scenario = |device: &Device| {
         let mut array = numbers(4);
         add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
@@ -451,7 +451,7 @@ fn a_synchronize_returns_each_failure_once_and_other_calls_never() {
 }
 
 #[test]
-fn an_event_tells_what_failed_before_it_and_not_what_failed_after() {
+fn an_event_reports_what_failed_before_it_and_not_what_failed_after() {
     for emulation in modes() {
         let (device, gate) = (Device::emulated(emulation()), Gate::default());
         gate.open();

@@ -93,7 +93,7 @@ fn s6_a_slice_written_on_the_device_reaches_its_parent() -> Result<()> {
     Ok(())
 }
 
-/// Numba asked Python's reference count whether somebody looked at the other side, and then copied
+/// Numba used Python's reference count to guess whether the other side was in use, and then copied
 /// at once.
 #[test]
 fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result<()> {

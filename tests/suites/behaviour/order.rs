@@ -1,4 +1,4 @@
-//! Who waits for whom, who does not, and how many events that costs.
+//! Which work waits for which, and how many events that costs.
 
 #![allow(
     clippy::forget_non_drop,
@@ -79,7 +79,7 @@ fn a_transfer_takes_one_event_at_most() {
     assert!(count(&device, CallKind::RecordEvent) <= before + 1);
 }
 
-/// Its second output is of use to whoever waits for the first.
+/// Its second output is complete once the first is.
 fn blur(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     let gate = gate.clone();
     Kernel::new("blur").host(move |_, (x, y): (&[u32], &mut [u32])| {
@@ -96,14 +96,14 @@ fn images_that_flow_through_three_streams_do_not_wait_for_each_others_work() {
         let (gates, images) = ([(); 3].map(|()| Gate::default()), [(); 3].map(|()| numbers(16)));
         let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(16));
         for image in 0..3 {
-            // The image before is still being computed, and this one goes up meanwhile.
+            // The previous image is still being computed, and this one is uploaded meanwhile.
             images[image].prefetch(&up).unwrap();
             up.synchronize().unwrap();
             blur(&gates[image])
                 .launch_on(&compute, one(), (&images[image], &mut soft[image]))
                 .unwrap();
             if image > 0 {
-                // The image before is done and comes down, while this one is being computed.
+                // The previous image is downloaded while this one is being computed.
                 let before = soft[image - 1].snapshot_on(&down).unwrap();
                 gates[image - 1].open();
                 assert_eq!(before.wait().unwrap().to_vec(), (0..16).collect::<Vec<_>>());
@@ -176,7 +176,7 @@ fn a_writer_waits_for_all_readers_on_all_streams() {
 }
 
 #[test]
-fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_and_nobody_waits() {
+fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
     without_deadlock(|| {
         let (device, gate) = (workers(), Gate::default());
         let (slow, fast) = (device.new_stream().unwrap(), device.new_stream().unwrap());
@@ -365,7 +365,7 @@ fn a_device_is_synchronised_with_copies_of_its_memory_on_other_devices_streams()
 }
 
 #[test]
-fn a_device_is_synchronised_with_streams_that_nobody_has_any_more() {
+fn a_device_is_synchronised_with_its_dropped_streams() {
     let (device, flag) = (seeded(1), Flag::default());
     raising(&flag).launch_on(&device.new_stream().unwrap(), one(), (&mut numbers(8),)).unwrap();
     device.synchronize().unwrap();

@@ -43,7 +43,7 @@ fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result
 /// Halide: a host write through a crop does not make the parent dirty, and copying the parent to
 /// the device copies nothing.
 #[test]
-fn h3_a_host_write_through_a_part_goes_up_with_the_parent() -> Result<()> {
+fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     let device = lab();
     let copy = Kernel::<(In<i32>, Out<i32>)>::new("copy")
         .host(|_grid, (from, to)| to.copy_from_slice(from));

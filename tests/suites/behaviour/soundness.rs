@@ -10,7 +10,7 @@ use resident::{Device, Emulation, Error, In, InOut, Kernel, Result, SmartArray, 
 use support::bodies::{Gate, add, broken_update, one};
 use support::flags::without_deadlock;
 
-/// A device on which nothing runs before somebody waits: what is queued there stays queued.
+/// A device that runs queued work only when a thread waits.
 fn idle_device() -> Device {
     Device::emulated(Emulation::new().seed(3))
 }
@@ -33,7 +33,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Queues, on a stream that nobody else has, a body whose capture runs `on_drop` when it is
+/// Queues, on its own stream, a body whose capture runs `on_drop` when it is
 /// dropped.
 fn queue_capture(
     device: &Device,
@@ -209,7 +209,7 @@ fn a_capture_may_wait_for_the_device_that_its_stream_visited() {
         let array = array_on(&device).expect("room");
         let asked = device.clone();
         let dropped = let_go_of_a_device_that_read(&array, move || {
-            asked.synchronize().expect("nothing fails")
+            asked.synchronize().expect("nothing fails");
         })
         .expect("it is queued");
         drop(array);

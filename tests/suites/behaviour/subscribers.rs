@@ -1,5 +1,5 @@
-//! What a `tracing` subscriber may do: it is called with no lock of the library held. A file of its
-//! own, as `tracing_events.rs`.
+//! What a `tracing` subscriber may do: it is called with no lock of the library held. Each test has
+//! its own process, as in `tracing_events`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -140,14 +140,14 @@ fn next_use_works<A: Fn() + Send + Sync + 'static, T: Fn() + Send + Sync + 'stat
 fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_asked() {
     own_process!();
     without_deadlock(|| {
-        next_use_works(Answering { asked: panics_once(), told: || () }).expect("nothing fails")
+        next_use_works(Answering { asked: panics_once(), told: || () }).expect("nothing fails");
     });
 }
 
 #[test]
-fn an_array_is_of_use_after_a_subscriber_panicked_when_it_was_told() {
+fn an_array_is_usable_after_a_subscriber_panicked() {
     own_process!();
     without_deadlock(|| {
-        next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails")
+        next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails");
     });
 }

@@ -35,7 +35,7 @@ fn add() -> Kernel<(u32, InOut<u32, Ix1>)> {
         .host(|_grid, (by, mut x)| x.mapv_inplace(|x| x + by))
 }
 
-/// An array whose newest contents are `numbers(1)`, on that stream's device alone.
+/// An array whose contents are `numbers(1)`, valid only on that stream's device.
 fn on_device(stream: &Stream) -> SmartArray<u32, Ix1> {
     let mut array = SmartArray::from(numbers(0));
     add().launch_on(stream, Grid::cover(1), (1, &mut array)).expect("it is written");
@@ -360,7 +360,7 @@ fn threads_that_wait_for_seeded_work_of_one_array_all_see_it_done() {
     let array = Arc::new({
         let mut array = SmartArray::from(Array2::from_elem((8, 8), 1_u32));
         (0..10).for_each(|_| {
-            double.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("it is written")
+            double.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("it is written");
         });
         array
     });

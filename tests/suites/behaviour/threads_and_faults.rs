@@ -1,5 +1,5 @@
 //! Many threads read one array, from the host and on two devices, while a backend call fails: every
-//! read that succeeds is right, nothing is lost, and nobody waits for ever.
+//! read that succeeds is right, nothing is lost, and no thread hangs.
 
 use std::sync::{Arc, Barrier};
 
@@ -68,7 +68,7 @@ fn read_right(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) {
             Ok(Some(values)) => return assert_eq!(values, expected(), "way {way}"),
             Err(Error::Backend { .. }) => {}
             Err(Error::Lost { array: lost, .. }) => {
-                assert!(!lost.contains("shared"), "way {way}: {lost}")
+                assert!(!lost.contains("shared"), "way {way}: {lost}");
             }
             Err(other) => panic!("way {way}: {other}"),
         }
@@ -139,7 +139,7 @@ fn a_copy_that_fails_late_under_many_readers_is_made_again_and_nothing_is_lost()
 }
 
 #[test]
-fn a_call_that_is_refused_under_many_readers_fails_that_read_alone() {
+fn a_refused_call_under_many_readers_fails_only_that_read() {
     sweep(false);
 }
 

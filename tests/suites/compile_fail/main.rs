@@ -33,12 +33,12 @@ mod twins {
 }
 
 #[test]
-fn what_must_not_compile_does_not() {
+fn invalid_programs_do_not_compile() {
     trybuild::TestCases::new().compile_fail("fail/*.rs");
 }
 
 #[test]
-fn the_twins_compile_and_run() -> resident::Result<()> {
+fn the_valid_versions_compile_and_run() -> resident::Result<()> {
     twins::a_body_that_borrows_from_its_surroundings::main();
     twins::a_signature_without_its_comma::main()?;
     twins::an_argument_too_few::main()?;
@@ -55,7 +55,7 @@ fn the_twins_compile_and_run() -> resident::Result<()> {
 }
 
 #[test]
-fn every_case_has_a_twin() {
+fn every_case_has_a_valid_version() {
     let names = |folder: &str| -> std::collections::BTreeSet<String> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let entries = std::fs::read_dir(root).expect("the folder is part of the sources");

@@ -2,7 +2,7 @@
 //! show that it does there: `tests/stand_in/`.
 //!
 //! Each test is named after the hole as it is listed: (a) one event for all readers, (b)
-//! page-locked memory whose event is not recorded, (c) registered memory that is taken for
+//! pinned memory whose event is not recorded, (c) registered memory that is taken for
 //! ordinary, (d) frees without a context, (e) errors that the next call returns, (f) zero bytes,
 //! (g) events where they are in the way, (h) memory that was never written.
 use std::sync::{Mutex, PoisonError};
@@ -39,8 +39,8 @@ fn called(name: &str) -> usize {
 }
 
 #[test]
-fn a_writer_waits_for_every_reader_and_not_for_the_last_one_alone() {
-    run(test_name!(a_writer_waits_for_every_reader_and_not_for_the_last_one_alone), |lab| {
+fn a_writer_waits_for_every_reader_and_not_only_the_last() {
+    run(test_name!(a_writer_waits_for_every_reader_and_not_only_the_last), |lab| {
         let [slow, fast, writer] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
         let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
         let (mut seen_slowly, mut seen_fast) =
@@ -67,36 +67,33 @@ fn a_writer_waits_for_every_reader_and_not_for_the_last_one_alone() {
 }
 
 #[test]
-fn a_memory_is_freed_behind_every_reader_and_not_behind_the_last_one_alone() {
-    run(
-        test_name!(a_memory_is_freed_behind_every_reader_and_not_behind_the_last_one_alone),
-        |lab| {
-            let [slow, fast] = [lab.new_stream()?, lab.new_stream()?];
-            let (gate, array) = (Gate::new(), SmartArray::from(counting(LEN)));
-            let (mut seen_slowly, mut seen_fast) =
-                (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
-            array.prefetch(&slow)?;
-            gated_copy(lab).launch_on(
-                &slow,
-                over(LEN),
-                (gate.number(), &array, &mut seen_slowly, LEN as u64),
-            )?;
-            plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
-            fast.synchronize()?;
-            drop(array);
-            // Whoever gets the memory next overwrites it.
-            let mut next = SmartArray::<u32, _>::full(LEN, 7);
-            make_newest(&mut next, &fast)?;
-            gate.open();
-            assert_eq!(*seen_slowly.host()?, counting(LEN));
-            Ok(())
-        },
-    );
+fn a_memory_is_freed_behind_every_reader_and_not_only_the_last() {
+    run(test_name!(a_memory_is_freed_behind_every_reader_and_not_only_the_last), |lab| {
+        let [slow, fast] = [lab.new_stream()?, lab.new_stream()?];
+        let (gate, array) = (Gate::new(), SmartArray::from(counting(LEN)));
+        let (mut seen_slowly, mut seen_fast) =
+            (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
+        array.prefetch(&slow)?;
+        gated_copy(lab).launch_on(
+            &slow,
+            over(LEN),
+            (gate.number(), &array, &mut seen_slowly, LEN as u64),
+        )?;
+        plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
+        fast.synchronize()?;
+        drop(array);
+        // Whoever gets the memory next overwrites it.
+        let mut next = SmartArray::<u32, _>::full(LEN, 7);
+        make_newest(&mut next, &fast)?;
+        gate.open();
+        assert_eq!(*seen_slowly.host()?, counting(LEN));
+        Ok(())
+    });
 }
 
 #[test]
-fn b_page_locked_memory_is_looked_at_once_the_copy_has_arrived() {
-    run(test_name!(b_page_locked_memory_is_looked_at_once_the_copy_has_arrived), |lab| {
+fn b_pinned_memory_is_read_once_the_copy_has_arrived() {
+    run(test_name!(b_pinned_memory_is_read_once_the_copy_has_arrived), |lab| {
         let _here = lab.device().enter();
         let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
         array.page_lock()?;
@@ -116,8 +113,8 @@ fn b_page_locked_memory_is_looked_at_once_the_copy_has_arrived() {
 }
 
 #[test]
-fn b_page_locked_memory_is_overwritten_once_the_copy_has_left() {
-    run(test_name!(b_page_locked_memory_is_overwritten_once_the_copy_has_left), |lab| {
+fn b_pinned_memory_is_overwritten_once_the_copy_has_left() {
+    run(test_name!(b_pinned_memory_is_overwritten_once_the_copy_has_left), |lab| {
         let _here = lab.device().enter();
         let (gate, mut held) = (Gate::new(), SmartArray::from(counting(LEN)));
         let (mut array, mut copy) =
@@ -219,8 +216,8 @@ fn d_frees_on_a_thread_without_a_context_free() {
 }
 
 #[test]
-fn e_an_error_of_a_drop_is_not_told_by_the_next_call() {
-    run(test_name!(e_an_error_of_a_drop_is_not_told_by_the_next_call), |lab| {
+fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
+    run(test_name!(e_an_error_of_a_drop_is_not_returned_by_the_next_call), |lab| {
         const UNKNOWN: u32 = 999;
         for name in [
             "cuStreamDestroy_v2",

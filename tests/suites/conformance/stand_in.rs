@@ -52,8 +52,8 @@ fn downloads() -> usize {
 }
 
 #[test]
-fn what_lies_between_comes_along_where_nobody_else_is_at_it() {
-    run(test_name!(what_lies_between_comes_along_where_nobody_else_is_at_it), |lab| {
+fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
+    run(test_name!(gaps_are_downloaded_too_where_nothing_else_uses_them), |lab| {
         let contents: Array2<u32> =
             Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
         let mut array = SmartArray::from(contents.clone());
@@ -144,8 +144,8 @@ fn many_small_boxes_go_in_one_call() {
 /// The pool keeps what is freed, and giving it back to the system would not help: waiting for the
 /// device and trimming at each allocation would cost all that the pool is for.
 #[test]
-fn at_a_limit_nobody_waits_for_the_device() {
-    run(test_name!(at_a_limit_nobody_waits_for_the_device), |lab| {
+fn at_a_limit_no_call_waits_for_the_device() {
+    run(test_name!(at_a_limit_no_call_waits_for_the_device), |lab| {
         drop(SmartArray::<u8, _>::full(1 << 22, 1).gpu_on(&lab.stream())?);
         lab.device().synchronize()?;
         driver::take_calls();
@@ -159,16 +159,16 @@ fn at_a_limit_nobody_waits_for_the_device() {
     });
 }
 
-/// What several streams read at an array's end is freed on a stream that nobody waits for.
+/// An array that several streams read last is freed on a stream that no other work waits for.
 #[test]
-fn arrays_of_several_streams_are_freed_though_nobody_waits() {
+fn arrays_of_several_streams_are_freed_without_a_wait() {
     const BYTES: usize = 1 << 16;
     const COUNT: usize = 300;
-    run(test_name!(arrays_of_several_streams_are_freed_though_nobody_waits), |lab| {
+    run(test_name!(arrays_of_several_streams_are_freed_without_a_wait), |lab| {
         let [up, one, other] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
         let mut most = 0;
         for turn in 0..COUNT {
-            // No upload, which looks around where it finds no page-locked memory.
+            // No upload, which looks around where it finds no pinned memory.
             let array = SmartArray::<u8, _>::full(BYTES, 1);
             array.prefetch(&up)?;
             drop((array.gpu_on(&one)?, array.gpu_on(&other)?));
@@ -191,8 +191,8 @@ fn uploads(stream: &Stream, count: usize) -> Result<()> {
 }
 
 #[test]
-fn a_program_that_never_waits_page_locks_no_more_than_is_in_flight() {
-    run(test_name!(a_program_that_never_waits_page_locks_no_more_than_is_in_flight), |lab| {
+fn a_program_that_never_waits_pins_no_more_than_is_in_flight() {
+    run(test_name!(a_program_that_never_waits_pins_no_more_than_is_in_flight), |lab| {
         uploads(&lab.stream(), 2000)?;
         let locked =
             driver::take_calls().iter().filter(|call| call.name == "cuMemHostAlloc").count();
@@ -202,8 +202,8 @@ fn a_program_that_never_waits_page_locks_no_more_than_is_in_flight() {
 }
 
 #[test]
-fn streams_that_nobody_has_any_more_go_though_nobody_waits() {
-    run(test_name!(streams_that_nobody_has_any_more_go_though_nobody_waits), |lab| {
+fn dropped_streams_are_destroyed_without_a_wait() {
+    run(test_name!(dropped_streams_are_destroyed_without_a_wait), |lab| {
         (0..400).try_for_each(|_| uploads(&lab.new_stream()?, 1))?;
         let calls = driver::calls();
         let count = |name: &str| calls.iter().filter(|call| call.name == name).count();

@@ -1,6 +1,6 @@
 //! From CUDA C to a loaded kernel, on the stand-in driver and the stand-in compiler, which count
 //! what they are asked for: what is compiled when, and what is kept in the process and on disk.
-//! Each test runs in a process of its own, with an environment of its own.
+//! Each test runs in its own process, with its own environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,14 +49,14 @@ impl Drop for Scratch {
 /// Runs a part in a process of its own, and gives how many programs it compiled.
 #[track_caller]
 fn compilations_of(part: &str, cache: &Path) -> u64 {
-    let text = told_by(part, &[("RESIDENT_CACHE", cache)]);
+    let text = output_of(part, &[("RESIDENT_CACHE", cache)]);
     let count = text.split("compilations=").nth(1).and_then(|rest| rest.split_whitespace().next());
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{part}: {text}"))
 }
 
 /// Runs a part in a process of its own, with an environment of its own, and gives what it printed.
 #[track_caller]
-fn told_by(part: &str, environment: &[(&str, &Path)]) -> String {
+fn output_of(part: &str, environment: &[(&str, &Path)]) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this test"));
     child
         .args(["--exact", support::test_name!(parts), "--nocapture", "--test-threads=1"])
@@ -116,7 +116,7 @@ fn scale(source: impl Into<CudaSource>) -> Scale {
     let kernel = Scale::new("scale").require("one thread for each element", |grid, (_, x)| {
         grid.threads().count() == x.len() as u64
     });
-    // SAFETY: what stands for it touches all elements of one array alone.
+    // SAFETY: the host function in its place accesses the elements of one array only.
     unsafe { kernel.cuda(source) }
 }
 
@@ -398,7 +398,7 @@ fn a_cache_that_cannot_be_written_is_no_error() {
 }
 
 #[test]
-fn a_compiler_newer_than_the_driver_is_told_with_both_versions() {
+fn a_compiler_newer_than_the_driver_is_reported_with_both_versions() {
     compilations_of("a compiler newer than the driver", Path::new("off"));
 }
 
@@ -452,7 +452,7 @@ fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
         let environment = [("LD_LIBRARY_PATH", &*folder.0), ("RESIDENT_CACHE", Path::new("off"))]
             .into_iter()
             .chain(named);
-        told_by(&format!("which NVRTC for {driver_version}"), &environment.collect::<Vec<_>>())
+        output_of(&format!("which NVRTC for {driver_version}"), &environment.collect::<Vec<_>>())
     };
     let only = |name: &str| format!("open: [{:?}]", folder.0.join(name));
     for (driver_version, name) in
@@ -491,7 +491,7 @@ fn templates_and_cpp_functions_are_found_by_their_expressions() {
 }
 
 #[test]
-fn what_is_wrong_with_a_source_is_told_and_costs_nothing_else() {
+fn errors_of_a_source_are_reported_and_cost_nothing_else() {
     compilations_of("faults", Path::new("off"));
 }
 

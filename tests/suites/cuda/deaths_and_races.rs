@@ -1,5 +1,5 @@
-//! What a device's death takes with it, and what threads do to each other: programs of processes of
-//! their own, on the stand-in driver.
+//! What a lost device takes with it, and threads that race: each test in its own process, on the
+//! stand-in driver.
 
 use std::sync::Barrier;
 use std::sync::mpsc;
@@ -40,7 +40,7 @@ fn matrix(value: u32) -> SmartArray<u32, Ix2> {
 /// From one matrix to another, with a number.
 type Plus = Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)>;
 
-/// What `Kernel::cuda` is told: the stand-in's functions keep to these signatures.
+/// The promise to `Kernel::cuda`: the stand-in's functions keep to these signatures.
 fn plus() -> Plus {
     // SAFETY: the function that stands for it reads all of one matrix and writes all of the other.
     unsafe { Kernel::new("plus").cuda(code("plus")) }
@@ -202,7 +202,7 @@ fn a_device_that_waits_for_a_dead_one_lives() {
         let event = dying.record().expect("recorded");
         let (source, mut made) = (matrix(1), SmartArray::<u32, Ix2>::uninit((8, 8)));
         assert!(matches!(dying.synchronize(), Err(Error::DeviceLost { .. })));
-        // A driver may tell the death of either device where a call concerns both.
+        // A driver may report the loss of either device where a call concerns both.
         driver::fail_nth("cuStreamWaitEvent", 1, ILLEGAL_ADDRESS);
         assert!(matches!(living.wait(&event), Err(Error::Backend { .. })));
         plus()
@@ -241,48 +241,44 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
 
 /// The host waits for a device of another kind; what runs there may ask for any array's state.
 #[test]
-fn an_array_that_two_kinds_of_device_have_comes_down_though_a_body_looks_at_it() {
-    alone(
-        test_name!(an_array_that_two_kinds_of_device_have_comes_down_though_a_body_looks_at_it),
-        || {
-            let gpu = support::driver::open(Settings::new(), 1).remove(0);
-            let (opened, opening) = mpsc::channel::<()>();
-            let opening = std::sync::Mutex::new(opening);
-            let look = Kernel::<(InOut<u32, Ix2>,)>::new("look").host(move |_grid, (mut x,)| {
-                opening.lock().expect("alone").recv().expect("somebody opens");
-                assert!(!audit::inventory().is_empty());
-                x.fill(2);
-            });
-            let mut array = matrix(1);
-            look.launch_on(&Device::cpu().stream(), Grid::cover(64), (&mut array,))
-                .expect("queued");
-            array.prefetch_host().expect("queued");
-            let stream = gpu.stream();
-            let mut newest = array.gpu_overwrite_on(&stream).expect("room");
-            stream.cudarc().memset_zeros(&mut newest).expect("queued");
-            drop(newest);
-            let opener = std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_millis(200));
-                opened.send(()).expect("the body waits");
-            });
-            assert_eq!(array.host().expect("it is there").sum(), 0);
-            opener.join().expect("it was opened");
-            assert_eq!(
-                array.host().expect("it is there").sum(),
-                0,
-                "what came down before is not put over it"
-            );
-        },
-    );
+fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
+    alone(test_name!(an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it), || {
+        let gpu = support::driver::open(Settings::new(), 1).remove(0);
+        let (opened, opening) = mpsc::channel::<()>();
+        let opening = std::sync::Mutex::new(opening);
+        let look = Kernel::<(InOut<u32, Ix2>,)>::new("look").host(move |_grid, (mut x,)| {
+            opening.lock().expect("alone").recv().expect("somebody opens");
+            assert!(!audit::inventory().is_empty());
+            x.fill(2);
+        });
+        let mut array = matrix(1);
+        look.launch_on(&Device::cpu().stream(), Grid::cover(64), (&mut array,)).expect("queued");
+        array.prefetch_host().expect("queued");
+        let stream = gpu.stream();
+        let mut newest = array.gpu_overwrite_on(&stream).expect("room");
+        stream.cudarc().memset_zeros(&mut newest).expect("queued");
+        drop(newest);
+        let opener = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            opened.send(()).expect("the body waits");
+        });
+        assert_eq!(array.host().expect("it is there").sum(), 0);
+        opener.join().expect("it was opened");
+        assert_eq!(
+            array.host().expect("it is there").sum(),
+            0,
+            "what came down before is not put over it"
+        );
+    });
 }
 
 /// A large download is put in its place by a thread that only looks around, while the rest of the
 /// program goes on with newer contents of a part of it.
 #[test]
-fn what_came_down_before_is_not_put_over_what_came_down_since() {
+fn an_older_download_does_not_overwrite_a_newer_one() {
     const ROWS: usize = 2048;
     const COLUMNS: usize = 4096;
-    alone(test_name!(what_came_down_before_is_not_put_over_what_came_down_since), || {
+    alone(test_name!(an_older_download_does_not_overwrite_a_newer_one), || {
         let gpu = support::driver::open(Settings::new(), 1).remove(0);
         let (first, second) =
             (gpu.new_stream().expect("a stream"), gpu.new_stream().expect("a stream"));

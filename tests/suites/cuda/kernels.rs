@@ -211,7 +211,7 @@ fn parameters_that_do_not_fit_the_signature_are_listed() {
 }
 
 #[test]
-fn an_entry_that_is_not_there_is_told_with_those_that_are() {
+fn a_missing_entry_is_reported_with_the_existing_ones() {
     own_process!();
     let (device, _alone) = gpu();
     // SAFETY: it does not load.
@@ -397,7 +397,7 @@ fn what_could_not_be_loaded_is_tried_again() {
     kernel.prepare(&device).expect("it loads");
 }
 
-/// A driver that loads code when it is first needed tells what is wrong with it when a function is
+/// A driver that loads code lazily reports what is wrong with it when a function is
 /// looked for.
 #[test]
 fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
@@ -489,9 +489,9 @@ fn a_kernel_without_a_cuda_body_says_so() {
     let host_only = Kernel::<(InOut<f32>,)>::new("host only").host(|_grid, _| ());
     let error = host_only.prepare(&device).expect_err("no body").to_string();
     assert!(
-        error.contains("\"host only\" has none for cuda:0; give it one with `.cuda(..)`"),
+        error.contains("\"host only\" has none for cuda:0; add one with `.cuda(..)`"),
         "{error}"
     );
     let error = axpy_kernel().prepare(&Device::cpu()).expect_err("no body").to_string();
-    assert!(error.contains("give it one with `.host(..)`"), "{error}");
+    assert!(error.contains("add one with `.host(..)`"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Page-locked arrays side by side, and memory that a driver refuses to register or to unregister:
+//! Pinned arrays side by side, and memory that a driver refuses to register or to unregister:
 //! on the stand-in driver.
 //!
 //! This program's allocator lays arrays side by side where a test asks for that, and remembers
@@ -53,7 +53,7 @@ fn arrays<const N: usize>(lens: [usize; N]) -> ([Bytes; N], [usize; N]) {
     (arrays, starts)
 }
 
-/// Whether the driver takes this address for page-locked.
+/// Whether the driver takes this address for pinned.
 fn is_known(address: usize) -> bool {
     let mut kind = 0_u64;
     let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
@@ -64,7 +64,7 @@ fn is_known(address: usize) -> bool {
 }
 
 /// Up, changed there, and down again, without staging.
-fn assert_goes_there_and_back(array: &mut Bytes, device: &Device) {
+fn assert_round_trip(array: &mut Bytes, device: &Device) {
     let expected: Vec<u8> = array.host().expect("it is there").to_vec();
     driver::take_calls();
     drop(array.gpu_mut_on(&device.stream()).expect("queued"));
@@ -91,7 +91,7 @@ fn neighbours_are_locked_and_go_in_every_order() {
         for next in order {
             let array = arrays[next].as_mut().expect("not locked yet");
             array.page_lock().expect("neighbours are no hindrance");
-            assert_goes_there_and_back(array, here);
+            assert_round_trip(array, here);
         }
         for gone in order {
             arrays[gone] = None;
@@ -105,7 +105,7 @@ fn neighbours_are_locked_and_go_in_every_order() {
                     (start..end).step_by(PAGE_BYTES).chain([end - 1]).all(is_known),
                     "{order:?}, without {gone}"
                 );
-                assert_goes_there_and_back(left, here);
+                assert_round_trip(left, here);
             }
         }
         assert!(
@@ -138,12 +138,12 @@ fn a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages() {
             assert_eq!(*other.host().expect("staged"), contents(1, 2 * PAGE_BYTES));
             drop(one);
             other.page_lock().expect("the neighbour is gone");
-            assert_goes_there_and_back(&mut other, &device);
+            assert_round_trip(&mut other, &device);
             // All of its bytes lie on the neighbour's last page.
             small.page_lock().expect_err("the neighbour unlocks them when it goes");
             drop(other);
             small.page_lock().expect("the neighbour is gone");
-            assert_goes_there_and_back(&mut small, &device);
+            assert_round_trip(&mut small, &device);
         },
     );
 }
@@ -158,8 +158,8 @@ fn neighbours_are_locked_by_different_devices() {
         array.page_lock().expect("locked");
     }
     drop(one);
-    assert_goes_there_and_back(&mut other, &devices[1]);
-    assert_goes_there_and_back(&mut other, &devices[0]);
+    assert_round_trip(&mut other, &devices[1]);
+    assert_round_trip(&mut other, &devices[0]);
     drop(other);
     assert!(!is_known(second) && is_given_back(first) && is_given_back(second));
 }
@@ -183,7 +183,7 @@ fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
     assert_ne!(array.as_ptr().addr(), second);
     driver::forget_faults();
     assert!(!is_given_back(second));
-    // It is asked again when somebody locks pages.
+    // It is asked again at the next call that pins memory.
     next.page_lock().expect("locked");
     assert!(is_given_back(first) && is_given_back(second));
 }
@@ -229,11 +229,31 @@ fn an_array_is_locked_once_for_each_kind_of_device() {
         array.page_lock().expect("locked");
     }
     assert_eq!(count("cuMemHostRegister_v2"), 1);
-    assert_goes_there_and_back(&mut array, here);
+    assert_round_trip(&mut array, here);
     driver::take_calls();
     let start = array.host().expect("it is there").as_ptr();
     assert_eq!(array.into_array().expect("the host has it").as_ptr(), start);
     assert_eq!(count("cuMemHostUnregister"), 1);
+}
+
+#[test]
+fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
+    let ([one, mut other], [_, start]) = arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES]);
+    let memory = std::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+    let outcome = unsafe { sys::cuMemHostRegister_v2(memory, 2 * PAGE_BYTES, 1) };
+    assert_eq!(outcome, CUresult::CUDA_SUCCESS);
+    one.page_lock().expect("registered");
+    other.page_lock().expect("another library registered it");
+    assert_goes_there_and_back(&mut other, &devices[0]);
+    drop((one, other));
+    assert!(is_known(start), "only the other library unregisters it");
+    // SAFETY: registered above, and nothing uses it.
+    assert_eq!(unsafe { sys::cuMemHostUnregister(memory) }, CUresult::CUDA_SUCCESS);
 }
 
 #[test]
@@ -262,7 +282,7 @@ fn memory_that_others_registered_in_pieces_is_refused() {
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     }
     array.page_lock().expect("nobody has it now");
-    assert_goes_there_and_back(&mut array, &devices[0]);
+    assert_round_trip(&mut array, &devices[0]);
 }
 
 #[test]

@@ -40,18 +40,15 @@ extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<
 /// later.
 fn is_there() -> bool {
     if let Some(path) = std::env::var_os("RESIDENT_NVRTC") {
-        // SAFETY: it is NVIDIA's compiler, as whoever set the variable says; its initialisers are
+        // SAFETY: the variable names NVIDIA's compiler; its initialisers are
         // those of any program that uses it.
         let library = unsafe { libloading::Library::new(&path) };
         std::mem::forget(
             library.unwrap_or_else(|fault| panic!("RESIDENT_NVRTC={}: {fault}", path.display())),
         );
         // SAFETY: opens and closes what is open already.
-        assert!(
-            unsafe { sys::is_culib_present() },
-            "it is open, and not found by its name: {}",
-            path.display()
-        );
+        let is_found = unsafe { sys::is_culib_present() };
+        assert!(is_found, "it is open, and not found by its name: {}", path.display());
     }
     // SAFETY: opens NVIDIA's compiler, if one is installed, as above.
     unsafe { sys::is_culib_present() }

@@ -1,5 +1,5 @@
-//! What the hand-written cudarc programs share: cudarc's own objects, its tracking off, as somebody
-//! would who places the order by hand.
+//! What the hand-written cudarc programs share: cudarc's own objects, its tracking off, as in a
+//! program that orders its streams by hand.
 
 use std::sync::Arc;
 

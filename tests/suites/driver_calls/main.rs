@@ -65,7 +65,7 @@ fn difference(ours: &Counts, twin: &Counts) -> Counts {
 }
 
 fn compare(pair: fn() -> Pair) {
-    // Work runs when somebody waits, so that what is found over when is the same each time.
+    // Work runs only when a thread waits, so that each run finds the same work complete.
     resident_benches::gpu::stand_in::load(stand_in::Settings::new().seed(1))
         .expect("the stand-in driver loads");
     let Pair { name, mut ours, mut twin, extra } = pair();
@@ -108,7 +108,7 @@ pairs! {
     a_chain_with_eight_arrays,
     four_streams_with_a_shared_input,
     four_bytes_after_a_kernel,
-    up_and_down_page_locked,
+    up_and_down_pinned,
     up_and_down_at_once,
     a_face_of_a_cube_changed_between_launches,
     up_and_down_ordinary,

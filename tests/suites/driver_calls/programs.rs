@@ -184,7 +184,7 @@ pub(crate) fn four_bytes_after_a_kernel() -> Pair {
     }
 }
 
-pub(crate) fn up_and_down_page_locked() -> Pair {
+pub(crate) fn up_and_down_pinned() -> Pair {
     let device = gpu();
     let _here = device.enter();
     let mut array = SmartArray::from(vec![1.0_f32; 1 << 21]);
@@ -286,7 +286,7 @@ pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
     let by_hand = move || {
         let mut face = vec![0.0_f32; SIDE * SIDE];
         for _ in 0..10 {
-            // What is on the device is newer: the face comes down before it is changed.
+            // The device's copy is newer: the face is downloaded before it is changed.
             by_hand::face(&stream, &mut memory, &mut face, SIDE, 3, false);
             stream.synchronize().expect("a wait");
             face.fill(1.0);
@@ -367,7 +367,7 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
     let by_hand = move || {
         for row in 0..10 {
             let range = row * ROWS..(row + 1) * ROWS;
-            // What is on the device is newer: the row comes down before it is changed.
+            // The device's copy is newer: the row is downloaded before it is changed.
             stream
                 .memcpy_dtoh(&memory.slice(range.clone()), &mut host[range.clone()])
                 .expect("a copy");
@@ -494,10 +494,10 @@ pub(crate) fn photographs_overlapped() -> Pair {
     Pair {
         name: "8 photographs over 3 streams",
         ours: Box::new(move || {
-            assert_eq!(ours.process(photos(), 1).expect("photographs").len(), 1)
+            assert_eq!(ours.process(photos(), 1).expect("photographs").len(), 1);
         }),
         twin: Box::new(move || {
-            assert_eq!(by_hand.process(photos(), 1).expect("photographs").len(), 1)
+            assert_eq!(by_hand.process(photos(), 1).expect("photographs").len(), 1);
         }),
         extra: &[
             (

@@ -23,7 +23,7 @@ pub(crate) fn stand_in_for(arrays: usize) {
     parameters[arrays - 1] = pointer(Access::ReadWrite);
     register(&format!("touch{arrays}"), &parameters, move |launch| {
         // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees that
-        // nobody else touches it.
+        // nothing else accesses it.
         let first = |index| unsafe { launch.slice::<f32>(index) }[0];
         let sum: f32 = (0..arrays - 1).map(first).sum();
         // SAFETY: as above.

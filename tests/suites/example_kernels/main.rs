@@ -1,6 +1,6 @@
 //! The kernels of the examples with arguments and grids of wrong sizes, and with contents that make
-//! no sense: each launch is refused by a requirement before anything moves, or touches its own
-//! elements alone. On a GPU, where there is one, this is what compute-sanitizer watches; elsewhere
+//! no sense: each launch is refused by a requirement before anything moves, or accesses only its
+//! own elements. On a GPU, where there is one, this is what compute-sanitizer watches; elsewhere
 //! the host bodies run on the embedded device, whose views panic where they are left. `photos` has
 //! the kernels of `pipeline`.
 

@@ -46,6 +46,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
             "ordering",
             "storage",
             "sync",
+            "traffic",
         ],
     ),
     (
@@ -120,8 +121,8 @@ fn each_part_imports_what_it_may_and_nothing_else() {
 
 #[test]
 fn the_table_of_imports_has_no_circle() {
-    for (name, imports) in MAY_IMPORT {
-        for import in imports {
+    for (name, imports) in &MAY_IMPORT {
+        for import in *imports {
             let back =
                 MAY_IMPORT.iter().any(|(other, theirs)| other == import && theirs.contains(name));
             assert!(!back, "{name} and {import} import each other");
@@ -149,7 +150,7 @@ fn tracing_is_named_in_one_file() {
 }
 
 #[test]
-fn cudarc_is_named_by_its_backend_and_beside_it_alone() {
+fn only_its_backend_and_interop_name_cudarc() {
     let may = |source: &Source| {
         source.path.starts_with("src/backend/cuda/")
             || source.layer() == "interop"
@@ -173,7 +174,7 @@ fn ndarray_is_not_named_below_the_arrays() {
 /// A backend hands on the copy that it was given, and makes none: it may name `Work::Copy`, and
 /// build no `CopyWork`.
 #[test]
-fn copies_are_built_in_transfer_alone() {
+fn copies_are_built_only_in_transfer() {
     let elsewhere: Vec<Source> = sources(&["src"])
         .into_iter()
         .filter(|source| !source.path.starts_with("src/transfer/") && !source.is_test())

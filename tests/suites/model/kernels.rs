@@ -51,8 +51,8 @@ macro_rules! with_code {
     ($lab:expr, $kernel:expr, $axes:expr) => {{
         let kernel = $kernel;
         let code = ($lab.code)(kernel.name(), $axes);
-        // SAFETY: what stands for it on a driver is a host function that touches what the kernel is
-        // given alone: views as they are, flat arrays by the length that is passed.
+        // SAFETY: on a driver a host function stands for it, which accesses only the kernel's
+        // arguments: views as they are, flat arrays by the length that is passed.
         unsafe { kernel.cuda(code) }
     }};
 }

@@ -54,7 +54,7 @@ pub(crate) struct Ledger {
     /// Devices in the order of first use: of equally near holders the first is read.
     pub(crate) devices: Vec<usize>,
     pub(crate) traffic: Traffic,
-    /// Cells that may be on their way to the host still, since nobody has waited for them there.
+    /// Cells that may be on their way to the host still, since no call has waited for them there.
     pub(crate) unsettled: BTreeSet<usize>,
 }
 
@@ -193,7 +193,8 @@ impl Ledger {
         }
     }
 
-    /// A copy to memory outside, which changes no residency: what the host lacks comes down.
+    /// A copy to memory outside, which changes no residency: cells that are stale on the host are
+    /// downloaded.
     pub(crate) fn look(&mut self, cells: &Cells) -> Expected {
         if !self.is_defined(cells) {
             return Expected::Uninitialised;

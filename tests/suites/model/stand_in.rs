@@ -126,7 +126,7 @@ fn register_flat() {
         register(&entry("stamp_flat", axes), &parameters("stamp_flat", axes), |launch| {
             let value: u32 = launch.scalar(0);
             // SAFETY: the registration says that the kernel writes it, and the driver's check of
-            // order that nobody else is at it.
+            // order that nothing else accesses it.
             unsafe { launch.slice_mut::<u32>(1) }
                 .iter_mut()
                 .zip(value..)

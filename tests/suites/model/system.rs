@@ -472,7 +472,7 @@ pub(crate) fn number_of(device: &Device, devices: &[Device]) -> usize {
     devices.iter().position(|known| known == device).expect("a device of this run")
 }
 
-/// Each element by itself: defined ones have their value, others are refused.
+/// Reads each element: defined ones have their value, others are refused.
 fn check_cells(array: &Smart, contents: &Contents) {
     for (index, cell) in contents.layout.indexed_iter() {
         match (array.get(index), contents.values[*cell]) {

@@ -37,7 +37,7 @@ fn orders_in_which(model: impl Fn(&dyn Fn()) + Send + Sync + 'static) -> u32 {
 }
 
 #[test]
-fn whoever_finds_the_host_ready_finds_its_memory_and_contents() {
+fn a_reader_that_finds_the_host_ready_finds_its_memory_and_contents() {
     let ready = orders_in_which(|was_ready| {
         let published = Arc::new(Published::new(std::ptr::null_mut(), false));
         let contents = Arc::new(AtomicU32::new(0));

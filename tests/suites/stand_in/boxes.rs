@@ -54,7 +54,7 @@ use CUmemorytype::{
 };
 
 #[test]
-fn a_box_of_two_dimensions_goes_up_and_comes_down() {
+fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
     let source = row(24);
@@ -110,7 +110,7 @@ fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
 }
 
 #[test]
-fn a_box_of_three_dimensions_goes_up_and_comes_down() {
+fn a_box_of_three_dimensions_is_uploaded_and_downloaded() {
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
     let (source, mut down) = (row(24), vec![0_u8; 24]);

@@ -47,13 +47,13 @@ fn a_drop_frees_under_all_readers_but_the_last() {
     std::mem::forget((first, second));
 }
 
-/// A page-locked slice's event is not recorded where nothing is tracked: reading it does not wait.
+/// A pinned slice's event is not recorded where nothing is tracked: reading it does not wait.
 #[test]
-fn b_page_locked_memory_is_shown_before_it_is_written() {
+fn b_pinned_memory_is_shown_before_it_is_written() {
     let context = context(9);
     let stream = context.default_stream();
     let source = stream.clone_htod(&[7_u8]).expect("a copy");
-    // SAFETY: bytes, written by the copy below before anybody reads them, as far as cudarc says.
+    // SAFETY: bytes, written by the copy below before they are read, as far as cudarc knows.
     let mut pinned = unsafe { context.alloc_pinned::<u8>(1) }.expect("memory");
     stream.synchronize().expect("all is there");
     let gate = Gate::in_front_of(&stream);
@@ -92,7 +92,7 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
 /// With one stream a drop does not make its context current: on another thread the free is refused,
 /// the memory leaks, and the next call of something else returns the error.
 #[test]
-fn d_a_drop_on_a_fresh_thread_leaks_and_fails_somebody_else() {
+fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
     let context = context(10);
     let stream = context.default_stream();
     let memory = stream.alloc_zeros::<u8>(1000).expect("memory");
@@ -105,6 +105,6 @@ fn d_a_drop_on_a_fresh_thread_leaks_and_fails_somebody_else() {
     );
     assert_eq!(resident_stand_in::memory_in_use(10), 1000);
     context.bind_to_thread().expect("the error was told once");
-    // SAFETY: nobody has the memory any more.
+    // SAFETY: nothing uses the memory any more.
     unsafe { result::free_async(address, std::ptr::null_mut()) }.expect("it was not freed");
 }

@@ -102,7 +102,7 @@ unsafe extern "C" fn never(_data: *mut std::ffi::c_void) {
 }
 
 #[test]
-fn a_callback_is_told_of_failures_and_a_host_function_is_not_called() {
+fn a_callback_is_given_failures_and_a_host_function_is_not_called() {
     let context = context(11);
     let stream = context.new_stream().expect("a stream");
     let gate = Gate::in_front_of(&stream);

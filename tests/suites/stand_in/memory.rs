@@ -1,4 +1,4 @@
-//! Memory: ordinary and page-locked memory of the host, pools, pointers.
+//! Memory: ordinary and pinned memory of the host, pools, pointers.
 
 use std::ffi::c_void;
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ fn ok(outcome: CUresult) -> Result<(), DriverError> {
     outcome.result()
 }
 
-/// Page-locked memory of the driver.
+/// Pinned memory of the driver.
 fn locked(len_bytes: usize) -> *mut u8 {
     // SAFETY: the driver gives memory of so many bytes.
     unsafe { result::malloc_host(len_bytes, 0) }.expect("memory").cast()
@@ -34,13 +34,13 @@ fn ordinary_memory_may_be_written_again_at_once() {
 }
 
 #[test]
-fn page_locked_memory_is_read_when_the_copy_runs() {
+fn pinned_memory_is_read_when_the_copy_runs() {
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
     let memory = stream.alloc_zeros::<u8>(1).expect("memory");
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
     let source = locked(1);
-    // SAFETY: the driver's memory, which the test alone has.
+    // SAFETY: the driver's memory, which only this test has.
     unsafe { source.write(5) };
     let gate = Gate::in_front_of(&stream);
     // SAFETY: as above; the copy is asynchronous, so that the reference ends before it runs.
@@ -52,7 +52,7 @@ fn page_locked_memory_is_read_when_the_copy_runs() {
         )
     }
     .expect("a copy");
-    // SAFETY: nobody touches it before the gate opens.
+    // SAFETY: nothing accesses it before the gate opens.
     unsafe { source.write(9) };
     gate.open();
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [9]);
@@ -61,7 +61,7 @@ fn page_locked_memory_is_read_when_the_copy_runs() {
 }
 
 #[test]
-fn a_copy_to_page_locked_memory_returns_before_it_runs_and_one_to_ordinary_memory_does_not() {
+fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_does_not() {
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
     let memory = stream.clone_htod(&[7_u8]).expect("a copy");
@@ -72,7 +72,7 @@ fn a_copy_to_page_locked_memory_returns_before_it_runs_and_one_to_ordinary_memor
     // SAFETY: live memory of one byte each.
     ok(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) })
         .expect("a copy");
-    // SAFETY: the copy is held up behind the gate.
+    // SAFETY: the copy is delayed behind the gate.
     assert_eq!(unsafe { destination.read() }, 0, "it has returned early");
     let (sender, arrived) = mpsc::channel();
     let waiting = std::thread::spawn({
@@ -97,7 +97,7 @@ fn a_copy_to_page_locked_memory_returns_before_it_runs_and_one_to_ordinary_memor
 }
 
 #[test]
-fn memory_of_the_caller_can_be_page_locked_once() {
+fn memory_of_the_caller_can_be_pinned_once() {
     let context = context(0);
     context.bind_to_thread().expect("a context");
     let mut memory = vec![0_u64; 1024];
@@ -145,7 +145,7 @@ fn memory_kind(address: *const u8) -> Result<u32, DriverError> {
 }
 
 #[test]
-fn memory_is_page_locked_by_whole_pages() {
+fn memory_is_pinned_by_whole_pages() {
     let context = context(0);
     context.bind_to_thread().expect("a context");
     let stream = context.new_stream().expect("a stream");
@@ -317,12 +317,12 @@ fn a_context_that_is_released_gives_everything_back() {
 }
 
 #[test]
-fn a_kernel_may_touch_page_locked_memory() {
+fn a_kernel_may_access_pinned_memory() {
     let context = context(0);
     let scale = scale_function(&context);
     let stream = context.new_stream().expect("a stream");
     let memory = locked(8).cast::<f32>();
-    // SAFETY: the driver's memory of two floats, which the test alone has.
+    // SAFETY: the driver's memory of two floats, which only this test has.
     unsafe { std::ptr::copy_nonoverlapping([1.5_f32, 2.5].as_ptr(), memory, 2) };
     let mut address = 0;
     // SAFETY: the place lives for the call.

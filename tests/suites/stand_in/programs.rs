@@ -83,7 +83,7 @@ fn grids_blocks_and_shared_memory_have_limits() {
 }
 
 #[test]
-fn a_kernel_that_nobody_registered_is_noted() {
+fn an_unregistered_kernel_is_noted() {
     let context = context(0);
     let ptx = SCALE.replace("scale", "unheard_of");
     let function = context
@@ -138,7 +138,7 @@ fn parameters_have_sizes_and_places() {
 }
 
 #[test]
-fn a_thread_without_a_context_is_told_so() {
+fn a_thread_without_a_context_gets_an_error() {
     let context = context(0);
     let outcome = std::thread::spawn(|| {
         // SAFETY: it is refused before anything is allocated.
@@ -152,7 +152,7 @@ fn a_thread_without_a_context_is_told_so() {
 }
 
 #[test]
-fn a_stale_context_is_told_from_none() {
+fn a_stale_context_differs_from_none() {
     load();
     let released = {
         let context = CudaContext::new(7).expect("a device");

@@ -1,6 +1,5 @@
-//! The stand-in driver with a seed: nothing runs by itself, so that what is found wrong with the
-//! order of work is the same each time. One test at a time: whoever makes the first context makes
-//! the devices.
+//! The stand-in driver with a seed: work runs only when a thread waits, so that the same hazards
+//! are found each time. The first context of a process makes the devices.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,7 +25,7 @@ fn streams<const N: usize>(context: &Arc<CudaContext>) -> [Arc<CudaStream>; N] {
 }
 
 #[test]
-fn work_waits_until_somebody_waits_for_it() {
+fn work_runs_once_a_thread_waits_for_it() {
     own_process!();
     let _alone = alone();
     let context = CudaContext::new(0).expect("a device");

@@ -60,7 +60,7 @@ pub(crate) fn code<T>(outcome: Result<T, DriverError>) -> CUresult {
     }
 }
 
-/// Something that a host function tells the test.
+/// A message from a host function to the test.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Arc<Mutex<String>>);
 

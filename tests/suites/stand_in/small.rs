@@ -77,7 +77,7 @@ fn peers_do_not_reach_each_other() {
 }
 
 #[test]
-fn an_old_driver_takes_old_ptx_alone() {
+fn an_old_driver_takes_only_old_ptx() {
     own_process!();
     let context = context(0);
     let load = |version: &str, target: &str| {

@@ -43,7 +43,7 @@ mod scenario {
     fn assert_refusal(error: &Error) {
         match error {
             Error::Backend { cause, .. } => {
-                assert!(cause.contains("nothing was queued"), "{error}")
+                assert!(cause.contains("nothing was queued"), "{error}");
             }
             Error::OutOfMemory { .. } => {}
             Error::Compile { log, .. } => assert!(log.contains("cuModule"), "{error}"),
@@ -126,8 +126,8 @@ fn assert_nothing_left(what: &str) {
     }
 }
 
-/// Every n-th call of the driver fails. Most failures reach the caller; the others cost speed
-/// alone, or are made good later.
+/// Every n-th call of the driver fails. Most failures reach the caller; the others only
+/// cost speed, or are repaired later.
 fn sweep(code: u32, looks: bool) {
     let devices = devices();
     assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "nothing fails, nothing is told");
@@ -156,19 +156,19 @@ const OUT_OF_MEMORY: u32 = 2;
 const UNKNOWN: u32 = 999;
 
 #[test]
-fn each_call_refused_leaves_contents_as_they_were_and_can_be_made_again() {
+fn each_refused_call_leaves_contents_unchanged_and_can_be_repeated() {
     support::own_process!();
     sweep(UNKNOWN, false);
 }
 
 #[test]
-fn each_call_refused_leaves_contents_as_they_were_for_whoever_looks_at_once() {
+fn each_refused_call_leaves_contents_unchanged_when_read_at_once() {
     support::own_process!();
     sweep(UNKNOWN, true);
 }
 
 #[test]
-fn each_call_that_finds_no_memory_leaves_contents_as_they_were() {
+fn each_call_without_memory_leaves_contents_unchanged() {
     support::own_process!();
     sweep(OUT_OF_MEMORY, false);
 }
@@ -187,7 +187,7 @@ type Matrix = SmartArray<u32, Ix2>;
 
 fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
     let kernel = Kernel::new("add");
-    // SAFETY: what stands for it is a host function that touches the view's elements alone.
+    // SAFETY: a host function stands for it, which accesses only the view's elements.
     unsafe { kernel.cuda(support::driver::code("add")) }
 }
 
@@ -251,12 +251,12 @@ fn program(device: &Device) -> Result<()> {
             .map(|array| array.into_array().map_or(0, |array| array.sum())),
         [64 * 13, 128, 320]
     );
-    println!("lost: {}", assert_told_once(device) || lost);
+    println!("lost: {}", assert_reported_once(device) || lost);
     Ok(())
 }
 
 /// The device returns its failure once, and then no more; whether it had one.
-fn assert_told_once(device: &Device) -> bool {
+fn assert_reported_once(device: &Device) -> bool {
     let told: Vec<Result<()>> = (0..4).map(|_| device.synchronize()).collect();
     assert!(told.iter().skip(1).all(Result::is_ok), "a failure is told once: {told:?}");
     let Err(error) = &told[0] else { return false };
@@ -310,13 +310,13 @@ fn deaths(test: &str, numbers: impl Iterator<Item = u64>) -> usize {
 }
 
 #[test]
-fn a_device_that_dies_at_any_piece_of_work_takes_nothing_with_it_that_is_elsewhere() {
+fn a_device_lost_at_any_work_loses_only_its_own_contents() {
     assert_eq!(deaths(test_name!(dies_at_work), 0..1), 0);
     assert_eq!(deaths(test_name!(dies_at_work), 1..24), 23);
 }
 
 #[test]
-fn a_device_that_is_found_dead_at_any_call_takes_nothing_with_it_that_is_elsewhere() {
+fn a_device_found_lost_at_any_call_loses_only_its_own_contents() {
     assert_eq!(deaths(test_name!(dies_at_a_call), 0..1), 0);
     assert!(deaths(test_name!(dies_at_a_call), (1..100).step_by(3)) > 25);
 }

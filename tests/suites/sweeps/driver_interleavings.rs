@@ -1,8 +1,8 @@
 //! One scenario on the CUDA backend under many legal interleavings: a pipeline of pictures on four
 //! streams of two GPUs, and a plate cut in two whose halo rows are exchanged by `assign`. Under a
-//! seed the stand-in driver runs nothing by itself: whoever waits runs ready work, in an order that
-//! is drawn. A process has one seed and draws on: each run in it is another interleaving, and the
-//! same one in each process.
+//! seed the stand-in driver runs work only when a thread waits, in an order drawn from the seed. A
+//! process has one seed and draws on: each run in it is another interleaving, and the same one in
+//! each process.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const RUNS: usize = 60;
 type Change = (u32, InOut<u32, Ix2>);
 
 fn change(name: &'static str) -> Kernel<Change> {
-    // SAFETY: what stands for it is a host function that touches the view's elements alone.
+    // SAFETY: a host function stands for it, which accesses only the view's elements.
     unsafe { Kernel::<Change>::new(name).cuda(code(name)) }
 }
 

@@ -24,7 +24,7 @@ fn devices(mode: Mode, faults: &[Failing]) -> [Device; 2] {
     })
 }
 
-/// Runs the scenario; what it finds wrong is told together with the faults.
+/// Runs the scenario; a failed check is printed together with the faults.
 fn run(mode: Mode, faults: &[Failing], looks: bool) -> Outcome {
     let devices = devices(mode, faults);
     let outcome = catch_unwind(AssertUnwindSafe(|| scenario::run(&devices, faults, looks)));
@@ -73,22 +73,22 @@ fn sweep(mode: Mode, late: bool, ways: &[bool]) {
 }
 
 #[test]
-fn each_call_refused_leaves_contents_as_they_were_and_can_be_made_again_on_seeded_devices() {
+fn each_refused_call_leaves_contents_unchanged_and_can_be_repeated_on_seeded_devices() {
     SEEDED.iter().zip([true, false]).for_each(|(mode, looks)| sweep(*mode, false, &[looks]));
 }
 
 #[test]
-fn each_call_refused_leaves_contents_as_they_were_and_can_be_made_again_with_workers() {
+fn each_refused_call_leaves_contents_unchanged_and_can_be_repeated_with_workers() {
     WORKERS.iter().for_each(|mode| sweep(*mode, false, &[false, true]));
 }
 
 #[test]
-fn each_piece_of_work_that_fails_late_loses_what_it_was_to_write_alone_on_seeded_devices() {
+fn work_that_fails_late_loses_only_what_it_was_to_write_on_seeded_devices() {
     SEEDED.iter().for_each(|mode| sweep(*mode, true, &[true]));
 }
 
 #[test]
-fn each_piece_of_work_that_fails_late_loses_what_it_was_to_write_alone_with_workers() {
+fn work_that_fails_late_loses_only_what_it_was_to_write_with_workers() {
     WORKERS.iter().for_each(|mode| sweep(*mode, true, &[false]));
 }
 

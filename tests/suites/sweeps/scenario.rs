@@ -17,7 +17,7 @@ pub(crate) struct Failing {
     pub(crate) late: bool,
 }
 
-/// What calls told, other than that contents are lost.
+/// What calls returned, other than that contents are lost.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Calls that were refused.
@@ -141,7 +141,7 @@ impl Run<'_> {
         );
     }
 
-    /// Everything has run, and everything has been told.
+    /// All work has run, and every failure has been reported.
     fn settle(&mut self) {
         for device in self.bench.devices.clone() {
             retry(&mut self.outcome, || device.synchronize());
@@ -175,7 +175,7 @@ impl Run<'_> {
         panic!("row {row:?} {when} can never be read");
     }
 
-    /// Nothing is left, nothing was unordered, and what failed was told, once.
+    /// Nothing is left, nothing was unordered, and each failure was reported once.
     fn finish(mut self) -> Outcome {
         let Bench { devices, arrays, clone, pending, .. } = self.bench;
         drop((arrays, clone, pending));
@@ -190,7 +190,7 @@ impl Run<'_> {
         }
         let failed = |fault: &&Failing| {
             let calls = devices[fault.device].emulation().unwrap().calls();
-            // Poison is no contents, and its failure is told to nobody.
+            // Poison is no contents, and its failure is not reported.
             let is_told =
                 |call: &Call| call.outcome == CallOutcome::Failed && call.kind != CallKind::Poison;
             fault.late && calls.iter().any(|call| call.number == fault.call && is_told(call))

@@ -126,7 +126,10 @@ impl Registrations {
             }
             CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED => {
                 let neighbour = self.neighbour(&bytes);
-                if neighbour.is_none() && is_one_registration(&bytes) {
+                let is_neighbours = neighbour.as_ref().is_some_and(|other| {
+                    registration_at(other.start) == registration_at(bytes.start)
+                });
+                if !is_neighbours && is_one_registration(&bytes) {
                     return Ok(None);
                 }
                 Err(already_registered(&bytes, neighbour))

@@ -9,8 +9,8 @@ use super::panic_message::panic_message;
 use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
 use crate::backend::host_copy::{self, BoundedMemory};
 use crate::backend::{
-    Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, HostMemory, KernelCode,
-    LaunchWork, Memory,
+    Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, KernelCode, LaunchWork,
+    Memory,
 };
 
 /// Copies all parts, or none if the memory at one end does not exist. A part out of range ends the
@@ -20,18 +20,16 @@ pub(super) fn copy(
     device: &DeviceCore,
     work: &CopyWork,
 ) -> Result<(), String> {
-    let source = CopyEnd::of(source_device, &work.source)?;
-    let destination = CopyEnd::of(device, &work.destination)?;
+    let (source, _source_block) = locate_end(source_device, &work.source)?;
+    let (destination, _destination_block) = locate_end(device, &work.destination)?;
     for part in &work.parts {
-        // SAFETY: both ends are valid and initialised for their whole length while `source`,
-        // `destination` and `work` hold them (`CopyEnd::memory`). The layers above order work so
-        // that no other thread writes the source or accesses the destination meanwhile (`backend`,
-        // contract).
-        if !unsafe { host_copy::copy_box_within(source.memory(), destination.memory(), part) } {
+        // SAFETY: both ends are valid and initialised for their whole length while `work` and the
+        // two blocks are held (`locate_end`). The layers above order work so that no other thread
+        // writes the source or accesses the destination meanwhile (`backend`, contract).
+        if !unsafe { host_copy::copy_box_within(source, destination, part) } {
             return Err(format!(
                 "a part of it leaves its memory ({} and {} bytes)",
-                source.memory().len_bytes,
-                destination.memory().len_bytes
+                source.len_bytes, destination.len_bytes
             ));
         }
     }
@@ -40,13 +38,14 @@ pub(super) fn copy(
 
 /// Fills all parts. A part out of range ends the fill.
 pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
-    let destination = CopyEnd::Device(locate(device, work.address)?);
+    let block = locate(device, work.address)?;
+    let destination = block.bounded();
     for part in &work.parts {
         // SAFETY: as for a copy's destination, above.
-        if !unsafe { host_copy::fill_within(destination.memory(), part, &work.pattern) } {
+        if !unsafe { host_copy::fill_within(destination, part, &work.pattern) } {
             return Err(format!(
                 "a part of it leaves its memory ({} bytes)",
-                destination.memory().len_bytes
+                destination.len_bytes
             ));
         }
     }
@@ -70,30 +69,20 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
     outcome.map_err(panic_message)
 }
 
-/// One end of a copy, held while the copy runs.
-enum CopyEnd<'a> {
-    Device(LocatedMemory),
-    Host(&'a dyn HostMemory),
-}
+/// The memory at one end of a copy, and its block, if that is device memory.
+type CopyEnd = (BoundedMemory, Option<LocatedMemory>);
 
-impl<'a> CopyEnd<'a> {
-    fn of(device: &DeviceCore, memory: &'a Memory) -> Result<Self, String> {
-        match memory {
-            Memory::Host(host) => Ok(CopyEnd::Host(host.as_ref())),
-            Memory::Device(address) => locate(device, *address).map(CopyEnd::Device),
+/// The memory is valid and initialised while the work and the block are held: blocks always are
+/// (`block`), host memory by the promise of `HostMemory`.
+fn locate_end(device: &DeviceCore, memory: &Memory) -> Result<CopyEnd, String> {
+    match memory {
+        Memory::Host(host) => {
+            let (start, len_bytes) = (host.base(), host.len_bytes() as u64);
+            Ok((BoundedMemory { start, len_bytes }, None))
         }
-    }
-
-    /// Valid and initialised while `self` lives: blocks always are (`block`), host memory by the
-    /// promise of `HostMemory`.
-    fn memory(&self) -> BoundedMemory {
-        match self {
-            CopyEnd::Device(located) => {
-                BoundedMemory { start: located.pointer(), len_bytes: located.len_bytes() }
-            }
-            CopyEnd::Host(host) => {
-                BoundedMemory { start: host.base(), len_bytes: host.len_bytes() as u64 }
-            }
+        Memory::Device(address) => {
+            let block = locate(device, *address)?;
+            Ok((block.bounded(), Some(block)))
         }
     }
 }
@@ -135,13 +124,13 @@ fn locate_array(
             Err(no_memory_at(array.address))
         };
     };
-    let len_bytes = located.len_bytes();
+    let BoundedMemory { start, len_bytes } = located.bounded();
     if array.origin_bytes > len_bytes || end_bytes.is_none_or(|end_bytes| end_bytes > len_bytes) {
         return Err(format!(
             "an array argument leaves its memory of {len_bytes} bytes: {footprint:?}"
         ));
     }
-    let pointer = located.pointer().wrapping_add(array.origin_bytes as usize);
+    let pointer = start.wrapping_add(array.origin_bytes as usize);
     Ok((Some(located), pointer))
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::block::{ALIGNMENT_BYTES, Block};
 use super::machine::machine_memory;
 use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
+use crate::backend::host_copy::BoundedMemory;
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 
 /// The pool keeps at most this many bytes, or as many as are in use, whichever is more. Other freed
@@ -53,15 +54,11 @@ pub(crate) struct LocatedMemory {
 }
 
 impl LocatedMemory {
-    /// Valid for reads and writes of `len_bytes` while `self` lives.
-    pub(crate) fn pointer(&self) -> *mut u8 {
+    /// Valid for reads and writes while `self` lives.
+    pub(crate) fn bounded(&self) -> BoundedMemory {
         // In range: `locate` compared the offset with the block's length, which fits `usize`.
-        self.block.start().wrapping_add(self.offset_bytes as usize)
-    }
-
-    /// Bytes from the address to the end of the block.
-    pub(crate) fn len_bytes(&self) -> u64 {
-        self.block.len_bytes() - self.offset_bytes
+        let start = self.block.start().wrapping_add(self.offset_bytes as usize);
+        BoundedMemory { start, len_bytes: self.block.len_bytes() - self.offset_bytes }
     }
 }
 
@@ -192,7 +189,8 @@ impl AddressSpace {
 
     /// Whether a free of `address` is so little work that the submitting thread may run it.
     pub(crate) fn is_cheap_to_free(&self, address: Address) -> bool {
-        let is_short = |located: LocatedMemory| located.len_bytes() <= CHEAP_POISON_BYTES_MAX;
+        let is_short =
+            |located: LocatedMemory| located.bounded().len_bytes <= CHEAP_POISON_BYTES_MAX;
         self.poison.is_none() || self.locate(address).is_none_or(is_short)
     }
 

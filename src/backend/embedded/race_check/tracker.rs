@@ -175,8 +175,11 @@ impl MemoryHistories {
             AccessedMemory::Device { device, address } => (device, address.0),
         };
         let (key, block) = self.blocks.range_mut(..=(device, address)).next_back()?;
+        if key.0 != device {
+            return None;
+        }
         let offset_bytes = address - key.1;
-        (key.0 == device && offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
+        (offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
     }
 
     /// Adds one access, if it is in range. Of an operation that will not run only the written bytes

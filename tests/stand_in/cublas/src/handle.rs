@@ -95,10 +95,8 @@ pub(crate) fn create() -> Outcome<u64> {
         let name = CString::new(kernel.name).map_err(|_| Status::INTERNAL_ERROR)?;
         let mut function = 0;
         // SAFETY: as above.
-        done(
-            unsafe { (driver.get_function)(&raw mut function, module, name.as_ptr()) },
-            Status::INTERNAL_ERROR,
-        )?;
+        let code = unsafe { (driver.get_function)(&raw mut function, module, name.as_ptr()) };
+        done(code, Status::INTERNAL_ERROR)?;
         Ok((kernel.name, function))
     };
     let functions = ALL.into_iter().map(function).collect::<Outcome<_>>()?;

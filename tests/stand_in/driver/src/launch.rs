@@ -65,7 +65,7 @@ pub(crate) fn register(
             parameters.len(),
             run,
             std::ptr::from_ref(function).cast(),
-        )
+        );
     };
 }
 

@@ -110,8 +110,8 @@ impl Settings {
         Self { max_pitch_bytes: len_bytes, ..self }
     }
 
-    /// Registers host memory by whole pages, so that two ranges on one page conflict. By default
-    /// only the requested bytes are registered, as current drivers do.
+    /// Registers host memory by whole pages, so that two ranges on one page conflict. By default it
+    /// registers only the requested bytes, as current drivers do.
     pub fn locks_whole_pages(self) -> Self {
         Self { locks_whole_pages: true, ..self }
     }

@@ -76,7 +76,7 @@ fn read(
             }
             "line" => {
                 (next, file) = line_directive(rest, &file)
-                    .ok_or_else(|| complaint(&file, number, "invalid #line directive"))?
+                    .ok_or_else(|| complaint(&file, number, "invalid #line directive"))?;
             }
             "define" => define(rest, &mut plain.macros),
             "include" => include(rest.trim(), &file, number, inputs, depth, plain)?,

@@ -24,7 +24,7 @@ fn arrays_can_be_shared_and_sent() {
 }
 
 #[test]
-fn shapes_are_told_as_ndarray_tells_them() {
+fn shapes_are_reported_as_by_ndarray() {
     let mut table = SmartArray::<u16, _>::uninit((3, 4));
     assert_eq!((table.dim(), table.ndim(), table.len_bytes()), ((3, 4), 2, 24));
     let column = table.slice(s![.., 1]);

@@ -8,7 +8,7 @@ use support::lab::lab;
 use support::moves::{NOTHING, moves};
 
 #[test]
-fn a_capture_tells_what_moved_and_because_of_which_line() -> Result<()> {
+fn a_capture_reports_what_moved_and_which_line_triggered_it() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::from(vec![1.0_f32; 10]).named("xs");
     let (value, report) = audit::capture(|| -> Result<(f32, u32)> {
@@ -65,7 +65,7 @@ fn captures_nest_and_see_only_their_own_thread() -> Result<()> {
         audit::capture(|| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    SmartArray::from(vec![1_u8; 40]).prefetch(&device.stream()).expect("room")
+                    SmartArray::from(vec![1_u8; 40]).prefetch(&device.stream()).expect("room");
                 });
             });
             arrays[1].prefetch(&device.stream()).expect("room");
@@ -248,7 +248,7 @@ fn a_copy_that_was_let_go_of_is_stale_since_then() -> Result<()> {
 }
 
 #[test]
-fn what_was_stale_for_different_reasons_is_told_apart() -> Result<()> {
+fn different_reasons_for_staleness_are_distinguished() -> Result<()> {
     let device = lab();
     let mut array = matrix().named("xs");
     let (_, report) = audit::capture(|| {
@@ -309,7 +309,7 @@ fn a_site_says_on_which_device() -> Result<()> {
 }
 
 #[test]
-fn traffic_adds_up_and_tells_what_is_new() -> Result<()> {
+fn traffic_adds_up_and_reports_what_is_new() -> Result<()> {
     let device = lab();
     let mut array = matrix();
     array.prefetch(&device.stream())?;

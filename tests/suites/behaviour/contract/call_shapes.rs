@@ -33,7 +33,7 @@ fn scalars_come_by_value_and_by_reference_and_literals_infer() -> Result<()> {
     assert_eq!(y.host()?.to_vec(), [2.0 + 3.0 + 3.0 + 1.0 + 2.0 - 1.0 + 5.0 + 1.0; 4]);
     let count =
         Kernel::<(u32, usize, i8, u8, Out<u64>)>::new("count").host(|_grid, (a, b, c, d, out)| {
-            out[0] = u64::from(a) + b as u64 + c as u64 + u64::from(d)
+            out[0] = u64::from(a) + b as u64 + c as u64 + u64::from(d);
         });
     let mut out = SmartArray::<u64, _>::uninit(1);
     count.launch_on(&stream, Grid::cover(1), (1, x.len(), 3, b'a', &mut out))?;
@@ -132,7 +132,7 @@ fn a_kernel_has_up_to_sixteen_parameters() -> Result<()> {
 }
 
 #[test]
-fn scalars_alone_are_a_signature_too() -> Result<()> {
+fn scalars_without_arrays_are_a_signature() -> Result<()> {
     let (send, receive) = std::sync::mpsc::channel();
     let tell = Kernel::<(u32, f64)>::new("tell")
         .host(move |_grid, (count, value)| send.send((count, value)).expect("the test listens"));

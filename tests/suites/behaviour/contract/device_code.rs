@@ -68,7 +68,7 @@ fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
 }
 
 #[test]
-fn compare_tells_the_first_difference_in_index_order_and_leaves_the_arguments() -> Result<()> {
+fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments() -> Result<()> {
     let device = lab();
     let mut marks = Array2::<u8>::zeros((3, 4));
     marks[[1, 2]] = 1;

@@ -1,4 +1,4 @@
-//! Section 3: the host's side, the device's side, and what somebody did behind the library's back.
+//! Section 3: the host's side, the device's side, and changes made behind the library's back.
 
 use resident::{Device, Error, Result, SmartArray, Validity};
 

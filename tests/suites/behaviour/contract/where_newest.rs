@@ -141,7 +141,7 @@ fn parts_of_one_array_can_be_assigned_to_each_other() -> Result<()> {
 }
 
 #[test]
-fn getting_an_element_asks_the_newest_place_for_its_bytes_alone() -> Result<()> {
+fn getting_an_element_copies_only_its_bytes() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::from(Array2::from_shape_fn((4, 5), |(i, j)| (i * 10 + j) as f64));
     assert_eq!((array.get((2, 3))?, moves(array.traffic())), (23.0, NOTHING));

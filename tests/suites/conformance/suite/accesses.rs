@@ -7,10 +7,7 @@ use super::lab::Lab;
 use super::values::{Sample, bytes, copies, make_newest, numbered, value};
 
 /// Up, and down again.
-fn goes_up_and_comes_back<T: Sample, D: Dimension>(
-    lab: &Lab<'_>,
-    contents: Array<T, D>,
-) -> Result<()> {
+fn assert_round_trip<T: Sample, D: Dimension>(lab: &Lab<'_>, contents: Array<T, D>) -> Result<()> {
     let len_bytes = (contents.len() * size_of::<T>()) as u64;
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array, &lab.stream())?;
@@ -32,29 +29,31 @@ const SHAPES: [&[usize]; 8] = [
     &[1, 1, 1],
 ];
 
-pub(crate) fn arrays_of_one_to_seven_dimensions_go_up_and_come_back(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn arrays_of_one_to_seven_dimensions_are_uploaded_and_downloaded(
+    lab: &Lab<'_>,
+) -> Result<()> {
     for shape in SHAPES {
-        goes_up_and_comes_back(lab, numbered::<u32, _>(IxDyn(shape), 1))?;
+        assert_round_trip(lab, numbered::<u32, _>(IxDyn(shape), 1))?;
     }
-    goes_up_and_comes_back(lab, numbered::<f64, _>((2, 2, 1, 3, 2, 2), 1).mapv(|_| 1.5))
+    assert_round_trip(lab, numbered::<f64, _>((2, 2, 1, 3, 2, 2), 1).mapv(|_| 1.5))
 }
 
-pub(crate) fn arrays_in_any_axis_order_go_up_and_come_back(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn arrays_in_any_axis_order_are_uploaded_and_downloaded(lab: &Lab<'_>) -> Result<()> {
     for shape in SHAPES {
-        goes_up_and_comes_back(lab, numbered::<u16, _>(IxDyn(shape).f(), 1))?;
+        assert_round_trip(lab, numbered::<u16, _>(IxDyn(shape).f(), 1))?;
         let mut turned: ArrayD<u16> = numbered(IxDyn(shape), 2);
         (0..shape.len()).step_by(2).for_each(|axis| turned.invert_axis(Axis(axis)));
-        goes_up_and_comes_back(lab, turned.clone())?;
+        assert_round_trip(lab, turned.clone())?;
         turned.swap_axes(0, shape.len() - 1);
-        goes_up_and_comes_back(lab, turned)?;
+        assert_round_trip(lab, turned)?;
     }
     Ok(())
 }
 
-pub(crate) fn elements_of_all_sizes_go_up_and_come_back(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn elements_of_all_sizes_are_uploaded_and_downloaded(lab: &Lab<'_>) -> Result<()> {
     fn both<T: Sample>(lab: &Lab<'_>) -> Result<()> {
-        goes_up_and_comes_back(lab, numbered::<T, _>(1001, 5))?;
-        goes_up_and_comes_back(lab, numbered::<T, _>((9, 7, 5).f(), 5))
+        assert_round_trip(lab, numbered::<T, _>(1001, 5))?;
+        assert_round_trip(lab, numbered::<T, _>((9, 7, 5).f(), 5))
     }
     both::<u8>(lab)?;
     both::<u16>(lab)?;
@@ -67,7 +66,7 @@ pub(crate) fn elements_of_all_sizes_go_up_and_come_back(lab: &Lab<'_>) -> Result
 }
 
 pub(crate) fn an_array_without_dimensions_is_one_element(lab: &Lab<'_>) -> Result<()> {
-    goes_up_and_comes_back(lab, arr0(7_u64))?;
+    assert_round_trip(lab, arr0(7_u64))?;
     let mut array = SmartArray::from(arr0(7_u64));
     make_newest(&mut array, &lab.stream())?;
     assert_eq!(array.get(())?, 7);

@@ -1,4 +1,4 @@
-//! Copies of all sizes, from ordinary memory and from page-locked.
+//! Copies of all sizes, from ordinary memory and from pinned.
 
 use resident::ndarray::{Array1, Array2, ShapeBuilder, s};
 use resident::{Result, SmartArray, Validity};
@@ -16,7 +16,7 @@ fn noise(len: usize, seed: usize) -> Array1<u8> {
     Array1::from_iter((0..len).map(|index| (index.wrapping_mul(31) ^ (index >> 9) ^ seed) as u8))
 }
 
-fn goes_up_and_comes_back(lab: &Lab<'_>, len: usize) -> Result<()> {
+fn assert_round_trip(lab: &Lab<'_>, len: usize) -> Result<()> {
     let contents = noise(len, 1);
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array, &lab.stream())?;
@@ -31,15 +31,13 @@ fn goes_up_and_comes_back(lab: &Lab<'_>, len: usize) -> Result<()> {
 
 pub(crate) fn sizes_around_those_at_which_the_way_changes(lab: &Lab<'_>) -> Result<()> {
     for size in [4 * KIB, 64 * KIB, MIB, 4 * MIB] {
-        [size - 1, size, size + 1]
-            .into_iter()
-            .try_for_each(|len| goes_up_and_comes_back(lab, len))?;
+        [size - 1, size, size + 1].into_iter().try_for_each(|len| assert_round_trip(lab, len))?;
     }
     Ok(())
 }
 
 pub(crate) fn several_pieces_up_and_down(lab: &Lab<'_>) -> Result<()> {
-    [8 * MIB, 21 * MIB + 3].into_iter().try_for_each(|len| goes_up_and_comes_back(lab, len))
+    [8 * MIB, 21 * MIB + 3].into_iter().try_for_each(|len| assert_round_trip(lab, len))
 }
 
 pub(crate) fn the_source_may_be_overwritten_right_after_an_upload(lab: &Lab<'_>) -> Result<()> {
@@ -57,7 +55,7 @@ pub(crate) fn the_source_may_be_overwritten_right_after_an_upload(lab: &Lab<'_>)
     Ok(())
 }
 
-pub(crate) fn page_locked_memory_is_overwritten_behind_the_upload(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn pinned_memory_is_overwritten_behind_the_upload(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     for len in [100, 64 * KIB, 9 * MIB] {
         let (first, second) = (noise(len, 1), noise(len, 77));
@@ -77,7 +75,7 @@ pub(crate) fn page_locked_memory_is_overwritten_behind_the_upload(lab: &Lab<'_>)
     Ok(())
 }
 
-pub(crate) fn page_locked_memory_comes_down_and_goes_up(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn pinned_memory_is_downloaded_and_uploaded(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     for len in [1, 5000, 5 * MIB] {
         let contents = noise(len, 1);
@@ -98,7 +96,7 @@ pub(crate) fn page_locked_memory_comes_down_and_goes_up(lab: &Lab<'_>) -> Result
     Ok(())
 }
 
-pub(crate) fn page_locked_parts(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn pinned_parts(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let mut expected = numbered::<u32, _>((40, 30, 20), 0);
     let mut array = SmartArray::from(expected.clone());
@@ -115,7 +113,7 @@ pub(crate) fn page_locked_parts(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn an_array_is_page_locked_after_it_was_used(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_is_pinned_after_it_was_used(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let contents = noise(6 * MIB, 1);
     let mut array = SmartArray::from(contents.clone());
@@ -136,7 +134,7 @@ pub(crate) fn an_array_is_page_locked_after_it_was_used(lab: &Lab<'_>) -> Result
 }
 
 /// Arrays of a few pages each, one made after the other: most share a page with the next.
-pub(crate) fn page_locked_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn pinned_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let mut arrays: Vec<_> =
         (0..24).map(|number| Some(SmartArray::from(noise(10_000, number)))).collect();
@@ -156,7 +154,7 @@ pub(crate) fn page_locked_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_page_locked_array_is_taken_back(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_pinned_array_is_taken_back(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let contents = noise(MIB, 1);
     let start = contents.as_ptr();
@@ -240,7 +238,7 @@ pub(crate) fn a_large_array_in_column_order(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A kernel is held up on the default stream; what comes down on another stream is there before it
+/// A kernel waits on the default stream; a download on another stream completes before it
 /// is over.
 pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>) -> Result<()> {
     for len in [100, 3 * MIB] {

@@ -131,7 +131,7 @@ pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Res
     array.prefetch(&visitor)?;
     let (tell, told) = mpsc::channel();
     let waiting = std::thread::spawn(move || tell.send(one.synchronize()));
-    // While the visitor is held up nothing can be told; if the thread is late, the test only shows
+    // While the visitor waits nothing can be observed; if the thread is late, the test only shows
     // less.
     let early = told.recv_timeout(Duration::from_millis(50));
     assert!(

@@ -46,7 +46,7 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
 }
 
 /// What was on its way down when another stream wrote the array anew arrives before what that
-/// stream has made, also where nobody waited for it.
+/// stream has made, also where no call waited for it.
 pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let add = add(lab);
@@ -72,7 +72,7 @@ pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Resu
     Ok(())
 }
 
-/// Its memory is wanted back, and a stream that nobody waited for has used it.
+/// The array is taken back after use on a stream that no call waited for.
 pub(crate) fn an_array_is_taken_back_from_all_streams(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let (one, other, add) = (lab.new_stream()?, lab.new_stream()?, add(lab));
@@ -127,7 +127,7 @@ pub(crate) fn a_snapshot_outlives_its_array(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_snapshot_that_nobody_waits_for(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_snapshot_that_is_never_waited_for(lab: &Lab<'_>) -> Result<()> {
     let gate = Gate::new();
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;

@@ -17,7 +17,7 @@ use super::values::{bytes, counting, make_newest};
 
 const LEN: usize = 64;
 
-/// Foreign work on the guard's stream comes before whoever uses the array next. The work is a
+/// Foreign work on the guard's stream comes before the next use of the array. The work is a
 /// launch here, on another array.
 pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);

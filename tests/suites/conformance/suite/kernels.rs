@@ -29,7 +29,7 @@ pub(crate) fn add(lab: &Lab<'_>) -> Kernel<Add> {
     let kernel = Kernel::<Add>::new("add")
         .require("the length is the array's", |_grid, (_, x, len)| x.len() as u64 == len)
         .host(|_grid, (k, x, _)| x.iter_mut().for_each(|x| *x = x.wrapping_add(k)));
-    // SAFETY: the code reads and writes elements below the length alone, which is that of the array
+    // SAFETY: the code accesses only elements below the length, which is that of the array
     // by the requirement.
     unsafe { kernel.cuda(lab.code("add")) }
 }
@@ -86,7 +86,7 @@ pub(crate) fn gated_copy(lab: &Lab<'_>) -> Kernel<GatedPlus> {
 pub(crate) fn add_sized(lab: &Lab<'_>) -> Kernel<AddSized> {
     let kernel = Kernel::<AddSized>::new("add_sized")
         .host(|_grid, (k, mut x)| x.mapv_inplace(|x| x.wrapping_add(k)));
-    // SAFETY: the code touches elements that the view says it contains alone.
+    // SAFETY: the code accesses only elements that the view contains.
     unsafe { kernel.cuda(lab.code("add_sized")) }
 }
 

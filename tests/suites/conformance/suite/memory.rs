@@ -87,7 +87,7 @@ fn use_in_turn(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_device_tells_its_capacity(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_device_reports_its_capacity(lab: &Lab<'_>) -> Result<()> {
     let before = lab.device().capacity()?;
     assert!(before.free <= before.total && before.total > 0, "{before:?}");
     Ok(())

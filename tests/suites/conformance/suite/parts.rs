@@ -8,9 +8,13 @@ use resident::{Result, SmartArray, Validity};
 use super::lab::Lab;
 use super::values::{bytes, copies, make_newest, numbered};
 
-/// The part comes down alone, then goes up alone after the host has changed it; the rest is as it
+/// Only the part is downloaded, and uploaded after the host has changed it; the rest is as it
 /// was.
-fn moves_alone<D: Dimension, I>(lab: &Lab<'_>, contents: Array<u32, D>, part: I) -> Result<()>
+fn assert_only_the_part_moves<D: Dimension, I>(
+    lab: &Lab<'_>,
+    contents: Array<u32, D>,
+    part: I,
+) -> Result<()>
 where
     I: SliceArg<D> + Clone,
 {
@@ -30,15 +34,15 @@ where
     Ok(())
 }
 
-pub(crate) fn a_part_comes_down_alone(lab: &Lab<'_>) -> Result<()> {
-    moves_alone(lab, numbered(100, 0), s![10..30])?;
-    moves_alone(lab, numbered((20, 30), 0), s![3..9, ..])?;
-    moves_alone(lab, numbered((20, 30), 0), s![3..9, 5..8])?;
-    moves_alone(lab, numbered((20, 30), 0), s![.., 29])?;
-    moves_alone(lab, numbered((20, 30), 0), s![7, 11])
+pub(crate) fn a_part_is_downloaded_without_the_rest(lab: &Lab<'_>) -> Result<()> {
+    assert_only_the_part_moves(lab, numbered(100, 0), s![10..30])?;
+    assert_only_the_part_moves(lab, numbered((20, 30), 0), s![3..9, ..])?;
+    assert_only_the_part_moves(lab, numbered((20, 30), 0), s![3..9, 5..8])?;
+    assert_only_the_part_moves(lab, numbered((20, 30), 0), s![.., 29])?;
+    assert_only_the_part_moves(lab, numbered((20, 30), 0), s![7, 11])
 }
 
-pub(crate) fn a_part_goes_up_alone(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_part_is_uploaded_without_the_rest(lab: &Lab<'_>) -> Result<()> {
     let contents = numbered::<u32, _>((20, 30), 0);
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array.slice_mut(s![4..8, 10..;3]), &lab.stream())?;
@@ -59,43 +63,53 @@ fn every_other(ndim: usize, axes: usize) -> SliceInfo<Vec<SliceInfoElem>, IxDyn,
     SliceInfo::try_from(elements).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-pub(crate) fn every_other_element_of_each_axis_moves_alone(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn every_other_element_of_each_axis_is_copied_without_the_rest(
+    lab: &Lab<'_>,
+) -> Result<()> {
     for ndim in 1..=4 {
         for axes in 1..1 << ndim {
-            moves_alone(lab, numbered(IxDyn(&[5, 4, 6, 3][..ndim]), 0), every_other(ndim, axes))?;
+            assert_only_the_part_moves(
+                lab,
+                numbered(IxDyn(&[5, 4, 6, 3][..ndim]), 0),
+                every_other(ndim, axes),
+            )?;
         }
     }
     Ok(())
 }
 
 pub(crate) fn reversed_parts_move_the_same_bytes(lab: &Lab<'_>) -> Result<()> {
-    moves_alone(lab, numbered(50, 0), s![..;-1])?;
-    moves_alone(lab, numbered(50, 0), s![10..40;-3])?;
-    moves_alone(lab, numbered((9, 8), 0), s![..;-2, 1..7;-1])?;
-    moves_alone(lab, numbered((4, 5, 6), 0), s![..;-1, 2..;-2, ..;-3])
+    assert_only_the_part_moves(lab, numbered(50, 0), s![..;-1])?;
+    assert_only_the_part_moves(lab, numbered(50, 0), s![10..40;-3])?;
+    assert_only_the_part_moves(lab, numbered((9, 8), 0), s![..;-2, 1..7;-1])?;
+    assert_only_the_part_moves(lab, numbered((4, 5, 6), 0), s![..;-1, 2..;-2, ..;-3])
 }
 
 /// A volume is one call of a driver only where planes are whole numbers of lines apart.
 pub(crate) fn planes_whose_distance_is_no_whole_number_of_lines(lab: &Lab<'_>) -> Result<()> {
     let volume = numbered((4, 7, 5), 0);
-    moves_alone(lab, volume.clone(), s![.., ..;2, 1..3])?;
-    moves_alone(lab, volume.clone(), s![..;2, ..6;3, ..])?;
-    moves_alone(lab, volume.clone(), s![1.., ..;3, ..;2])?;
-    moves_alone(lab, volume.permuted_axes([1, 2, 0]), s![1..6;2, .., ..;2])
+    assert_only_the_part_moves(lab, volume.clone(), s![.., ..;2, 1..3])?;
+    assert_only_the_part_moves(lab, volume.clone(), s![..;2, ..6;3, ..])?;
+    assert_only_the_part_moves(lab, volume.clone(), s![1.., ..;3, ..;2])?;
+    assert_only_the_part_moves(lab, volume.permuted_axes([1, 2, 0]), s![1..6;2, .., ..;2])
 }
 
-pub(crate) fn a_box_inside_a_volume_moves_alone(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_box_inside_a_volume_is_copied_without_the_rest(lab: &Lab<'_>) -> Result<()> {
     let volume: Array3<u32> = numbered((12, 10, 9), 0);
-    moves_alone(lab, volume.clone(), s![1..11, 1..9, 1..8])?;
-    moves_alone(lab, volume.clone().reversed_axes(), s![1..8, 1..9, 1..11])?;
+    assert_only_the_part_moves(lab, volume.clone(), s![1..11, 1..9, 1..8])?;
+    assert_only_the_part_moves(lab, volume.clone().reversed_axes(), s![1..8, 1..9, 1..11])?;
     let mut turned = volume;
     turned.invert_axis(Axis(1));
-    moves_alone(lab, turned, s![2..5, 3..9, ..])
+    assert_only_the_part_moves(lab, turned, s![2..5, 3..9, ..])
 }
 
 pub(crate) fn parts_of_seven_dimensions(lab: &Lab<'_>) -> Result<()> {
     for axes in [0b1, 0b100_0000, 0b111_1111, 0b010_1010, 0b101_0101, 0b011_0000] {
-        moves_alone(lab, numbered(IxDyn(&[2, 3, 2, 3, 2, 3, 2]), 0), every_other(7, axes))?;
+        assert_only_the_part_moves(
+            lab,
+            numbered(IxDyn(&[2, 3, 2, 3, 2, 3, 2]), 0),
+            every_other(7, axes),
+        )?;
     }
     Ok(())
 }
@@ -135,7 +149,7 @@ pub(crate) fn many_small_parts_are_one_copy(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn changed_rows_go_up_and_the_rest_stays(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn only_changed_rows_are_uploaded(lab: &Lab<'_>) -> Result<()> {
     let mut expected = numbered::<u32, _>((64, 32), 0);
     let mut array = SmartArray::from(expected.clone());
     drop(array.gpu_on(&lab.stream())?);

@@ -57,7 +57,7 @@ pub(crate) fn ptx(kernel: &str) -> String {
 /// A parameter that a kernel reads.
 fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
     // SAFETY: any bits are a number; the registration says that the kernel reads the memory, and
-    // the driver's check of order that nobody writes it.
+    // the driver's check of order that nothing writes it.
     unsafe { launch.slice(index) }
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
         .collect();
     // What a test that failed has left is no fault of the next.
     devices.iter().for_each(|device| {
-        device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}"))
+        device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}"));
     });
     driver::take_calls();
     driver::take_hazards();

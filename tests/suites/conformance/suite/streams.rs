@@ -14,7 +14,7 @@ use super::values::counting;
 const LEN: usize = 64;
 
 /// Numbers to which work on `stream` will add one, once the gate is open.
-fn held_up(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, Ix1>> {
+fn gated_array(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, Ix1>> {
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
     Ok(array)
@@ -23,7 +23,7 @@ fn held_up(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32
 pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
     assert!(stream.is_idle()?);
-    let array = held_up(lab, &stream, &gate)?;
+    let array = gated_array(lab, &stream, &gate)?;
     assert!(!stream.is_idle()?);
     let event = stream.record()?;
     assert!(!event.is_complete()?);
@@ -34,10 +34,10 @@ pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Pictures go up, are computed and come down, each while another is computed. Each picture's
+/// Pictures are uploaded, computed and downloaded, each while another is computed. Each picture's
 /// arrays go as soon as everything is queued. Their memory is given back behind their last use,
 /// which no other use of these streams waits for.
-pub(crate) fn arrays_that_are_dropped_hold_up_no_stream(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
     let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
     let copy = gated_copy(lab);
     let gates = [(); 3].map(|()| Gate::new());
@@ -59,8 +59,8 @@ pub(crate) fn arrays_that_are_dropped_hold_up_no_stream(lab: &Lab<'_>) -> Result
     Ok(())
 }
 
-/// Two readers on streams of their own: neither is held up by the other when the array goes.
-pub(crate) fn readers_are_not_held_up_by_each_other_when_the_array_goes(
+/// Two readers on streams of their own: neither is delayed by the other when the array goes.
+pub(crate) fn readers_do_not_delay_each_other_when_the_array_is_dropped(
     lab: &Lab<'_>,
 ) -> Result<()> {
     let [one, other] = [lab.new_stream()?, lab.new_stream()?];
@@ -112,7 +112,7 @@ pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
 
 pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
-    let first = held_up(lab, &one, &gate)?;
+    let first = gated_array(lab, &one, &gate)?;
     other.wait(&one.record()?)?;
     let mut second = SmartArray::from(counting(LEN));
     add(lab).launch_on(&other, over(LEN), (1, &mut second, LEN as u64))?;
@@ -129,7 +129,7 @@ pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) ->
 /// The idiom by which streams are joined: nothing but the wait stands before the event.
 pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
-    let array = held_up(lab, &one, &gate)?;
+    let array = gated_array(lab, &one, &gate)?;
     other.wait(&one.record()?)?;
     let joined = other.record()?;
     assert!(!joined.is_complete()?);
@@ -142,7 +142,7 @@ pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab<'_>) -
 
 pub(crate) fn a_synchronised_stream_has_done_its_waiting(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
-    let array = held_up(lab, &one, &gate)?;
+    let array = gated_array(lab, &one, &gate)?;
     other.wait(&one.record()?)?;
     assert!(!other.is_idle()?);
     gate.open();
@@ -165,7 +165,7 @@ pub(crate) fn an_event_with_nothing_before_it_is_complete(lab: &Lab<'_>) -> Resu
 pub(crate) fn the_time_between_two_events(lab: &Lab<'_>) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
     let start = stream.record()?;
-    let array = held_up(lab, &stream, &gate)?;
+    let array = gated_array(lab, &stream, &gate)?;
     let end = stream.record()?;
     if lab.has_gates() {
         assert!(
@@ -191,10 +191,10 @@ pub(crate) fn the_time_between_events_without_work(lab: &Lab<'_>) -> Result<()> 
     Ok(())
 }
 
-pub(crate) fn more_events_than_anybody_keeps(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn more_events_than_a_pool_keeps(lab: &Lab<'_>) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
     let add = add(lab);
-    let mut array = held_up(lab, &stream, &gate)?;
+    let mut array = gated_array(lab, &stream, &gate)?;
     let mut events = Vec::new();
     for _ in 0..100 {
         add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
@@ -213,7 +213,7 @@ pub(crate) fn more_events_than_anybody_keeps(lab: &Lab<'_>) -> Result<()> {
 
 pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab<'_>) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
-    let array = held_up(lab, &stream, &gate)?;
+    let array = gated_array(lab, &stream, &gate)?;
     let mut other = SmartArray::from(counting(LEN));
     for _ in 0..3 {
         let fresh = lab.new_stream()?;
@@ -230,7 +230,7 @@ pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab<'_>)
 pub(crate) fn a_stream_dropped_with_work_in_flight(lab: &Lab<'_>) -> Result<()> {
     let gate = Gate::new();
     let stream = lab.new_stream()?;
-    let array = held_up(lab, &stream, &gate)?;
+    let array = gated_array(lab, &stream, &gate)?;
     let snapshot = array.snapshot_on(&stream)?;
     drop(stream);
     gate.open();
@@ -258,7 +258,7 @@ pub(crate) fn synchronising_a_device_waits_for_all_its_streams(lab: &Lab<'_>) ->
     let streams = [lab.new_stream()?, lab.new_stream()?, lab.stream()];
     let mut arrays = Vec::new();
     for (stream, gate) in streams.iter().zip(&gates) {
-        arrays.push(held_up(lab, stream, gate)?);
+        arrays.push(gated_array(lab, stream, gate)?);
     }
     gates.iter().for_each(Gate::open);
     lab.device().synchronize()?;
@@ -287,7 +287,7 @@ pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(
 ) -> Result<()> {
     let (gate, stream, embedded) =
         (Gate::new(), lab.new_stream()?, Device::emulated(Emulation::new()));
-    let array = Arc::new(held_up(lab, &stream, &gate)?);
+    let array = Arc::new(gated_array(lab, &stream, &gate)?);
     let refused: Arc<Mutex<Vec<Result<()>>>> = Arc::default();
     let (seen, inner, waited) = (Arc::clone(&refused), Arc::clone(&array), stream.clone());
     let body = Kernel::<(InOut<u32>,)>::new("waits").host(move |_grid, (_,)| {

@@ -11,7 +11,7 @@ use resident::cudarc::driver::{
 use resident::cudarc::nvrtc::Ptx;
 use resident_stand_in::{self as stand_in, Access, Length, Parameter, Settings};
 
-/// The first GPU, for one test alone: the record of calls and hazards is the process's.
+/// The first GPU. The record of calls and hazards belongs to the process.
 pub(crate) struct Bench {
     pub(crate) gpu: Device,
     _alone: MutexGuard<'static, ()>,
@@ -63,7 +63,7 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
     unsafe { create(&raw mut context, std::ptr::null_mut(), 0, device) }
         .result()
         .expect("a context");
-    // SAFETY: it was just made for this device, and is this object's alone.
+    // SAFETY: it was just made for this device, and only this object has it.
     unsafe { CudaContext::from_raw_context(0, device, context) }.expect("cudarc takes it")
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn doubling(gpu: &Device, name: &str, gate: &Gate) -> CudaFunction {
         move |launch| {
             gate.pass();
             // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees
-            // that nobody else touches it.
+            // that nothing else accesses it.
             unsafe { launch.slice_mut::<f32>(0) }.iter_mut().for_each(|element| *element *= 2.0);
             Ok(())
         },

@@ -56,7 +56,7 @@ fn multiply(blas: &CudaBlas, stream: &Stream, (a, b): (&Matrix, &Matrix), produc
 }
 
 #[test]
-fn a_product_on_the_guards_stream_costs_its_launch_alone() {
+fn a_product_on_the_guards_stream_costs_only_its_launch() {
     own_process!();
     let bench = open();
     let stream = bench.gpu.new_stream().unwrap();
@@ -84,7 +84,7 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     let mut product = Matrix::uninit((SIDE, SIDE)).named("product");
     launch(&foreign, &wait);
     bench.calls();
-    // The product is held up by what the foreign stream does before. It is over when the call
+    // The product is delayed by what the foreign stream does before. It is over when the call
     // returns all the same.
     let opening = gate.open_after("cuLaunchKernel");
     let ((), report) = audit::capture(|| multiply(&blas, &stream, (&a, &b), &mut product));
@@ -98,8 +98,8 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     bench.finish();
 }
 
-/// The example, by cuBLAS and kernels of ours on one stream: it finds the solution, and nothing but
-/// the residual moves in its loop.
+/// The example, with cuBLAS and its own kernels on one stream: it finds the solution, and nothing
+/// but the residual moves in its loop.
 #[test]
 fn the_example_solves_with_cublas_and_moves_nothing_but_the_residual() {
     own_process!();
@@ -158,7 +158,7 @@ fn register_kernels() {
             let (residual, direction) = (launch.view(2), launch.view(3));
             (0..direction.len()).for_each(|index| {
                 direction
-                    .set(index, residual.get::<f64>(index) + kept * direction.get::<f64>(index))
+                    .set(index, residual.get::<f64>(index) + kept * direction.get::<f64>(index));
             });
             Ok(())
         },

@@ -47,7 +47,7 @@ fn a_launch_takes_guards_as_arguments() {
     bench.finish();
 }
 
-/// The driver is asked after everything on the stream, not after this library's own work alone:
+/// The driver is asked after everything on the stream, not only after this library's own work:
 /// that was over long ago.
 #[test]
 fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
@@ -123,13 +123,13 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     let mut array = SmartArray::from(vec![21.0_f32; LEN]).named("read abroad");
     launch_with(&stream.cudarc(), &double, &mut array.gpu_mut_on(&stream).unwrap());
     launch(&foreign, &wait);
-    // The copy is held up twice: by what makes the contents, and by what the foreign stream does
+    // The copy is delayed twice: by what makes the contents, and by what the foreign stream does
     // before. It is over when it returns all the same.
     bench.calls();
     let opening =
         [before.open_after("cuMemcpyDtoDAsync_v2"), after.open_after("cuMemcpyDtoDAsync_v2")];
     let ((), report) = audit::capture(|| {
-        foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap()
+        foreign.memcpy_dtod(&array.gpu_on(&stream).unwrap(), &mut theirs).unwrap();
     });
     let calls = bench.calls_so_far();
     stream.cudarc().memset_zeros(&mut array.gpu_overwrite_on(&stream).unwrap()).unwrap();

@@ -1,6 +1,5 @@
-//! Arrays beside cudarc: its context and streams, ours as its and its as ours, guards as its
-//! slices. Run against the stand-in driver, whose check of ordering sees every copy and launch,
-//! whoever queued it.
+//! Arrays beside cudarc: shared contexts and streams, and guards as cudarc's slices. The tests run
+//! on the stand-in driver, whose check of ordering sees every copy and launch of both libraries.
 
 mod bench;
 #[cfg(feature = "cublas")]

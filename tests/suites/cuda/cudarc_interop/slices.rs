@@ -121,7 +121,7 @@ fn an_array_becomes_a_slice_over_its_own_memory() {
 }
 
 #[test]
-fn what_is_only_on_the_host_goes_up_in_memory_order() {
+fn contents_only_on_the_host_are_uploaded_in_memory_order() {
     own_process!();
     let bench = Bench::new();
     let _here = bench.gpu.enter();

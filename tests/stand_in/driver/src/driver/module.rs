@@ -138,7 +138,7 @@ impl Function {
     pub(super) fn set_attribute(&self, attribute: u32, value: i32) -> Outcome {
         match attribute {
             8 if (0..=SHARED_BYTES_MAX).contains(&value) => {
-                self.max_dynamic_shared_bytes.store(value, Ordering::Relaxed)
+                self.max_dynamic_shared_bytes.store(value, Ordering::Relaxed);
             }
             9 if (-1..=100).contains(&value) => {}
             _ => return Err(Code::INVALID_VALUE),

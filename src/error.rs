@@ -1,0 +1,446 @@
+//! The one error of this crate, with its messages.
+
+use std::fmt;
+use std::panic::Location;
+
+use crate::call_site::CallSite;
+
+/// The result of every operation of this crate that can fail.
+///
+/// ```
+/// use resident::{Result, SmartArray};
+///
+/// fn mean(values: Vec<f32>) -> Result<f32> {
+///     let array = SmartArray::from(values);
+///     Ok(array.host()?.mean().unwrap_or(f32::NAN))
+/// }
+/// assert_eq!(mean(vec![1.0, 3.0])?, 2.0);
+/// # Ok::<(), resident::Error>(())
+/// ```
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an allocation failed, in bytes. For host memory only `requested` is known; the other
+/// fields are 0 and `None`.
+///
+/// ```
+/// use resident::{Device, Emulation, Error, SmartArray};
+///
+/// let device = Device::emulated(Emulation::new().memory(1 << 10));
+/// let array = SmartArray::<f64, _>::ones(1000);
+/// let Err(Error::OutOfMemory { shortage, .. }) = array.gpu_on(&device.stream()) else {
+///     panic!("8,000 bytes do not fit")
+/// };
+/// assert_eq!((shortage.requested, shortage.in_use, shortage.limit), (8000, 0, Some(1 << 10)));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Shortage {
+    /// Bytes requested.
+    pub requested: u64,
+    /// Bytes free on the device, after waiting for queued frees and trimming the pool.
+    pub free: u64,
+    /// Bytes held by live arrays of this library.
+    pub in_use: u64,
+    /// The limit on `in_use`, where there is one; `free` then counts up to it.
+    pub limit: Option<u64>,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { free, in_use, limit, .. } = *self;
+        write!(f, "{free} are free and live arrays hold {in_use}")?;
+        limit.map_or(Ok(()), |limit| write!(f, " of at most {limit}"))
+    }
+}
+
+/// The call that failed: file, line and column.
+///
+/// ```
+/// use resident::{Error, SmartArray};
+///
+/// let Err(Error::Uninitialised { call, .. }) = SmartArray::<f32, _>::uninit(3).host() else {
+///     panic!("never written")
+/// };
+/// assert_eq!(call.location().map(|location| location.line()), Some(line!() - 3));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CalledAt(Option<CallSite>);
+
+impl CalledAt {
+    /// Filled in by [`Error::at`] on the way to the caller.
+    pub(crate) const UNKNOWN: Self = Self(None);
+
+    /// Where the call stands; `None` for calls that cannot know, such as a poll by an executor.
+    #[must_use]
+    pub const fn location(&self) -> Option<&'static Location<'static>> {
+        self.0
+    }
+}
+
+impl From<CallSite> for CalledAt {
+    fn from(site: CallSite) -> Self {
+        Self(Some(site))
+    }
+}
+
+impl fmt::Display for CalledAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |site| write!(f, " (called at {site})"))
+    }
+}
+
+impl fmt::Debug for CalledAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(site) => fmt::Display::fmt(site, f),
+            None => f.write_str("unknown"),
+        }
+    }
+}
+
+/// Why an operation failed.
+///
+/// On `Err` nothing was queued and array contents are unchanged; copies that were already made
+/// stay and are counted. `Debug` prints what `Display` prints, so that a program with
+/// `fn main() -> resident::Result<()>` ends in a readable sentence: the object, the values seen
+/// and expected, the next step, and the line of the call.
+///
+/// Match on the variant. The fields are parts of the message: a name that was given stands in
+/// quotation marks (`"table"`); an array without one is called by its type, shape and the line
+/// that made it.
+///
+/// ```
+/// use resident::{Error, SmartArray};
+///
+/// let table = SmartArray::<f32, _>::uninit((3, 4)).named("table");
+/// match table.host() {
+///     Err(Error::Uninitialised { array, .. }) => assert_eq!(array, "\"table\""),
+///     other => panic!("{other:?}"),
+/// }
+/// let message = table.get([3, 0]).unwrap_err().to_string();
+/// assert!(message.starts_with(
+///     "shape: get of \"table\" expects an index within [3, 4] but got [3, 0]"
+/// ));
+/// assert!(message.contains(file!()));
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A requested device cannot be used. Returned by [`Device::cuda`](crate::Device::cuda), by
+    /// calls that need a current device while `RESIDENT_DEVICE` names one that is absent, and by
+    /// calls that exist only for GPUs.
+    #[non_exhaustive]
+    #[error("no device for {wanted}: {reason}{call}")]
+    NoDevice {
+        /// The request, and where it was made.
+        wanted: String,
+        /// Where the library looked, what it found, what to do.
+        reason: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// A device or the host has no room for an array. A part takes room for its whole array: to
+    /// work on a large array in parts, copy each to an array of its own, by `part.try_clone()` or
+    /// `tile.assign(&part)`, and send that to the device.
+    #[non_exhaustive]
+    #[error(
+        "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are \
+         not needed there; a part takes room for its whole array, so copy it to an array of its \
+         own (`part.try_clone()`, `tile.assign(&part)`){call}",
+        .shortage.requested
+    )]
+    OutOfMemory {
+        /// The array.
+        array: String,
+        /// The device, or the host.
+        device: String,
+        /// The bytes.
+        shortage: Shortage,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// The host, a kernel or a copy was to read elements that were never written. Write them
+    /// first, or use an overwriting access.
+    #[non_exhaustive]
+    #[error(
+        "uninitialised: {operation} reads {part} of {array}, which was never written; write it \
+         first, or use an overwriting access (`Out`, `host_overwrite`, `gpu_overwrite`) if this \
+         call is to write it{call}"
+    )]
+    Uninitialised {
+        /// The array.
+        array: String,
+        /// The operation that reads.
+        operation: String,
+        /// The first region without contents.
+        part: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// A side was declared changed that was not the newest: the other side's update would be lost.
+    #[non_exhaustive]
+    #[error(
+        "lost update: {array} was declared changed on {changed}, but its newest contents are \
+         {newest}, and this call would lose them; read them to that side first (`host_mut`, \
+         `gpu_mut`), or discard them with `host_overwrite` or `gpu_overwrite`{call}"
+    )]
+    LostUpdate {
+        /// The array.
+        array: String,
+        /// The side that was declared changed.
+        changed: String,
+        /// Where the newest contents are (`on cpu:0`), or what they are (`a constant that is not
+        /// in memory there yet`).
+        newest: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// The newest contents are lost: the operation that was to write them failed, or one it
+    /// depended on. Every read returns this error until an overwriting access.
+    #[non_exhaustive]
+    #[error(
+        "lost: contents of {array} are lost, because {operation} at {site}, which was to write \
+         them or data they depend on, failed: {cause}; write them again with an overwriting \
+         access{call}"
+    )]
+    Lost {
+        /// The array.
+        array: String,
+        /// The operation that failed first.
+        operation: String,
+        /// The line that queued it.
+        site: String,
+        /// Why it failed.
+        cause: String,
+        /// The call that found the loss.
+        call: CalledAt,
+    },
+    /// A device died: its driver fails every further call. Arrays whose newest contents are on the
+    /// host stay usable.
+    #[non_exhaustive]
+    #[error(
+        "device lost: {device} died at {operation}: {cause}; arrays whose newest contents are on \
+         the host stay usable; continue there or on another device{call}"
+    )]
+    DeviceLost {
+        /// The device.
+        device: String,
+        /// The operation that found out.
+        operation: String,
+        /// The driver's text.
+        cause: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// A kernel has no body that this device can run.
+    #[non_exhaustive]
+    #[error("no kernel body: kernel {kernel} has none for {device}; add one with {method}{call}")]
+    NoKernelBody {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// The method of `Kernel` that adds one.
+        method: String,
+        /// The launch.
+        call: CalledAt,
+    },
+    /// A `require` of a kernel does not hold. Nothing was moved.
+    #[non_exhaustive]
+    #[error(
+        "requirement: kernel {kernel} requires that {requirement}, but got {arguments}; nothing \
+         was moved; pass arguments that fit{call}"
+    )]
+    Requirement {
+        /// The kernel.
+        kernel: String,
+        /// The text of the `require`.
+        requirement: String,
+        /// The arguments: values of scalars, shapes of arrays.
+        arguments: String,
+        /// The launch.
+        call: CalledAt,
+    },
+    /// A flat parameter of a kernel, or cudarc, was given a part whose memory has gaps.
+    #[non_exhaustive]
+    #[error(
+        "not contiguous: {parameter} is flat and needs contiguous memory, but {array} has \
+         {layout}; make the parameter sized (`In<T, Ix2>`), or pass a part without gaps{call}"
+    )]
+    NotContiguous {
+        /// The array.
+        array: String,
+        /// The kernel and parameter.
+        parameter: String,
+        /// Shape and strides in elements.
+        layout: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// Flat parameters of one launch were given arrays of different axis orders. Nothing was
+    /// moved.
+    #[non_exhaustive]
+    #[error(
+        "layout mismatch: flat arguments of kernel {kernel} correspond by position in memory, but \
+         {first} and {second}; give both one axis order, or make the parameters sized \
+         (`In<T, Ix2>`){call}"
+    )]
+    LayoutMismatch {
+        /// The kernel.
+        kernel: String,
+        /// One array and its order.
+        first: String,
+        /// Another array and its order.
+        second: String,
+        /// The launch.
+        call: CalledAt,
+    },
+    /// A shape or index does not fit.
+    #[non_exhaustive]
+    #[error(
+        "shape: {operation} expects {expected} but got {seen}; pass one that fits, or a slice \
+         that does{call}"
+    )]
+    Shape {
+        /// The operation.
+        operation: String,
+        /// The shape expected, and of which object.
+        expected: String,
+        /// The shape seen, and of which object.
+        seen: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// A grid that this device, or any, cannot launch.
+    #[non_exhaustive]
+    #[error("grid: kernel {kernel} was launched on {grid}, which {fault}{call}")]
+    Grid {
+        /// The kernel.
+        kernel: String,
+        /// Blocks and threads.
+        grid: String,
+        /// What is wrong with them, and what to do.
+        fault: String,
+        /// The launch.
+        call: CalledAt,
+    },
+    /// A kernel's device code could not be compiled or loaded.
+    #[non_exhaustive]
+    #[error("compile: kernel {kernel} is not ready on {device}; nothing was queued: {log}{call}")]
+    Compile {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// What is wrong and what to do: the compiler's log, parameters that do not fit the
+        /// signature, a missing function or library.
+        log: String,
+        /// The launch.
+        call: CalledAt,
+    },
+    /// A call inside a kernel body would have to wait, perhaps for that body. Make the call before
+    /// or after the launch.
+    #[non_exhaustive]
+    #[error(
+        "inside a kernel body: {operation} would wait for {waits_for}, which may wait for this \
+         body; make the call before the launch or after it{call}"
+    )]
+    InsideKernel {
+        /// The operation.
+        operation: String,
+        /// What it would wait for.
+        waits_for: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// One array cannot have copies on more than 63 devices.
+    #[non_exhaustive]
+    #[error(
+        "too many devices: {array} has copies on 63 devices, the most for one array, and cannot \
+         have one on {device}; use a clone (`try_clone`) for more devices{call}"
+    )]
+    TooManyDevices {
+        /// The array.
+        array: String,
+        /// The device.
+        device: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// A stream, slice or context of another library cannot be used.
+    #[non_exhaustive]
+    #[error("foreign: {seen}; {expected}{call}")]
+    Foreign {
+        /// The object, and what it belongs to.
+        seen: String,
+        /// What it must belong to, and how to get such an object.
+        expected: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+    /// A backend refused a call, or queued work failed: a kernel body that panicked, found by a
+    /// `synchronize`; a copy that failed, which loses nothing and can be repeated.
+    #[non_exhaustive]
+    #[error("{device} failed at {operation}: {cause}{call}")]
+    Backend {
+        /// The device.
+        device: String,
+        /// The operation.
+        operation: String,
+        /// What the backend reports.
+        cause: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error {
+    /// The same error with the line of the call.
+    #[cold]
+    pub(crate) fn at(mut self, site: CallSite) -> Self {
+        *self.call_mut() = site.into();
+        self
+    }
+
+    fn call_mut(&mut self) -> &mut CalledAt {
+        match self {
+            Self::NoDevice { call, .. }
+            | Self::OutOfMemory { call, .. }
+            | Self::Uninitialised { call, .. }
+            | Self::LostUpdate { call, .. }
+            | Self::Lost { call, .. }
+            | Self::DeviceLost { call, .. }
+            | Self::NoKernelBody { call, .. }
+            | Self::Requirement { call, .. }
+            | Self::NotContiguous { call, .. }
+            | Self::LayoutMismatch { call, .. }
+            | Self::Shape { call, .. }
+            | Self::Grid { call, .. }
+            | Self::Compile { call, .. }
+            | Self::InsideKernel { call, .. }
+            | Self::TooManyDevices { call, .. }
+            | Self::Foreign { call, .. }
+            | Self::Backend { call, .. } => call,
+        }
+    }
+}
+
+/// Adds the line of the call to an error on its way to the caller.
+pub(crate) trait AtCall {
+    fn at(self, site: CallSite) -> Self;
+}
+
+impl<T> AtCall for Result<T> {
+    #[inline]
+    fn at(self, site: CallSite) -> Self {
+        self.map_err(|error| error.at(site))
+    }
+}
+
+const _: () = assert!(size_of::<Error>() < 128, "clippy's `result_large_err`");

@@ -1,0 +1,479 @@
+//! Acquire: the elements of a request become available at one location, and a stream or the host
+//! waits for the uses that the access must come after.
+//!
+//! [`copy_missing`] is the one loop that queues copies. It has two destinations, which differ in
+//! what must be waited for before a copy is queued.
+
+use std::sync::Arc;
+
+use super::chunk::{Chunk, Pipeline};
+use super::report::run_deferred;
+use super::request::{Marks, Queued, Request, ends_of};
+use super::route::{Route, RoutedPlan, routed, through_host};
+use crate::access::Access;
+use crate::backend::{Address, Dependencies, FailureRecord, failure};
+use crate::coherence::{Location, Region, Source};
+use crate::device::{self, Device, Stream};
+use crate::error::Result;
+use crate::layout::Selection;
+use crate::ordering::{Mark, StreamKey, UseEnd};
+use crate::storage::{ArrayState, ReadyCopy, Storage};
+use crate::sync::ShortGuard;
+
+/// An array's copy on a device, acquired for a use that is not marked yet.
+#[derive(Debug)]
+#[must_use = "the copy stays where it is while this lives"]
+pub(crate) struct Acquired<'a> {
+    pub(crate) location: Location,
+    /// The address of the whole array's copy. 0 if the array has no bytes.
+    pub(crate) address: Address,
+    /// The bytes that this call copied.
+    pub(crate) copied_bytes: u64,
+    /// Until the use is marked. An array without bytes needs none.
+    pin: Option<Pin<'a>>,
+}
+
+/// Keeps an array's device copies where they are while it lives.
+#[derive(Debug)]
+struct Pin<'a>(&'a Storage);
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unpin();
+    }
+}
+
+impl<'a> Acquired<'a> {
+    const EMPTY: Self =
+        Self { location: Location::HOST, address: Address(0), copied_bytes: 0, pin: None };
+
+    /// Pins the copy. Its lock is held.
+    #[inline]
+    pub(super) fn pin(
+        storage: &'a Storage,
+        state: &mut ArrayState,
+        (location, address): (Location, Address),
+    ) -> Self {
+        state.pin();
+        Self { location, address, copied_bytes: 0, pin: Some(Pin(storage)) }
+    }
+
+    /// Unpins the copy: its use is marked. Its lock is held.
+    #[inline]
+    pub(super) fn unpin(&mut self, state: &mut ArrayState) {
+        if let Some(pin) = self.pin.take() {
+            state.unpin();
+            std::mem::forget(pin);
+        }
+    }
+}
+
+/// Acquires the elements on `stream`'s device. Adds to `depends` the work that wrote what is to be
+/// read and may still fail.
+pub(crate) fn acquire_on<'a>(
+    request: &Request<'a>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Result<Acquired<'a>> {
+    if request.is_empty() {
+        return Ok(Acquired::EMPTY);
+    }
+    let mut state = request.storage.lock();
+    if let Some(ready) = ready_on(request, &state, stream, access, depends) {
+        return Ok(Acquired::pin(request.storage, &mut state, ready));
+    }
+    drop(state);
+    copy_to_device(request, stream, access, depends)
+}
+
+/// As [`acquire_on`] for a whole array that is ready. Otherwise does nothing and returns `None`.
+#[inline]
+pub(crate) fn acquire_whole<'a>(
+    storage: &'a Storage,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<Acquired<'a>> {
+    if storage.memory_order().is_empty() {
+        return None;
+    }
+    let mut state = storage.lock();
+    let ready = whole_ready_on(&state, stream, access, depends)?;
+    Some(Acquired::pin(storage, &mut state, ready))
+}
+
+/// The copy on `stream`'s device, if it needs no copy, no wait and no memory: the usual case.
+#[inline]
+pub(super) fn ready_on(
+    request: &Request<'_>,
+    state: &ArrayState,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<(Location, Address)> {
+    if matches!(request.selection, Selection::Whole) {
+        return whole_ready_on(state, stream, access, depends);
+    }
+    if state.has_new_failures() {
+        return None;
+    }
+    let location = state.find_location(stream.device_ref())?;
+    let address = state.device_copy(location).address?;
+    if access != Access::Overwrite && !request.is_valid(state, location) {
+        return None;
+    }
+    let key = state.find_key(stream).unwrap_or(StreamKey::NONE);
+    let mut is_ready = true;
+    request.selection.each(|region| {
+        is_ready &= state.uses(location).conflicts_only_with(region, access, key, |writer| {
+            if access != Access::Overwrite && writer.stream == key {
+                add_own_writer(state, depends, stream, writer);
+            }
+        });
+    });
+    is_ready.then_some((location, address))
+}
+
+#[inline]
+fn whole_ready_on(
+    state: &ArrayState,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<(Location, Address)> {
+    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
+    writer.into_iter().for_each(|writer| add_own_writer(state, depends, stream, writer));
+    Some((location, address))
+}
+
+/// Adds a writer on `stream` itself. Asks whether it has completed only if the list would otherwise
+/// need the heap: the answer is in memory that the executing thread writes, so that reading it
+/// costs more than naming completed work.
+#[inline]
+fn add_own_writer(state: &ArrayState, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
+    let Some(work) = writer.written_by() else { return };
+    let dependency = (stream.id(), work);
+    let has_room = depends.len() < depends.inline_size();
+    if !depends.contains(&dependency) && (has_room || !state.is_retired(writer)) {
+        depends.push(dependency);
+    }
+}
+
+/// [`acquire_on`] where copies, waits or memory are needed.
+pub(super) fn copy_to_device<'a>(
+    request: &Request<'a>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Result<Acquired<'a>> {
+    let mut pipeline = Pipeline::default();
+    let outcome = copy_to_device_by(request, stream, access, depends, &mut pipeline);
+    let copied_bytes = pipeline.copied_bytes();
+    pipeline.close(request);
+    run_deferred();
+    outcome.map(|acquired| Acquired { copied_bytes, ..acquired })
+}
+
+fn copy_to_device_by<'a>(
+    request: &Request<'a>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+    pipeline: &mut Pipeline,
+) -> Result<Acquired<'a>> {
+    let (mut state, location) =
+        copy_missing(request, access, Destination::Device(stream), pipeline)?;
+    let marks = request.conflicts(&state, location, access, Some(stream));
+    request.make_wait(&state, stream, &marks)?;
+    if access != Access::Overwrite {
+        request.add_dependencies(&state, location, depends);
+    }
+    let address = state.device_copy(location).address.unwrap_or(Address(0));
+    Ok(Acquired::pin(request.storage, &mut state, (location, address)))
+}
+
+/// Acquires the elements on the host: waits until they are there and no conflicting use is pending.
+pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    loop {
+        let queued = copy_to_host(request, access, Destination::Host)?;
+        let pending = {
+            let mut state = request.storage.lock();
+            let marks = request.conflicts(&state, Location::HOST, access, None);
+            if marks.is_empty() && is_acquired_on_host(request, &mut state, access) {
+                return Ok(());
+            }
+            ends_of(&state, &marks)
+        };
+        request.wait_for(pending)?;
+        if let Some((stream, record)) = first_own_failure(&queued) {
+            request.storage.lock().reconcile(request.storage.memory_order());
+            return Err(device::late_error(stream.device_ref(), &record).at(request.site));
+        }
+    }
+}
+
+/// Nothing conflicts any more. False if a copy that this call queued has failed meanwhile, so that
+/// the elements are stale again.
+fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
+    state.retire_host_uses(request.storage.memory_order(), request.selection);
+    request.storage.publish(state);
+    let is_valid = access == Access::Overwrite || request.is_valid(state, Location::HOST);
+    is_valid && !state.has_new_failures()
+}
+
+/// The first failure of a copy that this call queued. Failures inherited from the source are left
+/// to the next plan, which finds lost contents.
+fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
+    queued.iter().find_map(|(stream, position)| {
+        let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
+        stream.core().mark_reported(*position);
+        Some((stream, record))
+    })
+}
+
+/// Queues the copies to the host that a read needs, and returns at once. Copies run on `stream` if
+/// its device holds the contents.
+pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
+    let request = request.ahead_of_use();
+    copy_to_host(&request, Access::Read, Destination::HostAhead(stream)).map(drop)
+}
+
+/// Queues the copies to the host that an access needs.
+fn copy_to_host(
+    request: &Request<'_>,
+    access: Access,
+    destination: Destination<'_>,
+) -> Result<Queued> {
+    if request.is_empty() {
+        return Ok(Queued::new());
+    }
+    let mut pipeline = Pipeline::default();
+    let outcome = copy_missing(request, access, destination, &mut pipeline).map(drop);
+    let queued = pipeline.close(request);
+    run_deferred();
+    outcome.map(|()| queued)
+}
+
+/// Where a call needs elements.
+#[derive(Clone, Copy, Debug)]
+enum Destination<'a> {
+    /// In host memory. The caller waits for the copies.
+    Host,
+    /// In host memory. The caller does not wait, so all chunks are queued at once. The copies run
+    /// on the given stream if its device holds the contents.
+    HostAhead(Option<&'a Stream>),
+    /// In the memory of the stream's device. The copies run on that stream.
+    Device(&'a Stream),
+}
+
+impl Destination<'_> {
+    fn location(self, request: &Request<'_>, state: &mut ArrayState) -> Result<Location> {
+        let Self::Device(stream) = self else { return Ok(Location::HOST) };
+        let device = stream.device_ref();
+        state.assign_location(device).ok_or_else(|| request.no_location(device))
+    }
+
+    fn is_device(self) -> bool {
+        matches!(self, Self::Device(_))
+    }
+
+    fn waits_for_chunks(self) -> bool {
+        !matches!(self, Self::HostAhead(_))
+    }
+}
+
+/// What has to be done next for a request.
+enum Step {
+    /// Nothing: the elements are there, or on their way.
+    Done,
+    /// Wait for another thread that copies some of the elements.
+    WaitForClaim,
+    /// Wait for the oldest chunk.
+    WaitForChunk,
+    /// Wait for queued work on the host: no stream can wait for it instead.
+    WaitFor(Queued),
+    /// Copy these elements to the host first.
+    CopyToHost(Selection),
+    /// Queue these copies.
+    Copy(Chunk),
+}
+
+/// Queues the copies that an access needs, chunk by chunk. After each step the state is looked at
+/// anew, since the lock was released meanwhile. Returns with the lock held.
+fn copy_missing<'s>(
+    request: &Request<'s>,
+    access: Access,
+    destination: Destination<'_>,
+    pipeline: &mut Pipeline,
+) -> Result<(ShortGuard<'s, ArrayState>, Location)> {
+    loop {
+        let mut state = request.storage.lock();
+        state.reconcile(request.storage.memory_order());
+        let location = destination.location(request, &mut state)?;
+        match next_step(request, &mut state, location, access, destination, pipeline)? {
+            Step::Done => return Ok((state, location)),
+            Step::WaitForClaim => request.wait_for_claim(state)?,
+            Step::WaitForChunk => {
+                drop(state);
+                pipeline.wait(request)?;
+            }
+            Step::WaitFor(pending) => {
+                drop(state);
+                request.wait_for(pending)?;
+            }
+            Step::CopyToHost(selection) => {
+                drop(state);
+                acquire_host(&request.of(&selection), Access::Read)?;
+            }
+            Step::Copy(Chunk { copies, is_last }) => {
+                request.with_claim(state, location, || {
+                    request.queue_copies(location, destination, &copies, pipeline)
+                })?;
+                if !is_last {
+                    pipeline.expect_more();
+                }
+            }
+        }
+    }
+}
+
+fn next_step(
+    request: &Request<'_>,
+    state: &mut ArrayState,
+    location: Location,
+    access: Access,
+    destination: Destination<'_>,
+    pipeline: &Pipeline,
+) -> Result<Step> {
+    if !destination.is_device() && pipeline.has_failed() {
+        // The caller waits for the failed copy and reports it.
+        return Ok(Step::Done);
+    }
+    let is_missing = access != Access::Overwrite && !request.is_valid(state, location);
+    if !is_missing && !destination.is_device() {
+        return request.allocate_host(state).map(|()| Step::Done);
+    }
+    if !is_missing && state.device_copy(location).address.is_some() {
+        return Ok(Step::Done);
+    }
+    if pipeline.is_full() && destination.waits_for_chunks() {
+        return Ok(Step::WaitForChunk);
+    }
+    if state.is_claimed(location, request.selection) {
+        return Ok(Step::WaitForClaim);
+    }
+    let copies = if is_missing { request.plan(state, location)? } else { Vec::new() };
+    let chunk = Chunk::first_of(request.storage.memory_order(), routed(state, location, &copies));
+    if !destination.is_device() {
+        // After the plan: an array that cannot be read gets no memory.
+        request.allocate_host(state)?;
+    }
+    let pending = request.must_complete_first(state, location, &chunk.copies);
+    if !pending.is_empty() {
+        return Ok(Step::WaitFor(pending));
+    }
+    Ok(through_host(&chunk.copies).map_or(Step::Copy(chunk), Step::CopyToHost))
+}
+
+impl Request<'_> {
+    /// The work that the host must wait for before these copies are queued.
+    fn must_complete_first(
+        &self,
+        state: &ArrayState,
+        location: Location,
+        copies: &RoutedPlan,
+    ) -> Queued {
+        if location != Location::HOST {
+            // The host reads its memory now, to stage it. Pinned memory is treated the same.
+            let is_from_host = |source| source == Source::Location(Location::HOST);
+            return match copies.iter().any(|copies| is_from_host(copies.source)) {
+                true => ends_of(state, &self.conflicts(state, Location::HOST, Access::Read, None)),
+                false => Queued::new(),
+            };
+        }
+        let mut pending = Queued::new();
+        if copies.iter().any(|copies| matches!(copies.route, Route::Fill(_))) {
+            // The host fills its memory now.
+            let marks = self.conflicts(state, Location::HOST, Access::Overwrite, None);
+            pending.extend(ends_of(state, &marks));
+        }
+        for copies in copies {
+            if let Source::Location(from) = copies.source {
+                let device = &state.device_copy(from).device;
+                pending.extend(users_of_other_kinds(state, device, &copies.regions));
+            }
+        }
+        pending
+    }
+
+    /// Queues copies to `location`, giving the device memory for the array first if it has none.
+    /// The elements are claimed.
+    fn queue_copies(
+        &self,
+        location: Location,
+        destination: Destination<'_>,
+        copies: &RoutedPlan,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
+        if let Destination::Device(stream) = destination {
+            self.allocate_on_device(stream, location)?;
+        }
+        for copies in copies {
+            match (copies.source, destination) {
+                (Source::Constant(value), Destination::Device(stream)) => {
+                    self.fill_on_device(stream, location, value, &copies.regions)?;
+                }
+                (Source::Constant(value), _) => self.fill_on_host(value, &copies.regions),
+                (Source::Location(Location::HOST), Destination::Device(stream)) => {
+                    self.upload(stream, location, copies, pipeline)?;
+                }
+                (Source::Location(from), Destination::Device(stream)) => {
+                    self.copy_from_peer(stream, location, from, &copies.regions, pipeline)?;
+                }
+                (Source::Location(from), Destination::Host) => {
+                    self.download(from, copies, None, pipeline)?;
+                }
+                (Source::Location(from), Destination::HostAhead(stream)) => {
+                    self.download(from, copies, stream, pipeline)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks until queued work has completed. No lock is held.
+    pub(super) fn wait_for(&self, pending: Queued) -> Result<()> {
+        for (stream, position) in pending {
+            stream
+                .core()
+                .wait_until_done(UseEnd::at(position))
+                .map_err(|refusal| self.refused(stream.device_ref(), "waiting for", &refusal))?;
+        }
+        Ok(())
+    }
+}
+
+/// The uses of regions of the host memory by devices of another kind than `device`. No driver waits
+/// for another driver's events, so the host waits, with no lock and no claim held.
+pub(super) fn users_of_other_kinds(
+    state: &ArrayState,
+    device: &Device,
+    regions: &[Region],
+) -> Queued {
+    let mut marks = Marks::new();
+    for region in regions {
+        state.uses(Location::HOST).visit_conflicts(Some(region), Access::Overwrite, |mark| {
+            let is_other = state
+                .stream(mark.stream)
+                .is_some_and(|stream| stream.device_ref().kind() != device.kind());
+            if is_other && !state.is_retired(mark) && !marks.contains(&mark) {
+                marks.push(mark);
+            }
+        });
+    }
+    ends_of(state, &marks)
+}

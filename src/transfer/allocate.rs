@@ -1,0 +1,77 @@
+//! Memory for an array on the host and on devices.
+
+use std::sync::Arc;
+
+use super::error::host_full;
+use super::evict::make_room;
+use super::request::Request;
+use crate::access::Access;
+use crate::backend::{Address, BackendErrorKind, HostMemory};
+use crate::coherence::Location;
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use crate::ordering::{Mark, UseEnd};
+use crate::storage::{ArrayState, HostBuffer};
+
+impl Request<'_> {
+    /// Gives the array host memory if it has none.
+    pub(super) fn allocate_host(&self, state: &mut ArrayState) -> Result<()> {
+        match self.storage.allocate_host(state) {
+            true => Ok(()),
+            false => Err(host_full(self.storage).at(self.site)),
+        }
+    }
+
+    /// Gives the array memory on `stream`'s device if it has none. Evicts other arrays if the
+    /// device is full.
+    pub(super) fn allocate_on_device(&self, stream: &Stream, location: Location) -> Result<()> {
+        if self.storage.lock().device_copy(location).address.is_some() {
+            return Ok(());
+        }
+        let device = stream.device_ref();
+        device.retry_deferred_frees();
+        device.reap_frees();
+        let address = self.device_memory(stream)?;
+        let mut state = self.storage.lock();
+        if state.device_copy(location).address.is_some() {
+            // Another thread allocated it meanwhile, for another part of the array.
+            drop(state);
+            device.free_after_stream(stream, address);
+            return Ok(());
+        }
+        // Other streams may use the memory only after its allocation.
+        let allocated = UseEnd::at(stream.queue().tail());
+        let mark = Mark::lossless(state.assign_key(stream), allocated);
+        let copy = state.device_copy_mut(location);
+        copy.address = Some(address);
+        copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
+        Ok(())
+    }
+
+    fn device_memory(&self, stream: &Stream) -> Result<Address> {
+        let device = stream.device_ref();
+        let label = self.storage.label("memory for", self.site);
+        let len_bytes = self.storage.memory_order().len_bytes();
+        let first = stream.queue().allocate(len_bytes, &label);
+        let address = first.or_else(|refusal| {
+            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
+            if is_full && make_room(device, len_bytes, self) {
+                stream.queue().allocate(len_bytes, &label)
+            } else {
+                Err(refusal)
+            }
+        });
+        address.map_err(|refusal| self.refused(device, "allocating", &refusal))
+    }
+
+    /// Memory in which an upload is packed: the device's pinned staging memory, or pageable memory.
+    pub(super) fn staging(&self, device: &Device, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
+        if let Some(staging) = device.backend().allocate_staging(len_bytes) {
+            return Ok(staging);
+        }
+        let pageable = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
+        pageable
+            .map(|buffer| Arc::new(buffer) as Arc<dyn HostMemory>)
+            .ok_or_else(|| host_full(self.storage).at(self.site))
+    }
+}

@@ -1,0 +1,211 @@
+//! Large copies through staging memory are queued in chunks. That bounds the staging memory, and
+//! the host packs one chunk while the device copies another. Reports count one copy per call,
+//! however many chunks it took.
+
+use smallvec::SmallVec;
+
+use super::report::count;
+use super::request::{Queued, Regions, Request};
+use super::route::{Route, RoutedCopies, RoutedPlan};
+use crate::audit::Direction;
+use crate::backend::{Position, failure, scope};
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use crate::layout::MemoryOrder;
+use crate::ordering::UseEnd;
+use crate::storage::StaleOrigin;
+
+/// The chunks in flight: one is copied, one is packed, and the others even out the two speeds.
+const CHUNKS_MAX: usize = 4;
+
+/// The copies of a plan that are queued at once.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) copies: RoutedPlan,
+    /// Whether nothing of the plan is left.
+    pub(super) is_last: bool,
+}
+
+impl Chunk {
+    /// The first chunk of a plan. Only copies through staging memory count against its size.
+    pub(super) fn first_of(memory_order: &MemoryOrder, plan: RoutedPlan) -> Self {
+        let limits = plan.iter().filter_map(|copies| match copies.route {
+            Route::Staged { chunk_bytes_max } => Some(chunk_bytes_max),
+            _ => None,
+        });
+        let Some(bytes_max) = limits.min() else { return Self { copies: plan, is_last: true } };
+        let (mut first, mut room_bytes, mut is_last) = (RoutedPlan::new(), bytes_max, true);
+        for RoutedCopies { source, route, regions } in plan {
+            let regions = match route {
+                Route::Staged { .. } => {
+                    let head = head(memory_order, &regions, bytes_max, &mut room_bytes);
+                    is_last &= head == regions;
+                    head
+                }
+                _ => regions,
+            };
+            if !regions.is_empty() {
+                first.push(RoutedCopies { source, route, regions });
+            }
+        }
+        Self { copies: first, is_last }
+    }
+}
+
+/// The first of these regions, as far as there is room. An empty chunk takes at least one element.
+fn head(
+    memory_order: &MemoryOrder,
+    regions: &Regions,
+    bytes_max: u64,
+    room_bytes: &mut u64,
+) -> Regions {
+    let mut head = Regions::new();
+    for region in regions {
+        let len_bytes = memory_order.region_bytes(region);
+        if len_bytes > *room_bytes {
+            if *room_bytes == bytes_max {
+                head.push(memory_order.head(*region, bytes_max));
+            }
+            *room_bytes = 0;
+            break;
+        }
+        head.push(*region);
+        *room_bytes -= len_bytes;
+    }
+    head
+}
+
+/// What one call has queued so far.
+#[derive(Debug, Default)]
+pub(super) struct Pipeline {
+    /// All chunks, in order.
+    queued: Queued,
+    /// How many of them the call has waited for.
+    waited: usize,
+    copied: SmallVec<[Copied; 1]>,
+}
+
+/// The copies between one pair of memories.
+#[derive(Debug)]
+struct Copied {
+    direction: Direction,
+    /// The end that is not the host's. Of two devices, the source.
+    device: Device,
+    stream: Stream,
+    bytes: u64,
+    stale_since: StaleOrigin,
+}
+
+impl Pipeline {
+    /// Adds a queued copy to the location of the call. `stale_since` says since when the bytes were
+    /// stale there.
+    pub(super) fn add_copy(
+        &mut self,
+        direction: Direction,
+        device: &Device,
+        stream: &Stream,
+        bytes: u64,
+        stale_since: StaleOrigin,
+    ) {
+        let is_same = |known: &&mut Copied| known.direction == direction && known.device == *device;
+        match self.copied.iter_mut().find(is_same) {
+            Some(known) => {
+                known.bytes += bytes;
+                known.stale_since = known.stale_since.or_later(stale_since);
+            }
+            None => self.copied.push(Copied {
+                direction,
+                device: device.clone(),
+                stream: stream.clone(),
+                bytes,
+                stale_since,
+            }),
+        }
+    }
+
+    /// Adds queued work that a later chunk may have to wait for.
+    pub(super) fn push(&mut self, stream: Stream, position: Position) {
+        self.queued.push((stream, position));
+    }
+
+    /// Whether the next chunk has to wait. Never inside a kernel body, where nothing may wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.queued.len() - self.waited >= CHUNKS_MAX && !scope::is_in_body()
+    }
+
+    /// Records an event behind the last chunk, so that a later chunk can wait for just this one.
+    pub(super) fn expect_more(&self) {
+        self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
+    }
+
+    /// Waits for the oldest chunk in flight. No lock and no claim is held.
+    pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
+        let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
+        self.waited += 1;
+        let waited = stream.core().wait_until_done(UseEnd::at(*position));
+        waited.map_err(|refusal| request.refused(stream.device_ref(), "waiting for", &refusal))
+    }
+
+    /// Whether a queued chunk has failed already.
+    pub(super) fn has_failed(&self) -> bool {
+        self.queued.iter().any(|(stream, position)| failure::at(stream.id(), *position).is_some())
+    }
+
+    /// The number of bytes copied so far.
+    pub(super) fn copied_bytes(&self) -> u64 {
+        self.copied.iter().map(|copied| copied.bytes).sum()
+    }
+
+    /// Counts and reports the copies. Returns what was queued.
+    pub(super) fn close(self, request: &Request<'_>) -> Queued {
+        if !self.copied.is_empty() {
+            let mut state = request.storage.lock();
+            for Copied { direction, device, stream, bytes, stale_since } in &self.copied {
+                count(request, &mut state, (*direction, *bytes), device, stream, *stale_since);
+            }
+        }
+        self.queued
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::{Chunk, MemoryOrder, Regions, Route, RoutedCopies};
+    use crate::coherence::{ConstantId, Location, Region, Source, Span};
+
+    fn memory_order() -> MemoryOrder {
+        MemoryOrder::of(&[10, 20, 30], &[600, 30, 1], 4).expect("contiguous").0
+    }
+
+    fn rows() -> Regions {
+        (0..3).map(|row| memory_order().whole().with_span(0, Span::single(row))).collect()
+    }
+
+    fn first_of(route: Route) -> (Vec<Region>, bool) {
+        let source = match route {
+            Route::Fill(value) => Source::Constant(value),
+            _ => Source::Location(Location::HOST),
+        };
+        let copies = RoutedCopies { source, route, regions: rows() };
+        let chunk = Chunk::first_of(&memory_order(), SmallVec::from_iter([copies]));
+        (chunk.copies[0].regions.to_vec(), chunk.is_last)
+    }
+
+    #[test]
+    fn a_chunk_takes_regions_until_it_is_full() {
+        let staged = |chunk_bytes_max| first_of(Route::Staged { chunk_bytes_max });
+        assert_eq!(staged(u64::MAX), (rows().to_vec(), true));
+        assert_eq!(staged(5000), (rows()[..2].to_vec(), false));
+        assert_eq!(staged(2400), (rows()[..1].to_vec(), false));
+        assert_eq!(staged(1200).0[0].len(), 300);
+        assert!(!staged(1200).1);
+    }
+
+    #[test]
+    fn copies_without_staging_memory_are_never_split() {
+        assert_eq!(first_of(Route::Pinned), (rows().to_vec(), true));
+        assert_eq!(first_of(Route::Fill(ConstantId(0))), (rows().to_vec(), true));
+    }
+}

@@ -1,0 +1,56 @@
+//! Claims: while a thread queues copies of some elements to a location, other threads that need
+//! them there wait for it instead of copying them too. No claim is held while waiting for a device.
+
+use super::request::Request;
+use crate::backend::scope;
+use crate::coherence::Location;
+use crate::error::Result;
+use crate::storage::ArrayState;
+use crate::sync::{EventCount, ShortGuard};
+
+/// Counts the claims that were released, of all arrays.
+static RELEASED: EventCount = EventCount::new();
+
+/// A claim, released on drop, also while unwinding.
+struct Claim<'a> {
+    request: Request<'a>,
+    location: Location,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let storage = self.request.storage;
+        let mut state = storage.lock();
+        state.unclaim(self.location, self.request.selection);
+        storage.publish(&state);
+        drop(state);
+        RELEASED.announce();
+    }
+}
+
+impl Request<'_> {
+    /// Claims the elements at `location` while `queue_copies` runs, with no lock held.
+    pub(super) fn with_claim<T>(
+        &self,
+        mut state: ShortGuard<'_, ArrayState>,
+        location: Location,
+        queue_copies: impl FnOnce() -> T,
+    ) -> T {
+        state.claim(location, self.selection);
+        drop(state);
+        let _claim = Claim { request: *self, location };
+        queue_copies()
+    }
+
+    /// Waits, without the lock, until any claim is released. An error inside a kernel body, where
+    /// nothing may wait.
+    pub(super) fn wait_for_claim(&self, state: ShortGuard<'_, ArrayState>) -> Result<()> {
+        if scope::is_in_body() {
+            return Err(self.inside_kernel("another thread that is moving the same elements"));
+        }
+        let seen = RELEASED.current();
+        drop(state);
+        RELEASED.wait_after(seen);
+        Ok(())
+    }
+}

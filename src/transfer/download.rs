@@ -1,0 +1,133 @@
+//! Copies from a device to the host.
+
+use smallvec::SmallVec;
+
+use super::acquire::users_of_other_kinds;
+use super::chunk::Pipeline;
+use super::report::stale_since;
+use super::request::{Marks, Regions, Request, collect_conflicts};
+use super::route::{Route, RoutedCopies};
+use crate::access::Access;
+use crate::audit::Direction;
+use crate::backend::{Address, CopyWork, FailureKind, Memory, Work};
+use crate::coherence::{Location, Region, Span};
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use crate::layout::Selection;
+use crate::storage::ArrayState;
+
+/// Shorter downloads are not prepared: the little staging memory that they need is there, or
+/// quickly pinned.
+const PREPARED_BYTES_MIN: u64 = 64 << 10;
+
+/// Prepares downloads of these lengths to pageable memory, so that no memory is pinned under the
+/// array's lock.
+pub(super) fn prepare_downloads(device: &Device, lens_bytes: impl Iterator<Item = u64>) {
+    let is_long = |len_bytes: &u64| *len_bytes >= PREPARED_BYTES_MIN;
+    let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.filter(is_long).collect();
+    device.backend().prepare_downloads(&lens_bytes);
+}
+
+impl Request<'_> {
+    /// Queues a copy from the device at `from` to the host memory, on `asked` if that is a stream
+    /// of the device. Does not wait.
+    pub(super) fn download(
+        &self,
+        from: Location,
+        copies: &RoutedCopies,
+        asked: Option<&Stream>,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
+        let regions = &copies.regions;
+        let bytes = self.bytes_of(regions);
+        if matches!(copies.route, Route::Staged { .. }) && bytes >= PREPARED_BYTES_MIN {
+            let device = self.storage.lock().device_copy(from).device.clone();
+            prepare_downloads(&device, std::iter::once(bytes));
+        }
+        let mut state = self.storage.lock();
+        let Some(host) = state.host.clone() else { return Ok(()) };
+        let stream = self.download_stream(&state, from, regions, asked);
+        let others = users_of_other_kinds(&state, stream.device_ref(), regions);
+        if !state.holds(from, regions) || !others.is_empty() {
+            // The state changed since the plan. The caller plans again.
+            return Ok(());
+        }
+        let depends = self.wait_for_writers(&state, &stream, from, regions)?;
+        let between = self.between(&state, &stream, from, regions);
+        let work = Work::Copy(Box::new(CopyWork {
+            may_read_between: between.is_some(),
+            loss: FailureKind::Copy,
+            source: Memory::Device(state.device_copy(from).address.unwrap_or(Address(0))),
+            destination: Memory::Host(host),
+            source_device: None,
+            parts: self.same_offsets(regions),
+            depends,
+            label: self.storage.label("download of", self.site),
+        }));
+        let position = self.submit_write(&mut state, &stream, Location::HOST, regions, work)?;
+        let since = stale_since(&state, Location::HOST, regions);
+        pipeline.add_copy(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
+        self.record_read(&mut state, &stream, from, regions, position);
+        if let Some(between) = between {
+            self.record_read(&mut state, &stream, from, &Regions::from_iter([between]), position);
+        }
+        self.record_copy(&mut state, &stream, Location::HOST, regions, position);
+        pipeline.push(stream, position);
+        Ok(())
+    }
+
+    /// The box from the first of the regions in memory to the last, if one copy may read all of it:
+    /// it holds contents, and no other stream writes it or is about to. Later writers find the read
+    /// recorded.
+    fn between(
+        &self,
+        state: &ArrayState,
+        stream: &Stream,
+        from: Location,
+        regions: &Regions,
+    ) -> Option<Region> {
+        let whole = self.storage.memory_order().whole();
+        let is_alone = matches!(self.selection, Selection::Whole) || !state.has_pins();
+        if !is_alone || whole.axes() == 0 {
+            return None;
+        }
+        let spans = || regions.iter().map(|region| region.span(0));
+        let start = spans().map(|span| span.start()).min()?;
+        let end = spans().map(|span| span.end()).max()?;
+        let between = whole.with_span(0, Span::new(start, end, 1));
+        let has_no_writer = || {
+            let mut writers = Marks::new();
+            let access = Access::Read;
+            collect_conflicts(state, from, Some(&between), access, Some(stream), &mut writers);
+            writers.is_empty()
+        };
+        let is_more = regions.as_slice() != [between];
+        (is_more && state.holds(from, &[between]) && has_no_writer()).then_some(between)
+    }
+
+    /// The stream for a download: `asked` if it belongs to the device; else the stream of the last
+    /// writer, which needs no event; else the default stream, so that the copy does not wait for
+    /// unrelated work.
+    pub(super) fn download_stream(
+        &self,
+        state: &ArrayState,
+        from: Location,
+        regions: &Regions,
+        asked: Option<&Stream>,
+    ) -> Stream {
+        let device = &state.device_copy(from).device;
+        if let Some(asked) = asked.filter(|stream| stream.device_ref() == device) {
+            return asked.clone();
+        }
+        let mut writer = None;
+        for region in regions {
+            state.uses(from).visit_writers(Some(region), |mark| {
+                if !state.is_retired(mark) {
+                    let stream = state.stream(mark.stream);
+                    writer = stream.filter(|stream| stream.device_ref() == device).cloned();
+                }
+            });
+        }
+        writer.unwrap_or_else(|| device.stream())
+    }
+}

@@ -1,0 +1,175 @@
+//! Reading and writing one element where its newest contents are.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::acquire::{acquire_host, acquire_on};
+use super::constant::{Fill, queue_fill};
+use super::error::host_full;
+use super::mark::{mark, mark_host_written};
+use super::report::{count, run_deferred, stale_since};
+use super::request::{Regions, Request};
+use crate::access::Access;
+use crate::audit::Direction;
+use crate::backend::{
+    Address, Bytes, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
+    failure, host_copy,
+};
+use crate::coherence::{Content, Location, Region, Source};
+use crate::device::{self, Stream};
+use crate::error::Result;
+use crate::ordering::UseEnd;
+use crate::storage::{ArrayState, HostBuffer};
+
+/// Writes the request's one element where its newest contents are, or on the host if it has none.
+pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
+    let Some(stream) = newest_device_stream(request) else {
+        acquire_host(request, Access::Overwrite)?;
+        mark_host_written(request, Access::Overwrite);
+        write_on_host(request, &value);
+        return Ok(());
+    };
+    let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
+    let fill = Fill { value, loss: FailureKind::Contents, operation: "set of" };
+    let position = queue_fill(request, &stream, acquired.address, fill)?;
+    mark(request, &stream, acquired, Access::Overwrite, UseEnd::at(position));
+    Ok(())
+}
+
+fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
+    let state = request.storage.lock();
+    let location = newest_device(request, &state)?;
+    Some(state.device_copy(location).device.stream())
+}
+
+/// A device that holds the first part of the selection that is stored, but not on the host.
+pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
+    let mut found = None;
+    request.selection.for_each(request.storage.memory_order(), |region| {
+        state.coherence.visit_contents(region, |_, content| {
+            if let (None, Content::Stored(holders)) = (found, content)
+                && !holders.contains(Location::HOST)
+            {
+                found = holders.locations().iter().next();
+            }
+        });
+    });
+    found
+}
+
+fn write_on_host(request: &Request<'_>, value: &[u8]) {
+    let memory_order = request.storage.memory_order();
+    request.selection.for_each(memory_order, |region| {
+        let footprint = memory_order.footprint(region);
+        // SAFETY: `acquire_host` gave the array host memory of `memory_order.len_bytes()` bytes and
+        // waited for queued work on these elements. The caller's exclusive borrow of the part
+        // excludes every other access.
+        unsafe { host_copy::fill(request.storage.host_base(), &footprint, value) };
+    });
+}
+
+/// Reads the request's one element where it is newest. No copy of the array changes.
+pub(crate) fn read_element(request: &Request<'_>) -> Result<Bytes> {
+    let storage = request.storage;
+    let element_bytes = storage.memory_order().element_bytes();
+    if request.is_empty() {
+        return Ok(Bytes::from_elem(0, element_bytes));
+    }
+    let mut state = storage.lock();
+    state.reconcile(storage.memory_order());
+    if request.is_valid(&state, Location::HOST) {
+        drop(state);
+        return read_on_host(request);
+    }
+    let copies = request.plan(&state, Location::HOST)?;
+    match copies.first().map(|copy| (copy.source, copy.region)) {
+        Some((Source::Location(location), region)) => {
+            drop(state);
+            read_on_device(request, location, &region)
+        }
+        Some((Source::Constant(value), _)) => Ok(state.constant_value(value, element_bytes)),
+        None => Ok(Bytes::from_elem(0, element_bytes)),
+    }
+}
+
+fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
+    acquire_host(request, Access::Read)?;
+    let memory_order = request.storage.memory_order();
+    let mut value = Bytes::from_elem(0, memory_order.element_bytes());
+    request.selection.for_each(memory_order, |region| {
+        let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
+        // SAFETY: the element lies within the host memory and is valid there. `acquire_host` has
+        // waited for its writers, and the caller's borrow excludes others. `value` has room for one
+        // element.
+        unsafe { host_copy::copy_box(request.storage.host_base(), value.as_mut_ptr(), &copy) };
+    });
+    Ok(value)
+}
+
+fn read_on_device(request: &Request<'_>, location: Location, region: &Region) -> Result<Bytes> {
+    let storage = request.storage;
+    let element_bytes = storage.memory_order().element_bytes();
+    let room = HostBuffer::zeroed::<u8>(element_bytes)
+        .ok_or_else(|| host_full(storage).at(request.site))?;
+    let room = Arc::new(room);
+    let Some((stream, position)) = queue_read(request, location, region, Arc::clone(&room))? else {
+        return read_element(request);
+    };
+    run_deferred();
+    request.wait_for(SmallVec::from_iter([(stream.clone(), position)]))?;
+    request.outcome_of(&stream, position)?;
+    let mut value = Bytes::from_elem(0, element_bytes);
+    // SAFETY: `room` holds `element_bytes` initialised bytes. The one copy that writes them has
+    // completed.
+    unsafe { std::ptr::copy_nonoverlapping(room.base(), value.as_mut_ptr(), element_bytes) };
+    Ok(value)
+}
+
+/// Queues a copy of the element to `room`. `None` if the location does not hold it any more.
+fn queue_read(
+    request: &Request<'_>,
+    location: Location,
+    region: &Region,
+    room: Arc<HostBuffer>,
+) -> Result<Option<(Stream, Position)>> {
+    let storage = request.storage;
+    let regions = Regions::from_iter([*region]);
+    let mut state = storage.lock();
+    if !state.holds(location, &regions) {
+        return Ok(None);
+    }
+    let stream = request.download_stream(&state, location, &regions, None);
+    let depends = request.wait_for_writers(&state, &stream, location, &regions)?;
+    let copy = storage.memory_order().footprint(region).copy_from_packed(0).reversed();
+    let work = Work::Copy(Box::new(CopyWork {
+        may_read_between: false,
+        loss: FailureKind::Copy,
+        source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
+        destination: Memory::Host(room),
+        source_device: None,
+        parts: SmallVec::from_iter([copy]),
+        depends,
+        label: storage.label("get of", request.site),
+    }));
+    let position = request.submit_read(&mut state, &stream, location, &regions, work)?;
+    let since = stale_since(&state, Location::HOST, &regions);
+    let moved = (Direction::ToHost, request.bytes_of(&regions));
+    count(request, &mut state, moved, stream.device_ref(), &stream, since);
+    Ok(Some((stream, position)))
+}
+
+impl Request<'_> {
+    /// The failure of a copy to memory outside the array: its own, or that of the work that wrote
+    /// what it reads.
+    pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
+        let Some(record) = failure::at(stream.id(), position) else { return Ok(()) };
+        if record.inherited {
+            let mut state = self.storage.lock();
+            state.reconcile(self.storage.memory_order());
+            self.plan(&state, Location::HOST)?;
+        }
+        stream.core().mark_reported(position);
+        Err(device::late_error(stream.device_ref(), &record).at(self.site))
+    }
+}

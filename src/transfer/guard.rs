@@ -1,0 +1,104 @@
+//! Guards of a device's copy: an open mark from acquire until the guard drops. Foreign work may be
+//! queued in between.
+
+use super::acquire::{Acquired, copy_to_device, ready_on};
+use super::mark::{known_heir, mark_foreign, record_foreign};
+use super::request::Request;
+use crate::access::Access;
+use crate::backend::{Address, Dependencies};
+use crate::call_site::CallSite;
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::layout::Selection;
+use crate::ordering::UseEnd;
+use crate::storage::{ArrayState, Storage};
+
+/// Acquires the elements on `stream`'s device and marks an open use.
+pub(crate) fn open_guard(
+    request: &Request<'_>,
+    stream: &Stream,
+    access: Access,
+) -> Result<(Location, Address)> {
+    if request.is_empty() {
+        return Ok((Location::HOST, Address(0)));
+    }
+    let mut state = request.storage.lock();
+    let mut depends = Dependencies::new();
+    let mut acquired = match ready_on(request, &state, stream, access, &mut depends) {
+        Some(ready) => Acquired::pin(request.storage, &mut state, ready),
+        None => {
+            drop(state);
+            let acquired = copy_to_device(request, stream, access, &mut depends)?;
+            state = request.storage.lock();
+            acquired
+        }
+    };
+    let (location, address) = (acquired.location, acquired.address);
+    if access == Access::Read {
+        request.record_use_and_effect(&mut state, stream, location, access, UseEnd::OPEN);
+        publish_reader(request, &state, stream, &acquired);
+        acquired.unpin(&mut state);
+    } else if let Some(written_by) = known_heir(stream, &depends) {
+        let ends = (UseEnd::OPEN, written_by);
+        record_foreign(request, &mut state, stream, acquired, access, ends);
+    } else {
+        drop(state);
+        mark_foreign(request, stream, acquired, access, UseEnd::OPEN, depends)?;
+    }
+    Ok((location, address))
+}
+
+/// Lets the fast path find an open reader of the whole array.
+fn publish_reader(
+    request: &Request<'_>,
+    state: &ArrayState,
+    stream: &Stream,
+    acquired: &Acquired<'_>,
+) {
+    let is_valid = |content: crate::coherence::Content| content.is_valid(acquired.location);
+    let is_whole = matches!(request.selection, Selection::Whole);
+    if is_whole && state.coherence.uniform().is_some_and(is_valid) {
+        request.storage.publish_reader(state, stream.id().0, acquired.address.0);
+    }
+}
+
+/// As [`open_guard`] for a write of a whole array that is ready. Otherwise does nothing and returns
+/// `None`.
+pub(crate) fn open_whole(
+    storage: &Storage,
+    stream: &Stream,
+    access: Access,
+    site: CallSite,
+) -> Option<(Location, Address)> {
+    if storage.memory_order().is_empty() {
+        return None;
+    }
+    let mut state = storage.lock();
+    let ready = state.ready_whole(stream, access)?;
+    if !state.become_only_holder(ready.location, site) {
+        return None;
+    }
+    state.record_open_write(&ready);
+    storage.forget_readers();
+    storage.publish(&state);
+    Some((ready.location, ready.address))
+}
+
+/// Closes the mark of a dropped write guard: foreign work ends no later than what is queued on its
+/// stream now.
+pub(crate) fn close_guard(
+    storage: &Storage,
+    selection: &Selection,
+    stream: u64,
+    location: Location,
+) {
+    if storage.memory_order().is_empty() || selection.is_empty() {
+        return;
+    }
+    let mut state = storage.lock();
+    let Some((key, stream)) = state.find_stream(stream) else { return };
+    let end = stream.queue().reserve_position();
+    let extents = storage.memory_order().extents();
+    selection.each(|region| state.uses_mut(location).close(extents, region, key, end));
+}

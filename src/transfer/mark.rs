@@ -1,0 +1,268 @@
+//! Mark: records a use that was acquired, and its effect. A write makes its location the only
+//! holder of the newest contents.
+
+use smallvec::SmallVec;
+
+use super::acquire::{Acquired, acquire_host};
+use super::request::Request;
+use crate::access::Access;
+use crate::audit::Flow;
+use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
+use crate::call_site::CallSite;
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::layout::Selection;
+use crate::ordering::{Mark, UseEnd};
+use crate::storage::{ArrayState, Storage};
+
+/// Marks a use on a device.
+pub(super) fn mark(
+    request: &Request<'_>,
+    stream: &Stream,
+    mut acquired: Acquired<'_>,
+    access: Access,
+    end: UseEnd,
+) {
+    if request.is_empty() {
+        return;
+    }
+    let mut state = request.storage.lock();
+    request.record_use_and_effect(&mut state, stream, acquired.location, access, end);
+    acquired.unpin(&mut state);
+}
+
+/// Marks an argument of a launch, and counts what was not copied for it. Returns whether another
+/// stream may have to wait for the launch.
+pub(crate) fn mark_launched(
+    request: &Request<'_>,
+    stream: &Stream,
+    acquired: &mut Acquired<'_>,
+    access: Access,
+    position: Position,
+    avoided: Flow,
+) -> bool {
+    if request.is_empty() {
+        return false;
+    }
+    let mut state = request.storage.lock();
+    state.traffic_mut().avoided += avoided;
+    let (location, end) = (acquired.location, UseEnd::at(position));
+    request.record_use_and_effect(&mut state, stream, location, access, end);
+    acquired.unpin(&mut state);
+    state.has_several_streams()
+}
+
+/// As [`mark_launched`] for a whole array of which nothing changes but the uses. Otherwise does
+/// nothing and returns `None`.
+#[inline]
+pub(crate) fn mark_whole_launched(
+    storage: &Storage,
+    stream: &Stream,
+    acquired: &mut Acquired<'_>,
+    access: Access,
+    position: Position,
+    avoided: Flow,
+) -> Option<bool> {
+    let mut state = storage.lock();
+    if !state.record_whole(stream, acquired.location, access, position) {
+        return None;
+    }
+    acquired.unpin(&mut state);
+    state.traffic_mut().avoided += avoided;
+    if access != Access::Read {
+        storage.forget_readers();
+    }
+    Some(state.has_several_streams())
+}
+
+/// Marks a write by foreign work, which ends at `end`. Foreign work runs even if what it reads
+/// (`depends`) was damaged by a failure; then what it writes counts as damaged too.
+pub(crate) fn mark_foreign(
+    request: &Request<'_>,
+    stream: &Stream,
+    acquired: Acquired<'_>,
+    access: Access,
+    end: UseEnd,
+    depends: Dependencies,
+) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let written_by = match known_heir(stream, &depends) {
+        Some(position) => position,
+        None => queue_heir(request, stream, acquired.address, depends)?,
+    };
+    let mut state = request.storage.lock();
+    record_foreign(request, &mut state, stream, acquired, access, (end, written_by));
+    Ok(())
+}
+
+pub(super) fn record_foreign(
+    request: &Request<'_>,
+    state: &mut ArrayState,
+    stream: &Stream,
+    mut acquired: Acquired<'_>,
+    access: Access,
+    (end, written_by): (UseEnd, Position),
+) {
+    let mark = Mark::foreign(state.assign_key(stream), end, written_by);
+    request.record_mark(state, acquired.location, Access::Overwrite, mark);
+    request.record_write(state, acquired.location, access);
+    acquired.unpin(state);
+}
+
+/// A position of `stream` that fails if one of `depends` fails, where nothing has to be queued to
+/// get one. `START` if nothing can fail.
+#[inline]
+pub(super) fn known_heir(stream: &Stream, depends: &Dependencies) -> Option<Position> {
+    match depends.as_slice() {
+        [] => Some(Position::START),
+        [(queue, position)] if *queue == stream.id() => Some(*position),
+        _ => None,
+    }
+}
+
+/// Queues empty work on `stream` that fails if one of `depends` fails.
+fn queue_heir(
+    request: &Request<'_>,
+    stream: &Stream,
+    address: Address,
+    depends: Dependencies,
+) -> Result<Position> {
+    let label = request.storage.label("access to", request.site);
+    let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
+    let work = FillWork { loss: FailureKind::Contents, address, parts, pattern, depends, label };
+    let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
+    submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
+}
+
+/// Acquires the elements on the host for a write, and marks it.
+pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()> {
+    if !write_ready_on_host(request, access) {
+        acquire_host(request, access)?;
+        mark_host_written(request, access);
+    }
+    Ok(())
+}
+
+/// As [`write_on_host`] if nothing has to be copied or waited for. Otherwise does nothing and
+/// returns `false`.
+#[inline]
+fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
+    let mut state = request.storage.lock();
+    let is_ready = state.host.is_some()
+        && state.is_host_idle()
+        && !state.has_new_failures()
+        && (access == Access::Overwrite || request.is_valid(&state, Location::HOST));
+    if is_ready {
+        request.record_write(&mut state, Location::HOST, access);
+    }
+    is_ready
+}
+
+/// As [`write_on_host`] for a whole array, if nothing has to be copied or waited for. Otherwise
+/// does nothing and returns `false`.
+pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallSite) -> bool {
+    let mut state = storage.lock();
+    let is_valid = || {
+        access == Access::Overwrite
+            || state.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
+    };
+    let is_ready =
+        state.host.is_some() && state.is_host_idle() && !state.has_new_failures() && is_valid();
+    if !is_ready || !state.become_only_holder(Location::HOST, site) {
+        return false;
+    }
+    storage.forget_readers();
+    storage.publish(&state);
+    true
+}
+
+/// Marks a write by the host.
+pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
+    if !request.is_empty() {
+        request.record_write(&mut request.storage.lock(), Location::HOST, access);
+    }
+}
+
+impl Request<'_> {
+    /// Records a use. If it is queued and writes, its failure damages what it writes.
+    #[inline]
+    pub(super) fn record_use(
+        &self,
+        state: &mut ArrayState,
+        location: Location,
+        access: Access,
+        stream: &Stream,
+        end: UseEnd,
+    ) {
+        let key = state.assign_key(stream);
+        let mark = match (access.writes(), end.position()) {
+            (true, Some(position)) => Mark::write(key, position),
+            _ => Mark::lossless(key, end),
+        };
+        self.record_mark(state, location, access, mark);
+    }
+
+    #[inline]
+    fn record_mark(&self, state: &mut ArrayState, location: Location, access: Access, mark: Mark) {
+        let extents = self.storage.memory_order().extents();
+        self.selection.each(|region| {
+            state.uses_mut(location).record(extents, region, access, mark);
+        });
+    }
+
+    pub(super) fn record_use_and_effect(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        access: Access,
+        end: UseEnd,
+    ) {
+        self.record_use(state, location, access, stream, end);
+        if access.writes() {
+            self.record_write(state, location, access);
+        } else {
+            self.storage.publish(state);
+        }
+    }
+
+    /// Records that a write makes `location` the only holder.
+    #[inline]
+    fn record_write(&self, state: &mut ArrayState, location: Location, access: Access) {
+        self.storage.forget_readers();
+        self.become_only_holder(state, location, access);
+        self.storage.publish(state);
+    }
+
+    #[inline]
+    fn become_only_holder(&self, state: &mut ArrayState, location: Location, access: Access) {
+        let is_whole = matches!(self.selection, Selection::Whole);
+        let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(location));
+        if already
+            || is_whole && state.become_only_holder(location, self.site)
+            || self.is_only_at(state, location)
+        {
+            return;
+        }
+        let stale = self.poisoned_copies(state, Some(location));
+        state.record_stale(self.storage.memory_order(), self.selection, Some(location), self.site);
+        self.selection.each(|region| match region {
+            None => state.coherence.apply_to_all(location, access),
+            Some(region) => state.coherence.apply(location, region, access),
+        });
+        self.poison(state, stale);
+    }
+
+    /// Whether `location` is the only holder of every box already. Not asked for whole arrays.
+    fn is_only_at(&self, state: &ArrayState, location: Location) -> bool {
+        match self.selection {
+            Selection::Whole => false,
+            Selection::Boxes(boxes) => {
+                boxes.iter().all(|region| state.coherence.is_only_at(location, region))
+            }
+        }
+    }
+}

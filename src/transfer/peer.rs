@@ -1,0 +1,51 @@
+//! Copies between devices of which the destination can access the source.
+
+use std::sync::Arc;
+
+use super::chunk::Pipeline;
+use super::report::stale_since;
+use super::request::{Regions, Request};
+use crate::audit::Direction;
+use crate::backend::{Address, CopyWork, FailureKind, Memory, Work};
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+
+impl Request<'_> {
+    /// Queues a copy from the device at `from`.
+    pub(super) fn copy_from_peer(
+        &self,
+        stream: &Stream,
+        location: Location,
+        from: Location,
+        regions: &Regions,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
+        let mut state = self.storage.lock();
+        let source = state.device_copy(from).device.clone();
+        if !state.holds(from, regions) {
+            // A failure was reconciled since the plan. The caller plans again.
+            return Ok(());
+        }
+        let depends = self.wait_for_writers(&state, stream, from, regions)?;
+        let address = |location| state.device_copy(location).address.unwrap_or(Address(0));
+        let work = Work::Copy(Box::new(CopyWork {
+            may_read_between: false,
+            loss: FailureKind::Copy,
+            source: Memory::Device(address(from)),
+            destination: Memory::Device(address(location)),
+            source_device: Some(Arc::clone(source.backend()) as _),
+            parts: self.same_offsets(regions),
+            depends,
+            label: self.storage.label("copy between devices of", self.site),
+        }));
+        let position = self.submit_write(&mut state, stream, location, regions, work)?;
+        source.record_remote_use(stream.core(), position);
+        self.record_read(&mut state, stream, from, regions, position);
+        let since = stale_since(&state, location, regions);
+        let bytes = self.bytes_of(regions);
+        pipeline.add_copy(Direction::BetweenDevices, &source, stream, bytes, since);
+        self.record_copy(&mut state, stream, location, regions, position);
+        Ok(())
+    }
+}

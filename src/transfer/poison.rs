@@ -1,0 +1,88 @@
+//! Poison: devices can ask for copies that become stale to be overwritten with a pattern.
+
+use smallvec::SmallVec;
+
+use super::request::{Marks, Request, collect_conflicts};
+use crate::access::Access;
+use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
+use crate::coherence::{Location, Region};
+use crate::device::{self, Stream};
+use crate::ordering::{Mark, UseEnd};
+use crate::storage::ArrayState;
+
+/// Regions that are about to become stale on devices that ask for poison.
+pub(super) type StaleCopies = SmallVec<[(Location, Region); 1]>;
+
+impl Request<'_> {
+    /// The valid parts of the selection on devices that ask for poison, `newest` excepted.
+    pub(super) fn poisoned_copies(
+        &self,
+        state: &ArrayState,
+        newest: Option<Location>,
+    ) -> StaleCopies {
+        let mut stale = StaleCopies::new();
+        for location in state.devices().map(|(location, _)| location) {
+            let copy = state.device_copy(location);
+            let is_poisoned = copy.device.poison().is_some() && copy.address.is_some();
+            if Some(location) == newest || !is_poisoned {
+                continue;
+            }
+            self.selection.for_each(self.storage.memory_order(), |region| {
+                state.coherence.visit_contents(region, |part, content| {
+                    if content.is_valid(location) {
+                        stale.push((location, *part));
+                    }
+                });
+            });
+        }
+        stale
+    }
+
+    /// Overwrites stale copies with their device's pattern, behind their pending uses. Poison only
+    /// helps to find bugs: if the backend refuses a call for it, the stale bytes stay.
+    pub(super) fn poison(&self, state: &mut ArrayState, stale: StaleCopies) {
+        for (location, region) in stale {
+            self.poison_region(state, location, &region);
+        }
+    }
+
+    fn poison_region(
+        &self,
+        state: &mut ArrayState,
+        location: Location,
+        region: &Region,
+    ) -> Option<()> {
+        let copy = state.device_copy(location);
+        let (address, pattern) = (copy.address?, copy.device.poison()?);
+        let stream = last_stream(state, location, region);
+        let mut marks = Marks::new();
+        let access = Access::Overwrite;
+        collect_conflicts(state, location, Some(region), access, Some(&stream), &mut marks);
+        state.make_wait(&stream, &marks).ok()?;
+        let work = FillWork {
+            loss: FailureKind::Poison,
+            address,
+            parts: SmallVec::from_iter([self.storage.memory_order().footprint(region)]),
+            pattern: Bytes::from_elem(pattern, 1),
+            depends: Dependencies::new(),
+            label: self.storage.label(device::POISON, self.site),
+        };
+        let position = stream.queue().submit(Work::Fill(Box::new(work))).ok()?;
+        let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(position));
+        let extents = self.storage.memory_order().extents();
+        state.uses_mut(location).record(extents, Some(region), access, mark);
+        Some(())
+    }
+}
+
+/// The device's stream that used this region last, so that poison rarely waits for another.
+fn last_stream(state: &ArrayState, location: Location, region: &Region) -> Stream {
+    let device = &state.device_copy(location).device;
+    let mut last = None;
+    state.uses(location).visit_conflicts(Some(region), Access::Overwrite, |mark| {
+        let stream = state.stream(mark.stream);
+        let stream = stream.filter(|stream| stream.device_ref() == device);
+        last = stream.cloned().or(last.take());
+    });
+    last.unwrap_or_else(|| device.stream())
+}

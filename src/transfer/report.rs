@@ -1,0 +1,65 @@
+//! Counting and reporting copies.
+
+use super::request::Request;
+use crate::audit::{self, CopyRecord, Direction, Staleness};
+use crate::coherence::{Location, Region};
+use crate::device::{Device, Stream};
+use crate::storage::{ArrayState, StaleOrigin};
+use crate::sync;
+use crate::traffic::Traffic;
+
+/// Does what had to wait until no lock is held: passes reports to listeners, and drops streams that
+/// have no other handle.
+pub(super) fn run_deferred() {
+    audit::report_copies();
+    sync::run_deferred_drops();
+}
+
+/// The last call that made these regions stale at `location`, where they are about to be copied.
+/// Looked up only if someone listens.
+pub(super) fn stale_since(
+    state: &ArrayState,
+    location: Location,
+    regions: &[Region],
+) -> StaleOrigin {
+    if audit::has_listeners() {
+        state.stale_since(location, regions)
+    } else {
+        StaleOrigin::Unreported
+    }
+}
+
+/// Counts a queued copy and records it for listeners, which [`run_deferred`] calls. `device` is the
+/// end of the copy that is not the host. Of two devices it is the source, and the stream's device
+/// the destination.
+pub(super) fn count(
+    request: &Request<'_>,
+    state: &mut ArrayState,
+    (direction, bytes): (Direction, u64),
+    device: &Device,
+    stream: &Stream,
+    stale_since: StaleOrigin,
+) {
+    let traffic = Traffic::of(direction, bytes);
+    *state.traffic_mut() += traffic;
+    device.count(&traffic);
+    let is_peer_copy = stream.device_ref() != device;
+    if is_peer_copy {
+        stream.device_ref().count(&traffic);
+    }
+    audit::record_copy(|| CopyRecord {
+        direction,
+        bytes,
+        array: request.storage.name(),
+        device: stream.device_ref().name_shared(),
+        source: is_peer_copy.then(|| device.name_shared()),
+        stream: stream.number(),
+        cause: request.cause,
+        site: request.site,
+        staleness: match stale_since {
+            StaleOrigin::Never => Staleness::NeverThere,
+            StaleOrigin::Unreported => Staleness::Unreported,
+            StaleOrigin::Call { site, .. } => Staleness::Since(site),
+        },
+    });
+}

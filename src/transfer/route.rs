@@ -1,0 +1,82 @@
+//! The route of each planned copy: whether the host's memory is pinned for the device, whether one
+//! device can access the other's memory. This is asked here and nowhere else in `transfer`.
+
+use smallvec::SmallVec;
+
+use super::request::Regions;
+use crate::coherence::{ConstantId, Location, PlannedCopy, Source};
+use crate::device::Device;
+use crate::layout::Selection;
+use crate::storage::ArrayState;
+
+/// How contents get from one location to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Route {
+    /// The destination is filled with a constant.
+    Fill(ConstantId),
+    /// The device accesses the host memory, which is pinned for it.
+    Pinned,
+    /// The host memory is pageable: bytes are copied through staging memory. One operation should
+    /// copy at most so many bytes.
+    Staged { chunk_bytes_max: u64 },
+    /// The destination device accesses the source device's memory.
+    Peer,
+    /// Neither device can access the other: the contents are first copied to the host.
+    ThroughHost,
+}
+
+/// The planned copies from one source.
+#[derive(Debug)]
+pub(super) struct RoutedCopies {
+    pub(super) source: Source,
+    pub(super) route: Route,
+    pub(super) regions: Regions,
+}
+
+/// A plan with routes, in the order in which the sources first appear.
+pub(super) type RoutedPlan = SmallVec<[RoutedCopies; 1]>;
+
+/// Groups planned copies to `location` by source, each with its route.
+pub(super) fn routed(state: &ArrayState, location: Location, copies: &[PlannedCopy]) -> RoutedPlan {
+    let mut plan = RoutedPlan::new();
+    for PlannedCopy { source, region } in copies {
+        match plan.iter_mut().find(|known| known.source == *source) {
+            Some(known) => known.regions.push(*region),
+            None => plan.push(RoutedCopies {
+                source: *source,
+                route: route(state, *source, location),
+                regions: SmallVec::from_slice(&[*region]),
+            }),
+        }
+    }
+    plan
+}
+
+fn route(state: &ArrayState, source: Source, to: Location) -> Route {
+    match (source, to) {
+        (Source::Constant(value), _) => Route::Fill(value),
+        (Source::Location(Location::HOST), device) | (Source::Location(device), Location::HOST) => {
+            let device = &state.device_copy(device).device;
+            match state.is_host_pinned_for(device.kind()) {
+                true => Route::Pinned,
+                false => Route::Staged { chunk_bytes_max: device.backend().chunk_bytes_max() },
+            }
+        }
+        (Source::Location(from), to) => {
+            let (from, to) = (&state.device_copy(from).device, &state.device_copy(to).device);
+            if can_access(to, from) { Route::Peer } else { Route::ThroughHost }
+        }
+    }
+}
+
+/// Whether `device` can access the memory of `peer`.
+pub(super) fn can_access(device: &Device, peer: &Device) -> bool {
+    device.backend().can_access_peer(&**peer.backend())
+}
+
+/// The elements that must be copied to the host first.
+pub(super) fn through_host(plan: &RoutedPlan) -> Option<Selection> {
+    let through_host = plan.iter().filter(|copies| copies.route == Route::ThroughHost);
+    let regions: Regions = through_host.flat_map(|copies| copies.regions.iter().copied()).collect();
+    (!regions.is_empty()).then_some(Selection::Boxes(regions))
+}

@@ -1,0 +1,121 @@
+//! Queueing work on an array: behind the uses that it conflicts with, and recorded as a use.
+
+use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
+use crate::access::Access;
+use crate::backend::{Dependencies, Position, Work};
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::ordering::{Mark, UseEnd};
+use crate::storage::ArrayState;
+
+impl Request<'_> {
+    /// Makes `stream` wait for these uses.
+    pub(super) fn make_wait(
+        &self,
+        state: &ArrayState,
+        stream: &Stream,
+        marks: &Marks,
+    ) -> Result<()> {
+        state
+            .make_wait(stream, marks)
+            .map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))
+    }
+
+    fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
+        stream
+            .queue()
+            .submit(work)
+            .map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))
+    }
+
+    /// Queues work on `stream` that copies `regions` to `location`, behind all uses of those bytes.
+    /// They are valid there from then on, for work that waits for the returned position.
+    pub(super) fn submit_write(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        work: Work,
+    ) -> Result<Position> {
+        let mut marks = Marks::new();
+        for region in regions {
+            let access = Access::Overwrite;
+            collect_conflicts(state, location, Some(region), access, Some(stream), &mut marks);
+        }
+        self.make_wait(state, stream, &marks)?;
+        self.submit(stream, work)
+    }
+
+    /// Queues work on `stream` that reads `regions` at `from`, after
+    /// [`wait_for_writers`](Self::wait_for_writers).
+    pub(super) fn submit_read(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        from: Location,
+        regions: &Regions,
+        work: Work,
+    ) -> Result<Position> {
+        let position = self.submit(stream, work)?;
+        self.record_read(state, stream, from, regions, position);
+        Ok(position)
+    }
+
+    /// Makes `stream` wait for the writers of `regions` at `from`. Returns those that may still
+    /// fail.
+    pub(super) fn wait_for_writers(
+        &self,
+        state: &ArrayState,
+        stream: &Stream,
+        from: Location,
+        regions: &Regions,
+    ) -> Result<Dependencies> {
+        let (mut marks, mut depends) = (Marks::new(), Dependencies::new());
+        for region in regions {
+            collect_conflicts(state, from, Some(region), Access::Read, Some(stream), &mut marks);
+            add_writers(state, from, Some(region), &mut depends);
+        }
+        self.make_wait(state, stream, &marks)?;
+        Ok(depends)
+    }
+
+    /// Records that queued work reads `regions` at `from`. Later writes there wait for it.
+    pub(super) fn record_read(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        from: Location,
+        regions: &Regions,
+        position: Position,
+    ) {
+        let mark = Mark::lossless(state.assign_key(stream), UseEnd::at(position));
+        let extents = self.storage.memory_order().extents();
+        for region in regions {
+            state.uses_mut(from).record(extents, Some(region), Access::Read, mark);
+        }
+    }
+
+    /// Records that queued work copies `regions` to `location`, where they are valid from now on.
+    pub(super) fn record_copy(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        position: Position,
+    ) {
+        let mark = Mark::write(state.assign_key(stream), position);
+        let extents = self.storage.memory_order().extents();
+        for region in regions {
+            state.uses_mut(location).record(extents, Some(region), Access::Overwrite, mark);
+            state.coherence.apply(location, region, Access::Read);
+        }
+        self.storage.publish(state);
+        let is_shared = location != Location::HOST && state.has_several_streams();
+        if self.is_ahead_of_use || is_shared {
+            stream.ensure_event_at_tail();
+        }
+    }
+}

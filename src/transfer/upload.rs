@@ -1,0 +1,100 @@
+//! Copies from the host to a device.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::chunk::Pipeline;
+use super::report::stale_since;
+use super::request::{Regions, Request};
+use super::route::{Route, RoutedCopies};
+use crate::audit::Direction;
+use crate::backend::{
+    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work, host_copy,
+};
+use crate::coherence::Location;
+use crate::device::{Device, Stream};
+use crate::error::Result;
+
+/// Host memory that a device reads, and the copies from there.
+type UploadSource = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
+
+impl Request<'_> {
+    /// Queues a copy from the host. The device reads pinned memory itself, and later writes of the
+    /// host wait for that. Pageable memory is packed into staging memory now, so that the caller
+    /// may write it as soon as this returns.
+    pub(super) fn upload(
+        &self,
+        stream: &Stream,
+        location: Location,
+        copies: &RoutedCopies,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
+        let regions = &copies.regions;
+        let pinned = match copies.route {
+            Route::Pinned => self.storage.lock().host.clone(),
+            _ => None,
+        };
+        let is_pinned = pinned.is_some();
+        let (source, parts) = match pinned {
+            Some(host) => (host as Arc<dyn HostMemory>, self.same_offsets(regions)),
+            None => self.stage(stream.device_ref(), regions)?,
+        };
+        let mut state = self.storage.lock();
+        let address = state.device_copy(location).address.unwrap_or(Address(0));
+        let work = Work::Copy(Box::new(CopyWork {
+            may_read_between: false,
+            loss: FailureKind::Copy,
+            source: Memory::Host(source),
+            destination: Memory::Device(address),
+            source_device: None,
+            parts,
+            depends: Dependencies::new(),
+            label: self.storage.label("upload of", self.site),
+        }));
+        let position = self.submit_write(&mut state, stream, location, regions, work)?;
+        if is_pinned {
+            self.record_read(&mut state, stream, Location::HOST, regions, position);
+        }
+        pipeline.push(stream.clone(), position);
+        let since = stale_since(&state, location, regions);
+        let (device, bytes) = (stream.device_ref(), self.bytes_of(regions));
+        pipeline.add_copy(Direction::ToDevice, device, stream, bytes, since);
+        self.record_copy(&mut state, stream, location, regions, position);
+        Ok(())
+    }
+
+    /// The copies of regions between two whole copies of the array.
+    pub(super) fn same_offsets(&self, regions: &Regions) -> SmallVec<[CopyBox; 1]> {
+        let memory_order = self.storage.memory_order();
+        let copy = |region| memory_order.footprint(region).copy_to_same_offsets();
+        regions.iter().map(copy).collect()
+    }
+
+    /// Packs regions of the host memory into staging memory.
+    fn stage(&self, device: &Device, regions: &Regions) -> Result<UploadSource> {
+        let memory_order = self.storage.memory_order();
+        let staging = self.staging(device, self.bytes_of(regions))?;
+        // Several threads copy for a device with a link, which is faster than one thread. The
+        // embedded device has none, and no pinned memory.
+        let copy_box = if staging.is_pinned_for(device.kind()) {
+            host_copy::copy_box_in_parallel
+        } else {
+            host_copy::copy_box
+        };
+        let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
+        let mut packed_bytes = 0;
+        for region in regions {
+            let part = memory_order.footprint(region).copy_from_packed(packed_bytes);
+            // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
+            // `Footprint::copy_from_packed` stays within both memories. The region is valid on the
+            // host and `copy_missing` has waited for queued work that wrote it. Queued work never
+            // writes valid elements, and the caller's borrow of the part excludes writes by the
+            // host. So nothing writes the source's runs.
+            unsafe { copy_box(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
+            packed_bytes += memory_order.region_bytes(region);
+            parts.push(part);
+        }
+        Ok((staging, parts))
+    }
+}
