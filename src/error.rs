@@ -1,6 +1,7 @@
 //! The one error of this crate, with its messages.
 
 use std::fmt;
+use std::ops::Deref;
 use std::panic::Location;
 
 use crate::call_site::CallSite;
@@ -95,6 +96,53 @@ impl fmt::Debug for CalledAt {
             Some(site) => fmt::Display::fmt(site, f),
             None => f.write_str("unknown"),
         }
+    }
+}
+
+/// The line that queued an operation which failed later. Reads as a `str`.
+///
+/// ```
+/// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
+///
+/// let _here = Device::emulated(Emulation::new().seed(1)).enter();
+/// let panics = Kernel::<(InOut<u32>,)>::new("panics").host(|_grid, _xs| panic!("no"));
+/// let mut array = SmartArray::<u32, _>::zeros(4);
+/// panics.launch(Grid::cover(4), (&mut array,))?;
+/// let Err(Error::Lost { site, .. }) = array.host() else { panic!("its only contents are lost") };
+/// assert!(site.starts_with(file!()));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct QueuedAt {
+    line: String,
+    /// The call that found the loss.
+    call: CalledAt,
+}
+
+impl From<Option<CallSite>> for QueuedAt {
+    fn from(site: Option<CallSite>) -> Self {
+        let line = site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string);
+        Self { line, call: CalledAt::UNKNOWN }
+    }
+}
+
+impl Deref for QueuedAt {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.line
+    }
+}
+
+impl fmt::Display for QueuedAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+impl fmt::Debug for QueuedAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.line, f)
     }
 }
 
@@ -197,11 +245,11 @@ pub enum Error {
     },
     /// The newest contents are lost: the operation that was to write them failed, or one it
     /// depended on. Every read returns this error until an overwriting access.
-    #[non_exhaustive]
     #[error(
         "lost: contents of {array} are lost, because {operation} at {site}, which was to write \
          them or data they depend on, failed: {cause}; write them again with an overwriting \
-         access{call}"
+         access{}",
+        .site.call
     )]
     Lost {
         /// The array.
@@ -209,11 +257,9 @@ pub enum Error {
         /// The operation that failed first.
         operation: String,
         /// The line that queued it.
-        site: String,
+        site: QueuedAt,
         /// Why it failed.
         cause: String,
-        /// The call that found the loss.
-        call: CalledAt,
     },
     /// A device died: its driver fails every further call. Arrays whose newest contents are on the
     /// host stay usable.
@@ -414,7 +460,6 @@ impl Error {
             | Self::OutOfMemory { call, .. }
             | Self::Uninitialised { call, .. }
             | Self::LostUpdate { call, .. }
-            | Self::Lost { call, .. }
             | Self::DeviceLost { call, .. }
             | Self::NoKernelBody { call, .. }
             | Self::Requirement { call, .. }
@@ -427,6 +472,7 @@ impl Error {
             | Self::TooManyDevices { call, .. }
             | Self::Foreign { call, .. }
             | Self::Backend { call, .. } => call,
+            Self::Lost { site, .. } => &mut site.call,
         }
     }
 }

@@ -115,7 +115,7 @@ pub use bytemuck;
 pub use cudarc;
 pub use device::{AutoSynchronize, Device, Entered, Event, Stream};
 pub use element::Element;
-pub use error::{CalledAt, Error, Result, Shortage};
+pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
 pub use grid::{Extent3, Grid};
 pub use launch::{
     Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,

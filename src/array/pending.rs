@@ -117,12 +117,9 @@ impl<A> Pending<A> {
             return device::late_error(stream.device_ref(), record);
         }
         Error::Lost {
-            call: CalledAt::UNKNOWN,
             array: String::from(self.array.as_str()),
             operation: String::from(record.operation.as_str()),
-            site: String::from(
-                record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string),
-            ),
+            site: record.site.into(),
             cause: String::from(record.cause.as_str()),
         }
     }

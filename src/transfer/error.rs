@@ -40,12 +40,9 @@ fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
         };
     }
     Error::Lost {
-        call: CalledAt::UNKNOWN,
         array: String::from(storage.named()),
         operation: String::from(record.operation.as_str()),
-        site: String::from(
-            record.site.map_or_else(|| "an unknown line".to_owned(), ToString::to_string),
-        ),
+        site: record.site.into(),
         cause: String::from(record.cause.as_str()),
     }
 }

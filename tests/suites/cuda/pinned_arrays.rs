@@ -249,7 +249,7 @@ fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
     assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     one.page_lock().expect("registered");
     other.page_lock().expect("another library registered it");
-    assert_goes_there_and_back(&mut other, &devices[0]);
+    assert_round_trip(&mut other, &devices[0]);
     drop((one, other));
     assert!(is_known(start), "only the other library unregisters it");
     // SAFETY: registered above, and nothing uses it.
