@@ -4,7 +4,8 @@
 //!
 //! 1. `&SmartArray`, `&mut SmartViewMut`, ...: what the caller passes, if
 //!    [`Argument`](super::Argument) accepts it for the parameter.
-//! 2. [`transfer::StoredView`]: its storage and its strided view. Element and dimension types are gone.
+//! 2. [`transfer::StoredView`]: its storage and its strided view. Element and dimension types are
+//!    gone.
 //! 3. [`BoundArray`]: the same, with the parameter's access.
 //! 4. [`Request`]: the selected elements, and the call for which `transfer` acquires them.
 //! 5. [`Acquired`]: its address on the device. The copy keeps its memory until the use is marked.
