@@ -123,7 +123,7 @@ fn launch_faces((kernel, mut cube): (Kernel<(InOut<u8, Ix2>,)>, Cube)) -> Cube {
     let stream = Device::cpu().stream();
     for _ in 0..TURNS {
         let launch = |face: &mut SmartViewMut<'_, u8, Ix2>| {
-            kernel.launch_on(&stream, Grid::cover(1), (face,)).expect("launched")
+            kernel.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
         };
         launch(&mut cube.slice_mut(s![0, .., ..]));
         launch(&mut cube.slice_mut(s![1023, .., ..]));

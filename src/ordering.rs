@@ -222,7 +222,7 @@ impl Uses {
         match self {
             Self::Uniform(uses) => uses.visit_conflicts(access, visit),
             Self::Mapped(map) => {
-                visit_values(map, region, |uses| uses.visit_conflicts(access, &mut visit))
+                visit_values(map, region, |uses| uses.visit_conflicts(access, &mut visit));
             }
         }
     }
@@ -262,10 +262,10 @@ impl Uses {
     ) {
         match self {
             Self::Uniform(uses) => {
-                uses.writer().into_iter().for_each(|mark| visit(&Region::whole(shape), mark))
+                uses.writer().into_iter().for_each(|mark| visit(&Region::whole(shape), mark));
             }
             Self::Mapped(map) => map.visit_all(|part, uses| {
-                uses.writer().into_iter().for_each(|mark| visit(part, mark))
+                uses.writer().into_iter().for_each(|mark| visit(part, mark));
             }),
         }
     }

@@ -65,7 +65,7 @@ pub fn print() {
     let gate = Gate::new();
     for _ in 0..4 {
         gate.time_queueing(&stream, 4 * ARRAYS as usize, || {
-            touch.launch_on(&stream, Grid::cover(1), (&mut warm[0],)).expect("launched")
+            touch.launch_on(&stream, Grid::cover(1), (&mut warm[0],)).expect("launched");
         });
         touch.launch_on(&stream, Grid::cover(1), (&mut warm[0],)).expect("launched");
         stream.synchronize().expect("nothing failed");
@@ -82,7 +82,7 @@ pub fn print() {
         arrays
             .iter_mut()
             .zip(data.drain(..))
-            .for_each(|(array, data)| *array = SmartArray::from(data))
+            .for_each(|(array, data)| *array = SmartArray::from(data));
     });
     let host = (bare + adopted) / ARRAYS - inline;
     print_line("an array with host memory", inline, host);
@@ -93,7 +93,7 @@ pub fn print() {
     print_line("an array with host memory and one device", inline, host + read / ARRAYS);
     let (launched, ()) = held_by(|| {
         arrays.iter_mut().for_each(|array| {
-            touch.launch_on(&stream, Grid::cover(1), (array,)).expect("launched")
+            touch.launch_on(&stream, Grid::cover(1), (array,)).expect("launched");
         });
         stream.synchronize().expect("nothing failed");
     });
@@ -102,7 +102,7 @@ pub fn print() {
         arrays.iter_mut().for_each(|array| {
             touch
                 .launch_on(&stream, Grid::cover(1), (&mut array.slice_mut(s![1..255, 1..255]),))
-                .expect("launched")
+                .expect("launched");
         });
         stream.synchronize().expect("nothing failed");
     });

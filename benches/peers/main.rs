@@ -42,7 +42,7 @@ fn main() {
 fn print_row(name: &str, row: &Row) {
     match row.peer {
         Some(peer) => {
-            println!("{name:<58} {:>12.1} {:>12.1} {:>7.2}", row.own, peer, row.own / peer)
+            println!("{name:<58} {:>12.1} {:>12.1} {:>7.2}", row.own, peer, row.own / peer);
         }
         None => println!("{name:<58} {:>12.1} {:>12} {:>7}", row.own, "-", "-"),
     }

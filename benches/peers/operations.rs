@@ -212,12 +212,12 @@ fn launch_four() -> Row {
         || {
             gate.time_queueing(&stream, turns, || {
                 four.launch_on(&stream, Grid::cover(256), (&a, &b, &mut c, &mut d))
-                    .expect("launched")
+                    .expect("launched");
             })
         },
         || {
             gate.time_queueing(&stream, turns, || {
-                bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")
+                bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched");
             })
         },
     )
@@ -228,7 +228,7 @@ fn launch_bare() -> Row {
     let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
     batched(|| {
         gate.time_queueing(&stream, turns, || {
-            bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched")
+            bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched");
         })
     })
 }
@@ -242,12 +242,12 @@ fn launch_interior() -> Row {
     difference(
         || {
             gate.time_queueing(&stream, turns, || {
-                touch.launch_on(&stream, Grid::cover(1), (&mut interior,)).expect("launched")
+                touch.launch_on(&stream, Grid::cover(1), (&mut interior,)).expect("launched");
             })
         },
         || {
             gate.time_queueing(&stream, turns, || {
-                bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched")
+                bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched");
             })
         },
     )
@@ -260,7 +260,7 @@ fn launch_faces() -> Row {
     let mut cube = cube();
     let launch_all = |cube: &mut Cube| {
         let launch = |face: &mut resident::SmartViewMut<'_, u8, Ix2>| {
-            touch.launch_on(&stream, Grid::cover(1), (face,)).expect("launched")
+            touch.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
         };
         launch(&mut cube.slice_mut(s![0, .., ..]));
         launch(&mut cube.slice_mut(s![1023, .., ..]));

@@ -234,7 +234,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     pub(super) fn fill<T: Element>(&self, value: T, site: CallSite) {
         self.with(Cause::Explicit, "fill", site, |request| {
-            transfer::fill(request, bytes_of(&value))
+            transfer::fill(request, bytes_of(&value));
         });
     }
 

@@ -46,7 +46,7 @@ impl fmt::Display for BackendError {
         write!(f, "{}: ", self.call)?;
         match &self.kind {
             BackendErrorKind::OutOfMemory { requested, free } => {
-                write!(f, "{requested} bytes asked for, {free} free")?
+                write!(f, "{requested} bytes asked for, {free} free")?;
             }
             BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
             BackendErrorKind::Injected => write!(f, "a fault asked for by the emulation")?,

@@ -15,7 +15,7 @@ pub(crate) fn call_error(
         BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
             call: CalledAt::UNKNOWN,
             array: String::from(object),
-            device: String::from(device.name()),
+            device: device.name(),
             shortage: Shortage {
                 requested,
                 free,
@@ -38,7 +38,7 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
             call: CalledAt::UNKNOWN,
             device: String::from(device),
             operation: String::from(operation),
-            cause: String::from(refusal.to_string()),
+            cause: refusal.to_string(),
         },
         _ => Error::Backend {
             call: CalledAt::UNKNOWN,
@@ -72,7 +72,7 @@ pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
         FailureKind::Device => {
             return Error::DeviceLost {
                 call: CalledAt::UNKNOWN,
-                device: String::from(device.name()),
+                device: device.name(),
                 operation: format!("{}{site}", record.operation),
                 cause: String::from(record.cause.as_str()),
             };
@@ -80,7 +80,7 @@ pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     };
     Error::Backend {
         call: CalledAt::UNKNOWN,
-        device: String::from(device.name()),
+        device: device.name(),
         operation: format!("{}{site}", record.operation),
         cause: format!("{}; {consequence}", record.cause),
     }

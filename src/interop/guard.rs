@@ -42,7 +42,7 @@ impl<D: Dimension> DevicePart<'_, D> {
         }
         Err(Error::NotContiguous {
             call: CalledAt::UNKNOWN,
-            array: String::from(self.display_name()),
+            array: self.display_name(),
             parameter: String::from("a cudarc slice"),
             layout: format!(
                 "shape {:?} and strides {:?}",

@@ -139,7 +139,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                 call: site.into(),
                 operation: format!("a cudarc slice of {name}"),
                 expected: String::from("at least one byte"),
-                seen: String::from(shape),
+                seen: shape,
             });
         };
         queue

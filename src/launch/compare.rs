@@ -115,11 +115,11 @@ fn difference(
 ) -> Difference {
     Difference {
         kernel: format!("\"{kernel}\""),
-        array: String::from(array.storage.named()),
+        array: array.storage.named(),
         parameter,
         index: found.index,
-        host: String::from(found.host),
-        device: String::from(found.device),
+        host: found.host,
+        device: found.device,
         count: found.count,
         len: array.view.len(),
         on: stream.device(),

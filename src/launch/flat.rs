@@ -82,9 +82,9 @@ fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
 fn not_contiguous(kernel: &str, number: usize, array: &BoundArray<'_>) -> Error {
     Error::NotContiguous {
         call: CalledAt::UNKNOWN,
-        array: String::from(array.storage.named()),
+        array: array.storage.named(),
         parameter: format!("parameter {number} of kernel \"{kernel}\""),
-        layout: String::from(describe_layout(array)),
+        layout: describe_layout(array),
     }
 }
 

@@ -149,7 +149,7 @@ impl<S: Signature> Kernel<S> {
             inner.host = Some(KernelCode::Host(Arc::new(HostBody::<S, _>::new(
                 Arc::clone(&inner.name),
                 run,
-            ))))
+            ))));
         })
     }
 
@@ -515,7 +515,7 @@ impl<S: Signature> Kernel<S> {
             call: CalledAt::UNKNOWN,
             kernel: self.quoted(),
             requirement: String::from(requirement),
-            arguments: String::from(arguments.join(", ")),
+            arguments: arguments.join(", "),
         }
     }
 
@@ -549,8 +549,8 @@ impl<S: Signature> Kernel<S> {
             LoadError::Program(log) => Error::Compile {
                 call: CalledAt::UNKNOWN,
                 kernel: self.quoted(),
-                device: String::from(device.name()),
-                log: String::from(log),
+                device: device.name(),
+                log,
             },
             LoadError::Refused(refusal) => device::call_error(
                 device,

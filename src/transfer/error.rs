@@ -19,9 +19,9 @@ pub(super) fn undefined(
     match refusal.undefined {
         Undefined::Never => Error::Uninitialised {
             call: request.site.into(),
-            array: String::from(request.storage.named()),
+            array: request.storage.named(),
             operation: String::from(request.operation),
-            part: String::from(part(request, &refusal.region)),
+            part: part(request, &refusal.region),
         },
         Undefined::Lost(loss) => match state.loss(loss) {
             Some(record) => lost(request.storage, record).at(request.site),
@@ -40,7 +40,7 @@ fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
         };
     }
     Error::Lost {
-        array: String::from(storage.named()),
+        array: storage.named(),
         operation: String::from(record.operation.as_str()),
         site: record.site.into(),
         cause: String::from(record.cause.as_str()),
@@ -98,8 +98,8 @@ impl Request<'_> {
     pub(super) fn no_location(&self, device: &Device) -> Error {
         Error::TooManyDevices {
             call: self.site.into(),
-            array: String::from(self.storage.named()),
-            device: String::from(device.name()),
+            array: self.storage.named(),
+            device: device.name(),
         }
     }
 }
@@ -120,10 +120,5 @@ pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
 
 /// One side was declared changed, and others hold newer contents.
 pub(crate) fn lost_update(storage: &Storage, changed: String, newest: String) -> Error {
-    Error::LostUpdate {
-        call: CalledAt::UNKNOWN,
-        array: String::from(storage.named()),
-        changed: String::from(changed),
-        newest: String::from(newest),
-    }
+    Error::LostUpdate { call: CalledAt::UNKNOWN, array: storage.named(), changed, newest }
 }

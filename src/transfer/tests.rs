@@ -183,7 +183,7 @@ fn arguments_in_opposite_orders_on_two_threads_do_not_wait_for_each_other() {
             Arc::new([half_and_half(&devices[0].stream()), half_and_half(&devices[1].stream())]);
         let both = Kernel::<(In<u32>, In<u32>, Out<u32>)>::new("both").host(
             |_, (x, y, z): (&[u32], &[u32], &mut [u32])| {
-                z.iter_mut().zip(x).zip(y).for_each(|((z, x), y)| *z = x + y)
+                z.iter_mut().zip(x).zip(y).for_each(|((z, x), y)| *z = x + y);
             },
         );
         let threads = [(0, 1), (1, 0)].map(|(first, second)| {

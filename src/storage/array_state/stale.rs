@@ -62,7 +62,8 @@ impl ArrayState {
         let is_whole = *region == Region::whole(self.coherence.shape());
         match self.coherence.uniform().filter(|_| is_whole) {
             Some(content) if content.is_valid(location) => {
-                record_mut(&mut self.host_stale, &mut self.device_copies, location).record_all(site)
+                record_mut(&mut self.host_stale, &mut self.device_copies, location)
+                    .record_all(site);
             }
             Some(_) => {}
             None => {

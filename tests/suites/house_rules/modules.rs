@@ -214,8 +214,8 @@ fn defined_name(item: &[String]) -> Option<String> {
 /// The names that the tree of a `use` brings in.
 fn import(tree: &[String], before: &[String], is_exported: bool, found: &mut Vec<Import>) {
     let mut path = before.to_vec();
-    let mut words = tree.iter().enumerate().filter(|(_, word)| *word != "::");
-    while let Some((at, word)) = words.next() {
+    let words = tree.iter().enumerate().filter(|(_, word)| *word != "::");
+    for (at, word) in words {
         match word.as_str() {
             "{" => {
                 let inner = &tree[at + 1..tree.len() - 1];

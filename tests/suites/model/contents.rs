@@ -259,10 +259,10 @@ impl<C: Choice> ReferenceStateMachine for Reference<C> {
         match step.plan(&world.shapes(), 2 * world.devices) {
             Plan::One { array, part, operation } => world.one(array, &part, operation, step.value),
             Plan::Two { from, to, operation } => {
-                world.copy(cells(&world, &from), cells(&world, &to), operation)
+                world.copy(cells(&world, &from), cells(&world, &to), operation);
             }
             Plan::Combine { one, other, into } => {
-                world.combine([one, other, into].map(|end| cells(&world, &end)))
+                world.combine([one, other, into].map(|end| cells(&world, &end)));
             }
             Plan::Halves { array, axis, at, from, to, operation } => {
                 let [from, to] = world.halves(array, axis, at, &from, &to);
@@ -281,7 +281,7 @@ impl<C: Choice> ReferenceStateMachine for Reference<C> {
                 }
             }
             Plan::Renew { array, maker } => {
-                world.arrays[array] = Contents::made(&maker, step.value)
+                world.arrays[array] = Contents::made(&maker, step.value);
             }
             Plan::Return { array } => {
                 let contents = &mut world.arrays[array];

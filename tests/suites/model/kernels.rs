@@ -61,11 +61,11 @@ impl Set {
     fn new(lab: &Lab, axes: usize) -> Self {
         let stamp =
             Kernel::<(u32, Out<u32, AnyAxes>)>::new("stamp").host(|_grid, (value, mut out)| {
-                out.iter_mut().zip(value..).for_each(|(out, value)| *out = value)
+                out.iter_mut().zip(value..).for_each(|(out, value)| *out = value);
             });
         let stamp_flat =
             Kernel::<(u32, Out<u32>, u64)>::new("stamp_flat").host(|_grid, (value, out, _)| {
-                out.iter_mut().zip(value..).for_each(|(out, value)| *out = value)
+                out.iter_mut().zip(value..).for_each(|(out, value)| *out = value);
             });
         let mix = Kernel::<(u32, InOut<u32, AnyAxes>)>::new("mix")
             .host(|_grid, (value, mut x)| x.iter_mut().for_each(|x| *x = mixed(*x, value)));
@@ -76,7 +76,7 @@ impl Set {
         let copy_flat = Kernel::<(In<u32>, Out<u32>, u64)>::new("copy_flat")
             .host(|_grid, (from, to, _)| to.copy_from_slice(from));
         let combine = Kernel::<Combine>::new("combine").host(|_grid, (x, y, mut z)| {
-            Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z))
+            Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z));
         });
         Self {
             stamp: with_code!(lab, stamp, axes),

@@ -136,7 +136,7 @@ impl System {
         let lane = step.lane(self.streams.len());
         match step.plan(&shapes, self.streams.len()) {
             Plan::One { array, part, operation } => {
-                self.one(world, (array, part), operation, lane, step.value)
+                self.one(world, (array, part), operation, lane, step.value);
             }
             Plan::Two { from, to, operation } => self.two(world, from, to, operation, lane),
             Plan::Combine { one, other, into } => self.combine(world, one, other, into, lane),
@@ -144,11 +144,11 @@ impl System {
                 self.halves(world, array, (axis, at), (from, to), operation, lane);
             }
             Plan::Combs { array, other_lane } => {
-                self.combs(world, array, [lane, other_lane], step.value)
+                self.combs(world, array, [lane, other_lane], step.value);
             }
             Plan::Clone { from, into } => self.clone_part(world, from, into),
             Plan::Renew { array, maker } => {
-                self.replace(array, made(&self.lab, &maker, step.value))
+                self.replace(array, made(&self.lab, &maker, step.value));
             }
             Plan::Return { array } => self.give_back(world, array),
             Plan::Synchronize { device } => match device {

@@ -123,18 +123,15 @@ fn name_expressions_instantiate_templates() {
             .expect("a program");
     let expression = c"scale<double>";
     // SAFETY: the program is live, and so are the texts.
-    assert_eq!(
-        unsafe { sys::nvrtcAddNameExpression(program, expression.as_ptr()) },
-        nvrtcResult::NVRTC_SUCCESS
-    );
+    let outcome = unsafe { sys::nvrtcAddNameExpression(program, expression.as_ptr()) };
+    assert_eq!(outcome, nvrtcResult::NVRTC_SUCCESS);
     // SAFETY: as above.
     unsafe { compile_program(program, &["--gpu-architecture=sm_90"]) }.expect("it compiles");
     let mut lowered = std::ptr::null();
     // SAFETY: as above.
-    assert_eq!(
-        unsafe { sys::nvrtcGetLoweredName(program, expression.as_ptr(), &raw mut lowered) },
-        nvrtcResult::NVRTC_SUCCESS
-    );
+    let outcome =
+        unsafe { sys::nvrtcGetLoweredName(program, expression.as_ptr(), &raw mut lowered) };
+    assert_eq!(outcome, nvrtcResult::NVRTC_SUCCESS);
     // SAFETY: it was set to a text that lives as long as the program.
     let lowered = unsafe { CStr::from_ptr(lowered) }.to_str().expect("text").to_owned();
     // SAFETY: the program is live.
@@ -208,15 +205,11 @@ fn text(bytes: Vec<std::ffi::c_char>) -> String {
 fn cubin(program: sys::nvrtcProgram) -> String {
     let mut len = 0;
     // SAFETY: the program is live, and so is the place.
-    assert_eq!(
-        unsafe { sys::nvrtcGetCUBINSize(program, &raw mut len) },
-        nvrtcResult::NVRTC_SUCCESS
-    );
+    let outcome = unsafe { sys::nvrtcGetCUBINSize(program, &raw mut len) };
+    assert_eq!(outcome, nvrtcResult::NVRTC_SUCCESS);
     let mut bytes = vec![0; len];
     // SAFETY: as many bytes as were asked for.
-    assert_eq!(
-        unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr()) },
-        nvrtcResult::NVRTC_SUCCESS
-    );
+    let outcome = unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr()) };
+    assert_eq!(outcome, nvrtcResult::NVRTC_SUCCESS);
     text(bytes)
 }

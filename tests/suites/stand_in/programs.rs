@@ -159,10 +159,8 @@ fn a_stale_context_differs_from_none() {
         context.cu_ctx()
     };
     // SAFETY: the stand-in's handles are numbers; this one stands for nothing any more.
-    assert_eq!(
-        code(unsafe { result::ctx::set_current(released) }),
-        CUresult::CUDA_ERROR_INVALID_CONTEXT
-    );
+    let outcome = unsafe { result::ctx::set_current(released) };
+    assert_eq!(code(outcome), CUresult::CUDA_ERROR_INVALID_CONTEXT);
     // What was current stays so on this thread, and is destroyed.
     assert_eq!(code(result::ctx::synchronize()), CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -187,10 +185,8 @@ fn handles_of_another_context_are_refused() {
     let foreign = other.new_stream().expect("a stream");
     other.bind_to_thread().expect("a context");
     // SAFETY: all handles are live.
-    assert_eq!(
-        code(unsafe { result::event::record(event.cu_event(), foreign.cu_stream()) }),
-        CUresult::CUDA_ERROR_INVALID_HANDLE
-    );
+    let outcome = unsafe { result::event::record(event.cu_event(), foreign.cu_stream()) };
+    assert_eq!(code(outcome), CUresult::CUDA_ERROR_INVALID_HANDLE);
     foreign.wait(&event).expect("an event of another context may be waited for");
 }
 

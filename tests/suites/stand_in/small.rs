@@ -31,15 +31,11 @@ fn without_pools_memory_is_had_all_the_same() {
     let memory = stream.clone_htod(&[1_u8, 2]).expect("a copy");
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1, 2]);
     // SAFETY: it is refused.
-    assert_eq!(
-        code(unsafe { result::malloc_async(stream.cu_stream(), 16) }.map(drop)),
-        CUresult::CUDA_ERROR_NOT_SUPPORTED
-    );
+    let outcome = unsafe { result::malloc_async(stream.cu_stream(), 16) }.map(drop);
+    assert_eq!(code(outcome), CUresult::CUDA_ERROR_NOT_SUPPORTED);
     // SAFETY: it only asks.
-    assert_eq!(
-        code(unsafe { result::device::get_default_mem_pool(0) }.map(drop)),
-        CUresult::CUDA_ERROR_NOT_SUPPORTED
-    );
+    let outcome = unsafe { result::device::get_default_mem_pool(0) }.map(drop);
+    assert_eq!(code(outcome), CUresult::CUDA_ERROR_NOT_SUPPORTED);
 }
 
 #[test]

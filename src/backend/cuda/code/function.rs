@@ -80,9 +80,7 @@ fn attribute_of(
 ) -> Result<u32, BackendError> {
     let mut value = 0;
     // SAFETY: the function belongs to the current context; the driver writes one `int`.
-    check(
-        unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) },
-        "cuFuncGetAttribute",
-    )?;
+    let outcome = unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) };
+    check(outcome, "cuFuncGetAttribute")?;
     Ok(value.max(0).unsigned_abs())
 }

@@ -27,7 +27,7 @@ impl PendingUnpack {
             // bytes of the destination: they are stale until this operation completes, and the
             // layers above allow no access before that (DESIGN.md, "Why it is sound").
             unsafe {
-                host_copy::copy_box_in_parallel(self.staged.base(), self.destination.base(), part)
+                host_copy::copy_box_in_parallel(self.staged.base(), self.destination.base(), part);
             };
         }
     }

@@ -99,10 +99,10 @@ fn each_call_can_be_refused_and_leaves_nothing_behind() {
         assert_eq!(refused.iter().map(|refused| refused.number).collect::<Vec<_>>(), [call]);
         match refused[0].kind {
             CallKind::Free | CallKind::Trim => {
-                assert_eq!(outcome.unwrap(), EXPECTED, "the retry succeeds")
+                assert_eq!(outcome.unwrap(), EXPECTED, "the retry succeeds");
             }
             CallKind::WaitEvent if call == 11 => {
-                assert_eq!(outcome.unwrap(), EXPECTED, "the host waited instead")
+                assert_eq!(outcome.unwrap(), EXPECTED, "the host waited instead");
             }
             _ => assert_eq!(outcome.unwrap_err().kind, BackendErrorKind::Injected, "call {call}"),
         }

@@ -234,7 +234,7 @@ pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn K
 pub(super) fn increment() -> Arc<dyn KernelBody> {
     body("increment", |views| {
         (0..views[0].len())
-            .for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1)))
+            .for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1)));
     })
 }
 

@@ -154,7 +154,7 @@ fn a_block_is_aligned_for_every_element() {
     let queue = queue_of(&device);
     let (sender, receiver) = mpsc::channel();
     let look = body("look", move |views| {
-        views.iter().for_each(|view| sender.send(view.address()).unwrap())
+        views.iter().for_each(|view| sender.send(view.address()).unwrap());
     });
     for len_bytes in [1, 7, 256, 100_001] {
         let address = allocate(&queue, len_bytes).unwrap();

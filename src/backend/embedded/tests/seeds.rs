@@ -161,7 +161,7 @@ fn several_threads_may_run_a_simulation() {
         queues[(round + 1) % 4].wait(queues[round % 4].record(false).unwrap().as_ref()).unwrap();
     }
     std::thread::scope(|scope| {
-        queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue))))
+        queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue))));
     });
     assert_eq!(contents(&queues[0], address, 4), [24; 4]);
 }
