@@ -28,8 +28,8 @@ const WORK_COST: Duration = Duration::from_micros(1);
 pub(crate) enum Operation {
     /// Work on memory of this device and the host.
     Work(Work),
-    /// A copy from another device. It holds the other device's core rather than its handle: a queued
-    /// handle would keep alive the simulation that drops the queue.
+    /// A copy from another device. It holds the other device's core rather than its handle: a
+    /// queued handle would keep alive the simulation that drops the queue.
     CopyBetween { copy: Box<CopyWork>, source: Arc<DeviceCore> },
     /// An operation that accesses no array contents.
     Control(ControlOperation),
