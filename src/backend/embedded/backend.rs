@@ -115,7 +115,7 @@ impl Backend for EmbeddedDevice {
         _start: *mut u8,
         _len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
-        self.counted(CallKind::PinnedRegistration, || {
+        self.counted(CallKind::PageLock, || {
             Ok(Box::new(AlwaysAccessible) as Box<dyn PinnedRegistration>)
         })
     }

@@ -240,7 +240,7 @@ pub enum CallKind {
     /// Pooled memory was returned to the system.
     Trim,
     /// Host memory was pinned for the device.
-    PinnedRegistration,
+    PageLock,
 }
 
 /// The outcome of a call.
@@ -302,7 +302,7 @@ impl CallKind {
             Self::Synchronize => "synchronize",
             Self::Notify => "notify",
             Self::Trim => "trim",
-            Self::PinnedRegistration => "pin host memory",
+            Self::PageLock => "page lock",
         }
     }
 }
