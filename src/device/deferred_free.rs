@@ -3,17 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Device, Stream};
+use super::handles::{DeferredFree, Device, Stream};
 use crate::backend::Address;
 use crate::ordering::UseEnd;
 use crate::sync;
-
-/// Memory to free, and the uses that must be over first.
-#[derive(Debug)]
-pub(super) struct DeferredFree {
-    address: Address,
-    uses: Vec<(Stream, UseEnd)>,
-}
 
 impl Device {
     /// Frees memory after these uses. If the backend refuses, the free is tried again before the

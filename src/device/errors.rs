@@ -53,11 +53,6 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
 pub(crate) const FILL: &str = "fill of";
 pub(crate) const POISON: &str = "poison of the stale copy of";
 
-/// Whether a failure is not reported: a failed poison fill damages no contents.
-pub(super) fn is_silent(record: &FailureRecord) -> bool {
-    record.kind == FailureKind::Poison
-}
-
 /// The error of queued work that failed.
 pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));

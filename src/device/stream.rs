@@ -4,45 +4,15 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::call_error;
 use super::event::Event;
+use super::handles::{Device, Stream};
 use super::stream_core::{StreamCore, StreamId};
-use super::{Device, call_error};
 use crate::backend::{BackendError, Queue, RawEvent};
 use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
 use crate::ordering::UseEnd;
 use crate::sync;
-
-/// A stream: work that runs in the order in which it was queued. Cheap to clone; two handles are
-/// equal if they are of the same stream.
-///
-/// Uses of the same bytes are ordered even if they are on different streams. Streams let
-/// independent work overlap.
-///
-/// ```
-/// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::Ix1};
-///
-/// let shift = Kernel::<(f32, In<f32, Ix1>, Out<f32, Ix1>)>::new("shift")
-///     .host(|_grid, (by, x, mut y)| y.assign(&x.mapv(|x| x + by)));
-/// let device = Device::cpu();
-/// let (left, right) = (device.new_stream()?, device.new_stream()?);
-/// let source = SmartArray::<f32, _>::zeros(100);
-/// let [mut a, mut b, mut c] = [(); 3].map(|()| SmartArray::<f32, _>::uninit(100));
-/// let grid = Grid::cover(100);
-/// shift.launch_on(&left, grid, (1.0, &source, &mut a))?;
-/// shift.launch_on(&right, grid, (2.0, &source, &mut b))?; // may run at the same time
-/// shift.launch_on(&right, grid, (4.0, &a, &mut c))?; // runs after the first, which writes `a`
-/// assert_eq!((b.host()?[0], c.host()?[0]), (2.0, 5.0));
-/// # Ok::<(), resident::Error>(())
-/// ```
-///
-/// The stream lives as long as it has a handle or queued work.
-#[derive(Clone)]
-pub struct Stream {
-    device: Device,
-    /// `None` for the device's default stream, which the device owns.
-    own: Option<Arc<StreamCore>>,
-}
 
 impl Stream {
     pub(super) fn of(device: Device, own: Option<Arc<StreamCore>>) -> Self {
@@ -67,7 +37,8 @@ impl Stream {
     /// kernel body. [`Device::synchronize`] has an example.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        self.core().synchronize(&self.device).at(call_site())
+        let position = self.queue().reserve_position();
+        self.device.synchronize_to(self.core(), position).at(call_site())
     }
 
     /// Whether everything queued here so far has completed or failed: `cuStreamQuery`. Does not

@@ -6,12 +6,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::errors::is_silent;
-use super::{Device, call_error, late_error};
 use crate::backend::{
     BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
 };
-use crate::error::Result;
 use crate::ordering::UseEnd;
 use crate::sync::{self, Mutex, StreamLevel};
 
@@ -132,26 +129,18 @@ impl StreamCore {
         }
     }
 
-    pub(super) fn synchronize(&self, device: &Device) -> Result<()> {
-        self.synchronize_to(device, self.queue.reserve_position())
-    }
-
-    /// Waits, then returns the first unreported failure up to `position`.
-    pub(super) fn synchronize_to(&self, device: &Device, position: Position) -> Result<()> {
-        sync::assert_none_held();
-        self.queue
-            .synchronize_to(position)
-            .map_err(|refusal| call_error(device, "this", "synchronising", &refusal))?;
+    /// Marks the first unreported failure up to `position` as reported, and returns it.
+    pub(super) fn take_failure(&self, position: Position) -> Option<Arc<FailureRecord>> {
         let mut log = self.log.lock();
         while let Some((failed, record)) =
             failure::first_between(self.id(), log.reported_upto, position)
         {
             log.reported_upto = failed;
             if log.must_report(failed, &record) {
-                return Err(late_error(device, &record));
+                return Some(record);
             }
         }
-        Ok(())
+        None
     }
 
     /// Counts failures up to `position` as reported as long as they are the loss of the device.
@@ -197,4 +186,9 @@ impl StreamLog {
     fn must_report(&self, position: Position, record: &FailureRecord) -> bool {
         !record.inherited && !is_silent(record) && !self.reported.contains(&position)
     }
+}
+
+/// Whether a failure is not reported: a failed poison fill damages no contents.
+fn is_silent(record: &FailureRecord) -> bool {
+    record.kind == FailureKind::Poison
 }

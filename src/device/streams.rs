@@ -3,18 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use smallvec::SmallVec;
-
-use super::{Device, Stream, StreamCore, call_error};
+use super::handles::{Device, RemoteUses, Stream};
+use super::{StreamCore, call_error, late_error};
 #[cfg(feature = "cuda")]
 use crate::backend::Queue;
 use crate::backend::{BackendError, Position};
 use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
 use crate::sync;
-
-/// Streams of other devices, and the positions up to which they use this device's memory.
-pub(super) type RemoteUses = SmallVec<[(Arc<StreamCore>, Position); 2]>;
 
 impl Device {
     /// Its default stream, which the library made; it is not CUDA's legacy default stream. `gpu()`,
@@ -122,7 +118,7 @@ impl Device {
         }
         let reported = pending
             .iter()
-            .try_for_each(|(stream, position)| stream.synchronize_to(self, *position));
+            .try_for_each(|(stream, position)| self.synchronize_to(stream, *position));
         if matches!(reported, Err(Error::DeviceLost { .. })) {
             // All streams of a lost device fail together: that is one failure.
             pending.iter().for_each(|(stream, position)| stream.skip_device_losses(*position));
@@ -133,6 +129,14 @@ impl Device {
         self.retire_remote_uses();
         sync::run_deferred_drops();
         Ok(())
+    }
+
+    /// Waits for a stream, then returns its first unreported failure up to `position`.
+    pub(super) fn synchronize_to(&self, stream: &StreamCore, position: Position) -> Result<()> {
+        sync::assert_none_held();
+        let waited = stream.queue().synchronize_to(position);
+        waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
+        stream.take_failure(position).map_or(Ok(()), |record| Err(late_error(self, &record)))
     }
 
     /// All streams that use this device's memory, with the positions queued so far.

@@ -9,18 +9,6 @@ use crate::sources::{none, root};
 /// Folders in which one circle may be, of at most so many files.
 const ENGINE_CORES: [(&str, usize); 2] = [("src/backend/cuda/", 3), ("src/backend/embedded/", 4)];
 
-/// Other circles that are still there. None shall be added.
-const KNOWN: [&[&str]; 1] = [&[
-    "src/device/deferred_free.rs",
-    "src/device/errors.rs",
-    "src/device/event.rs",
-    "src/device/gpu.rs",
-    "src/device/mod.rs",
-    "src/device/stream.rs",
-    "src/device/stream_core.rs",
-    "src/device/streams.rs",
-]];
-
 /// Files that reach each other, two and more: the strongly connected parts of the graph.
 fn circles(edges: &BTreeMap<&str, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
@@ -57,10 +45,6 @@ fn is_engine_core(circle: &[String]) -> bool {
     })
 }
 
-fn is_known(circle: &[String]) -> bool {
-    KNOWN.iter().any(|known| circle.iter().all(|file| known.contains(&file.as_str())))
-}
-
 /// The edges inside a circle, one line each.
 fn described(circle: &[String], edges: &BTreeMap<&str, BTreeSet<String>>) -> String {
     let inner = |file: &String| {
@@ -82,12 +66,11 @@ fn files_do_not_need_each_other_outside_the_engine_cores() {
     let library = library();
     let edges = library.edges();
     let circles = circles(&edges);
-    let too_much = circles.iter().filter(|circle| !is_engine_core(circle) && !is_known(circle));
+    let too_much = circles.iter().filter(|circle| !is_engine_core(circle));
     none(too_much.map(|circle| described(circle, &edges)).collect());
     for (folder, _) in ENGINE_CORES {
-        let cores = circles.iter().filter(|circle| {
-            !is_known(circle) && circle.iter().all(|file| file.starts_with(folder))
-        });
+        let cores =
+            circles.iter().filter(|circle| circle.iter().all(|file| file.starts_with(folder)));
         assert!(cores.count() <= 1, "{folder} has more than one core");
     }
 }

@@ -1,0 +1,92 @@
+//! The handles [`Device`] and [`Stream`], and what they share. The other files of this module
+//! implement them.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+
+use super::stream_core::StreamCore;
+use crate::backend::{Address, Backend, Position};
+use crate::ordering::UseEnd;
+use crate::sync::{DeviceLevel, Mutex};
+use crate::traffic::TrafficCounter;
+
+/// A device: its own memory, and streams of work. Cheap to clone; two handles are equal if they are
+/// of the same device.
+///
+/// Calls that name no stream use the *current* device of their thread: see [`Device::current`] and
+/// [`Device::enter`].
+///
+/// ```
+/// use resident::Device;
+///
+/// let device = Device::cpu();
+/// let _here = device.enter();
+/// assert_eq!(Device::current()?, device);
+/// # Ok::<(), resident::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Device(pub(super) Arc<DeviceShared>);
+
+pub(crate) struct DeviceShared {
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) name: Arc<str>,
+    /// Unique in the process.
+    pub(super) number: u64,
+    pub(super) default_stream: Arc<StreamCore>,
+    /// The streams made by `new_stream`, for `synchronize`. A stream without handles stays here
+    /// while it has work in flight or an unreported failure.
+    pub(super) streams: Mutex<Vec<Arc<StreamCore>>, DeviceLevel>,
+    pub(super) stream_count: AtomicU32,
+    /// Uses of this device's memory by streams of other devices.
+    pub(super) remote_uses: Mutex<RemoteUses, DeviceLevel>,
+    pub(super) deferred_frees: Mutex<Vec<DeferredFree>, DeviceLevel>,
+    /// The stream for frees of memory that several streams used last; made when first needed.
+    pub(super) free_stream: OnceLock<Arc<StreamCore>>,
+    pub(super) frees_since_reap: AtomicU32,
+    pub(super) traffic: TrafficCounter,
+    /// The byte that stale copies are filled with, if any.
+    pub(super) poison_byte: Option<u8>,
+}
+
+/// A stream: work that runs in the order in which it was queued. Cheap to clone; two handles are
+/// equal if they are of the same stream.
+///
+/// Uses of the same bytes are ordered even if they are on different streams. Streams let
+/// independent work overlap.
+///
+/// ```
+/// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::Ix1};
+///
+/// let shift = Kernel::<(f32, In<f32, Ix1>, Out<f32, Ix1>)>::new("shift")
+///     .host(|_grid, (by, x, mut y)| y.assign(&x.mapv(|x| x + by)));
+/// let device = Device::cpu();
+/// let (left, right) = (device.new_stream()?, device.new_stream()?);
+/// let source = SmartArray::<f32, _>::zeros(100);
+/// let [mut a, mut b, mut c] = [(); 3].map(|()| SmartArray::<f32, _>::uninit(100));
+/// let grid = Grid::cover(100);
+/// shift.launch_on(&left, grid, (1.0, &source, &mut a))?;
+/// shift.launch_on(&right, grid, (2.0, &source, &mut b))?; // may run at the same time
+/// shift.launch_on(&right, grid, (4.0, &a, &mut c))?; // runs after the first, which writes `a`
+/// assert_eq!((b.host()?[0], c.host()?[0]), (2.0, 5.0));
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
+/// The stream lives as long as it has a handle or queued work.
+#[derive(Clone)]
+pub struct Stream {
+    pub(super) device: Device,
+    /// `None` for the device's default stream, which the device owns.
+    pub(super) own: Option<Arc<StreamCore>>,
+}
+
+/// Memory to free, and the uses that must be over first.
+#[derive(Debug)]
+pub(super) struct DeferredFree {
+    pub(super) address: Address,
+    pub(super) uses: Vec<(Stream, UseEnd)>,
+}
+
+/// Streams of other devices, and the positions up to which they use this device's memory.
+pub(super) type RemoteUses = SmallVec<[(Arc<StreamCore>, Position); 2]>;

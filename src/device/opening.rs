@@ -1,0 +1,90 @@
+//! Making devices: the embedded one, emulated ones, and all that can be used.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::errors::backend_error;
+use super::gpu;
+use super::handles::{Device, DeviceShared, RemoteUses};
+use super::stream_core::StreamCore;
+use crate::backend::Backend;
+use crate::backend::embedded::{EmbeddedDevice, Emulation};
+use crate::error::Result;
+use crate::sync::Mutex;
+use crate::traffic::TrafficCounter;
+
+impl Device {
+    /// The embedded device: memory and asynchronous streams in this process. It always exists, and
+    /// every call returns the same one. Kernels run their [`host`](crate::Kernel::host) bodies
+    /// there, on threads of the library.
+    #[must_use]
+    pub fn cpu() -> Self {
+        static CPU: OnceLock<Device> = OnceLock::new();
+        CPU.get_or_init(|| {
+            Self::over(EmbeddedDevice::cpu()).unwrap_or_else(|refusal| {
+                unreachable!("the embedded device refused a queue: {refusal}")
+            })
+        })
+        .clone()
+    }
+
+    /// A new embedded device for tests and experiments, numbered from `cpu:1` on: see
+    /// [`Emulation`]. It lives as long as its handles and their users.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let small = Device::emulated(Emulation::new().memory(1 << 10));
+    /// let _here = small.enter();
+    /// let array = SmartArray::<f64, _>::ones(1000);
+    /// assert!(matches!(array.gpu(), Err(resident::Error::OutOfMemory { .. })));
+    /// ```
+    #[must_use]
+    pub fn emulated(emulation: Emulation) -> Self {
+        Self::over(EmbeddedDevice::emulated(emulation))
+            .unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
+    }
+
+    /// Every device that can be used now: GPUs by number, then the embedded device. Opens the GPUs,
+    /// which takes the driver a moment for each. GPUs that cannot be opened are missing;
+    /// [`Device::cuda`] returns the reason. Emulated devices are not listed.
+    ///
+    /// ```
+    /// use resident::Device;
+    ///
+    /// let devices = Device::all();
+    /// assert_eq!(devices.last(), Some(&Device::cpu()));
+    /// for device in &devices {
+    ///     println!("{device}: {}, {} bytes free", device.model(), device.capacity()?.free);
+    /// }
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let mut all = gpu::all();
+        all.push(Self::cpu());
+        all
+    }
+
+    pub(super) fn over(backend: Arc<dyn Backend>) -> Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let queue = backend.default_queue().map_err(|refusal| {
+            backend_error(&backend.name(), "making its default stream", &refusal)
+        })?;
+        let shared = DeviceShared {
+            default_stream: Arc::new(StreamCore::new(queue, 0)),
+            name: backend.name().into(),
+            poison_byte: backend.poison_byte(),
+            backend,
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            streams: Mutex::new(Vec::new()),
+            stream_count: AtomicU32::new(1),
+            remote_uses: Mutex::new(RemoteUses::new()),
+            deferred_frees: Mutex::new(Vec::new()),
+            free_stream: OnceLock::new(),
+            frees_since_reap: AtomicU32::new(0),
+            traffic: TrafficCounter::default(),
+        };
+        Ok(Self(Arc::new(shared)))
+    }
+}
