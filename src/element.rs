@@ -7,9 +7,9 @@ use bytemuck::Pod;
 ///
 /// Integers, floats, the types of `half` and `num_complex`, and your own `#[derive(Pod, Zeroable)]`
 /// structs are elements. `bool` is not, since some bytes are no `bool`: use `u8`. All such types
-/// implement the trait already. The derives of bytemuck name the crate `bytemuck`, so your crate
-/// must depend on it, with its feature `derive`. Arrays of elements larger than 4 GiB, or aligned
-/// to more than the 256 bytes to which devices align memory, do not compile.
+/// implement the trait already. The code that its derives generate refers to the crate `bytemuck`,
+/// so your crate must depend on it, with feature `derive`. Arrays of elements larger than 4 GiB, or
+/// aligned to more than the 256 bytes to which devices align memory, do not compile.
 ///
 /// ```
 /// use resident::{SmartArray, bytemuck::{Pod, Zeroable}};

@@ -365,7 +365,7 @@ pub enum Error {
         kernel: String,
         /// Blocks and threads.
         grid: String,
-        /// What is wrong with them, and what to do.
+        /// What is wrong with the grid, and how to correct it.
         fault: String,
         /// The launch.
         call: CalledAt,

@@ -122,7 +122,7 @@ impl Grid {
     }
 
     /// This number of blocks with this number of threads each: numbers, pairs or triples, x first
-    /// as in CUDA. If one is zero or more than the device supports, the launch returns
+    /// as in CUDA. If any number is zero, or larger than the device supports, the launch returns
     /// [`Error::Grid`](crate::Error::Grid).
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! The locks of this crate, deferred drops, and event counts.
+//! The locks of this crate, deferred drops, and a wait for changes of state ([`EventCount`]).
 //!
 //! Locks are not poisoned by panics: the state that they guard is consistent after every statement.
 //!

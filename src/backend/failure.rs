@@ -1,9 +1,9 @@
 //! Failures: of calls, which return them, and of queued work, which are recorded under its
 //! position.
 //!
-//! One table holds the failures of queued work on all devices. [`epoch`] rises with each, so a
-//! caller that caches "nothing has failed" compares one number. Records stay for the life of the
-//! process: failures are rare, and positions are never reused.
+//! One table holds the failures of queued work on all devices. [`epoch`] rises with each
+//! failure: a caller that has found none can remember the epoch, and need not look again until it
+//! changes. Records stay for the life of the process.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -28,8 +28,8 @@ impl Device {
         .clone()
     }
 
-    /// A new embedded device for tests and experiments, numbered from `cpu:1` on: see
-    /// [`Emulation`]. It lives as long as its handles and their users.
+    /// A new embedded device for tests and experiments: see [`Emulation`]. Such devices are called
+    /// `cpu:1`, `cpu:2`, and so on. They live as long as their handles and the arrays on them.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};

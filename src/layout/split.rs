@@ -1,4 +1,4 @@
-//! Cutting boxes into parts of a bounded size.
+//! Cuts boxes into parts of a bounded size, so that large copies can be queued in chunks.
 
 use smallvec::SmallVec;
 

@@ -410,8 +410,8 @@ impl Request<'_> {
         pending
     }
 
-    /// Queues copies to `location`, giving the device memory for the array first if it has none.
-    /// The elements are claimed.
+    /// Queues copies to `location`. First allocates memory for the array there, if it has none. The
+    /// elements are claimed.
     fn queue_copies(
         &self,
         location: Location,

@@ -1,5 +1,5 @@
-//! Constants: no bytes are copied. Each location is filled when the elements are first needed
-//! there.
+//! Makes elements a constant without copying: only the value is stored, and each location is filled
+//! when the elements are first needed there.
 
 use smallvec::SmallVec;
 

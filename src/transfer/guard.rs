@@ -1,5 +1,5 @@
-//! Guards of a device's copy: an open mark from acquire until the guard drops. Foreign work may be
-//! queued in between.
+//! Opens and closes guards, which let foreign code use a device's copy. Until a guard drops, its
+//! use counts as unfinished, because the library cannot see the work that is queued meanwhile.
 
 use super::acquire::{Acquired, copy_to_device, ready_on};
 use super::mark::{known_heir, mark_foreign, record_foreign};

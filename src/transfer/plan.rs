@@ -10,8 +10,7 @@ use crate::error::Result;
 use crate::storage::ArrayState;
 
 impl Request<'_> {
-    /// The copies that a read at `location` needs. Their bytes are known here, before any copy is
-    /// queued: a limit on the bytes that one launch copies belongs here.
+    /// The copies that a read at `location` needs. Large copies are planned again for each chunk.
     pub(super) fn plan(&self, state: &ArrayState, location: Location) -> Result<Vec<PlannedCopy>> {
         let costs = LinkCosts::to(state, location);
         let (mut all, mut refusal) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! A device for one test, so that totals and calls are only the test's.
+//! A device used by one test only, so that its totals and call log show nothing from other tests.
 
 use resident::{Device, Emulation};
 

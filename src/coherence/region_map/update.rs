@@ -50,8 +50,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         changes
     }
 
-    /// Applies the changes, and gives the gaps in `clip` between the boxes the value `gap`, which
-    /// is `None` if there are no gaps.
+    /// Applies the changes. Sets the elements of `clip` that no box covers to `gap`, which is
+    /// `None` if boxes cover all of `clip`.
     fn apply(&mut self, clip: &Region, changes: &BoxChanges<V>, gap: Option<V>) {
         let gap_changes = gap.as_ref().is_some_and(|value| *value != self.background);
         if !gap_changes && changes.list.iter().all(|change| self.has_value(change)) {

@@ -8,7 +8,7 @@ use super::super::{
 use super::cells::{Cell, cells};
 use crate::access::Access;
 
-/// Costs by distance: the host is farthest; the order of the devices is not that of their slots.
+/// Copies from the host cost most. Among devices, the order by cost differs from the order by slot.
 pub(super) struct Distances;
 
 impl CopyCosts for Distances {

@@ -1,4 +1,5 @@
-//! Records which call made each copy stale, for reports of transfers. Nothing else depends on it.
+//! Updates the stale records of all copies when contents change, and looks them up for reports of
+//! transfers. `stale_record` stores them; nothing else depends on them.
 
 use super::stale_record::{StaleOrigin, StaleRecord};
 use super::{ArrayState, DeviceCopy};

@@ -302,7 +302,8 @@ fn a_guard_knows_its_stream_after_a_failure_was_taken_in() -> Result<()> {
     broken_update(&gate).launch_on(&stream, one(), (&mut low,))?;
     let guard = low.gpu_mut_on(&stream)?;
     device.synchronize().expect_err("the body panicked");
-    // The other half is used on more streams than an array keeps; that of the guard is not idle.
+    // Use the other half on more streams than an array keeps, so that the array removes its idle
+    // streams. The guard's stream is in use, so it must stay.
     let streams = (0..12).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
     streams.iter().try_for_each(|stream| high.gpu_on(stream).map(drop))?;
     assert_eq!(guard.stream(), stream);

@@ -86,7 +86,7 @@ impl Crate {
         declared
     }
 
-    /// For each file, the other files in which something is defined that it names.
+    /// For each file, the other files that define the items it refers to.
     pub(crate) fn edges(&self) -> BTreeMap<&str, BTreeSet<String>> {
         let mut edges: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for (path, module) in &self.modules {

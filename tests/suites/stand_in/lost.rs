@@ -16,7 +16,7 @@ fn a_copy_that_leaves_its_memory_loses_the_context() {
     let memory = stream.clone_htod(&[1_u8; 16]).expect("a copy");
     stream.synchronize().expect("all is well");
     let address = { memory.device_ptr(&stream).0 };
-    // SAFETY: it is the stand-in's memory, which finds out.
+    // SAFETY: the stand-in driver checks that the bytes lie within its memory, and refuses others.
     let queued = unsafe { result::memset_d8_async(address + 8, 0, 9, stream.cu_stream()) };
     assert_eq!(queued, Ok(()), "it is found when it runs");
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -35,7 +35,7 @@ fn memory_that_was_freed_is_gone() {
     let context = context(2);
     let stream = context.new_stream().expect("a stream");
     context.bind_to_thread().expect("a context");
-    // SAFETY: it is the stand-in's memory, which finds out.
+    // SAFETY: the stand-in driver checks that the bytes lie within its memory, and refuses others.
     unsafe {
         let address = result::malloc_async(stream.cu_stream(), 16).expect("memory");
         result::free_async(address, stream.cu_stream()).expect("it is there");

@@ -1,4 +1,5 @@
-//! The cheaper way to download boxes. Arithmetic only.
+//! Chooses how to download several boxes: one driver call for each, or one call for the whole
+//! range, unpacked on the host. Only computes; calls no driver.
 
 use smallvec::SmallVec;
 

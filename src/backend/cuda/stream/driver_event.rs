@@ -18,8 +18,9 @@ pub(crate) struct EventPool {
     free: [Mutex<Vec<Handle>>; 2],
 }
 
-/// One of the driver's events. It goes back to its pool when it drops: a wait keeps the record that
-/// was current when it was queued, so that the event may be recorded again.
+/// One of the driver's events. Dropping it returns the event to its pool. The event may then be
+/// recorded again even if a queued wait still refers to it: a wait uses the record that was current
+/// when the wait was queued.
 #[derive(Debug)]
 pub(super) struct DriverEvent {
     handle: Handle,

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 /// Every block starts at a multiple of this many bytes.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
 
-/// The alignment requested from the system allocator. For a larger one it would zero the memory
-/// itself instead of taking zeroed pages.
+/// The alignment requested from the system allocator. With a larger
+/// alignment, the allocator would clear the memory itself instead of taking zeroed pages.
 const SYSTEM_ALIGNMENT_BYTES: usize = 16;
 
 /// Device memory. Its bytes are always initialised, and no reference to them is ever made.
