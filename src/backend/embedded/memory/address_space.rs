@@ -168,13 +168,14 @@ impl AddressSpace {
         }
     }
 
-    /// Whether `len_bytes` may fit once queued frees have run.
+    /// Whether a refused allocation of `len_bytes` may fit once queued frees have run. Under a
+    /// limit it may fit already: a free may have run since the refusal.
     pub(crate) fn may_find_room(&self, len_bytes: u64) -> bool {
         let state = self.lock();
-        let room_bytes = state.limit_bytes.map_or(u64::MAX, |limit_bytes| {
-            state.free_bytes(limit_bytes).saturating_add(state.draining_bytes)
-        });
-        state.draining_bytes > 0 && len_bytes <= room_bytes
+        match state.limit_bytes {
+            Some(limit_bytes) => len_bytes <= state.free_bytes(limit_bytes) + state.draining_bytes,
+            None => state.draining_bytes > 0,
+        }
     }
 
     /// Returns all pooled blocks to the system.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::fixtures::{allocate, body, contents, contiguous, fill, finish, gate, launch, queue_of};
 use crate::access::Access;
+use crate::backend::embedded::memory::AddressSpace;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Backend, BackendErrorKind, MemoryUsage};
 
@@ -61,6 +62,18 @@ fn an_allocation_without_room_waits_for_queued_frees() {
         assert_eq!(device.memory().in_use, 500);
         opener.join().unwrap();
     }
+}
+
+/// Another thread may run the free between the refusal and the question.
+#[test]
+fn room_that_a_free_made_after_the_refusal_is_found() {
+    let memory = AddressSpace::new(0, Some(1000), None);
+    let freed = memory.allocate(600).unwrap();
+    memory.begin_free(freed).unwrap();
+    assert!(memory.allocate(500).is_err());
+    memory.release(freed);
+    assert!(memory.may_find_room(500) && !memory.may_find_room(1001));
+    assert!(memory.allocate(500).is_ok());
 }
 
 #[test]
