@@ -59,10 +59,12 @@ impl<A> LiveArrays<A> {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
+    #[inline]
     pub(crate) fn insert(&self, number: u64, array: Weak<A>) {
         self.entries.insert(number, LiveArray { array, name: None });
     }
 
+    #[inline]
     pub(crate) fn remove(&self, number: u64) {
         self.entries.remove(&number);
     }

@@ -24,6 +24,7 @@ impl<D: Dimension> Layout<D> {
     /// # Panics
     ///
     /// As ndarray's constructors, if the shape has more elements than an `isize` counts.
+    #[inline]
     #[track_caller]
     pub(crate) fn of_shape<T>(shape: impl ShapeBuilder<Dim = D>) -> Self {
         let shape: StrideShape<D> = shape.into_shape_with_order().into();

@@ -144,6 +144,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// # Panics
     ///
     /// As [`zeros`](Self::zeros).
+    #[inline]
     #[track_caller]
     pub fn uninit(shape: impl ShapeBuilder<Dim = D>) -> Self {
         Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, call_site())
@@ -194,9 +195,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(Layout::of_shape::<T>(shape), Origin::Constant(bytes_of(&value)), site)
     }
 
+    #[inline]
     #[track_caller]
     fn make(layout: Layout<D>, origin: Origin, site: CallSite) -> Self {
-        assert_fits::<T>(layout.shape());
         let (memory_order, _) = owned::memory_order::<T>(layout.shape(), layout.strides())
             .unwrap_or_else(|| unreachable!("a new array has no gaps: {:?}", layout.strided()));
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
@@ -253,9 +254,14 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     /// The layout of a copy in memory of its own: in the same axis order if there are no gaps, else
     /// row-major.
+    #[track_caller]
     fn packed(layout: &Layout<D>) -> Layout<D> {
         match owned::memory_order::<T>(layout.shape(), layout.strides()) {
-            Some((_, offset)) => layout.clone().with_offset(offset),
+            Some((_, offset)) => {
+                // The other array may have smaller elements.
+                assert_fits::<T>(layout.shape());
+                layout.clone().with_offset(offset)
+            }
             None => Layout::of_shape::<T>(layout.dim().clone()),
         }
     }

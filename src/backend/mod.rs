@@ -21,9 +21,15 @@
 //!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: callers
 //!   hold no lock there.
 //!
-//! To add a kind of GPU: implement the traits in a folder beside `cuda`; add a variant to
-//! [`DeviceKind`] and, for its sources, to [`BodyKind`] and [`Program`]; open its devices in
-//! `crate::device`.
+//! To add a kind of GPU:
+//!
+//! 1. add a folder beside `cuda`, with a feature of its own, that implements [`Backend`] and
+//!    [`Queue`];
+//! 2. add a variant to [`DeviceKind`] if it has none;
+//! 3. open its devices in `device/gpu.rs`, and parse their names in `device/current.rs`;
+//! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], a source type to
+//!    `program.rs`, and to `launch/kernel.rs` the method that takes the source;
+//! 5. run the conformance suite on it (`tests/suites/conformance`).
 
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod c_declaration;

@@ -21,6 +21,7 @@ pub(crate) struct Coherence {
 impl Coherence {
     /// An array that was never written.
     #[must_use]
+    #[inline]
     pub(crate) fn undefined(shape: &[u64]) -> Self {
         Self::of(shape, Content::Undefined(Undefined::Never))
     }
@@ -38,6 +39,7 @@ impl Coherence {
     }
 
     /// An array whose elements all have this content.
+    #[inline]
     fn of(shape: &[u64], content: Content) -> Self {
         Self { contents: RegionMap::new(shape, content) }
     }
@@ -156,6 +158,7 @@ impl Coherence {
     }
 
     /// Calls `f` with disjoint parts that exactly cover the region, and their contents.
+    #[inline]
     pub(crate) fn visit_contents(&self, region: &Region, mut f: impl FnMut(&Region, Content)) {
         self.contents.visit(region, |part, content| f(part, *content));
     }

@@ -28,12 +28,16 @@ impl MemoryOrder {
         element_bytes: u32,
     ) -> Option<(Self, usize)> {
         let view = Strided { shape, strides, offset: 0 };
-        // Most arrays: row by row, no axis of length 1. Nothing has to be sorted or left out.
-        let keeps_axes = shape.len() <= AXES_MAX && shape.iter().all(|len| *len > 1);
-        if keeps_axes && view.is_c_contiguous() {
-            let mut extents = SmallVec::new();
-            shape.iter().for_each(|len| extents.push(*len as u64));
-            return Some((Self { extents, len: view.len(), element_bytes }, 0));
+        // Most arrays lie row by row: nothing has to be sorted.
+        if shape.len() <= AXES_MAX && view.is_c_contiguous() {
+            let (mut extents, mut len) = (SmallVec::new(), 1);
+            for extent in shape.iter().map(|len| *len as u64).filter(|len| *len != 1) {
+                extents.push(extent);
+                len *= extent;
+            }
+            if len > 0 {
+                return Some((Self { extents, len, element_bytes }, 0));
+            }
         }
         if view.len() == 0 {
             return Some((Self::flattened(SmallVec::from_slice(&[0]), element_bytes), 0));
@@ -54,6 +58,7 @@ impl MemoryOrder {
         Self { extents, len, element_bytes }
     }
 
+    #[inline]
     pub(crate) fn extents(&self) -> &[u64] {
         &self.extents
     }

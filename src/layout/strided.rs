@@ -73,7 +73,7 @@ impl Strided<'_> {
     }
 
     #[inline]
-    fn axes(&self) -> impl DoubleEndedIterator<Item = (usize, isize)> + Clone {
+    fn axes(&self) -> impl DoubleEndedIterator<Item = (usize, isize)> {
         self.shape.iter().copied().zip(self.strides.iter().copied())
     }
 }
@@ -97,16 +97,18 @@ pub(super) fn below_first(axes: impl Iterator<Item = (u64, i64)>) -> u64 {
 /// Whether (length, stride) of each axis, fastest first, leave no gap: each stride is the product
 /// of the lengths before it. A view without elements has no gap.
 #[inline]
-fn are_contiguous(axes: impl Iterator<Item = (usize, isize)> + Clone) -> bool {
-    if axes.clone().any(|(len, _)| len == 0) {
-        return true;
+fn are_contiguous(axes: impl Iterator<Item = (usize, isize)>) -> bool {
+    let (mut expected, mut has_gap) = (1, false);
+    for (len, stride) in axes {
+        if len == 0 {
+            return true;
+        }
+        if len != 1 {
+            has_gap |= stride != expected;
+            expected *= len as isize;
+        }
     }
-    let mut expected = 1;
-    axes.filter(|(len, _)| *len != 1).all(|(len, stride)| {
-        let fits = stride == expected;
-        expected *= len as isize;
-        fits
-    })
+    !has_gap
 }
 
 /// The strides of packed memory with these counts along its axes, slowest first, if each step along

@@ -273,6 +273,7 @@ impl Storage {
 
 /// The shape, if the memory order does not determine it: with axes of length 1, columns first, or
 /// more than six axes.
+#[inline]
 fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<[usize]>> {
     let is_told = shape.len() == memory_order.extents().len()
         && shape.iter().zip(memory_order.extents()).all(|(len, extent)| *len as u64 == *extent);

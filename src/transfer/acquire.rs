@@ -135,7 +135,7 @@ pub(super) fn ready_on(
     is_ready.then_some((location, address))
 }
 
-#[inline]
+#[inline(always)]
 fn whole_ready_on(
     state: &ArrayState,
     stream: &Stream,

@@ -1,6 +1,6 @@
 //! Large copies through staging memory are queued in chunks. That bounds the staging memory, and
-//! the host packs one chunk while the device copies another. Reports count one copy per call,
-//! however many chunks it took.
+//! the host packs one chunk while the device copies another. The backend limits the size of a chunk
+//! (`Backend::chunk_bytes_max`). Reports count one copy per call, however many chunks it took.
 
 use smallvec::SmallVec;
 

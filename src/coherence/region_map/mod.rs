@@ -105,6 +105,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Calls `f` with disjoint parts that exactly cover the region, and their values.
+    #[inline]
     pub(crate) fn visit(&self, region: &Region, mut f: impl FnMut(&Region, &V)) {
         let _ = self.any(region, |part, value| {
             f(part, value);

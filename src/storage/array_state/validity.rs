@@ -31,13 +31,14 @@ impl ArrayState {
             return self.locations().map(whole).collect();
         }
         // One visit of the part for all locations.
-        let mut valid: SmallVec<[u64; 4]> = self.locations().map(|_| 0).collect();
+        let mut valid = SmallVec::<[u64; 4]>::from_elem(0, 1 + self.device_copies.len());
         let mut len = 0;
         selection.for_each(memory_order, |region| {
             len += region.len();
             self.coherence.visit_contents(region, |part, content| {
+                let elements = part.len();
                 for (location, valid) in self.locations().zip(&mut valid) {
-                    *valid += if content.is_valid(location) { part.len() } else { 0 };
+                    *valid += if content.is_valid(location) { elements } else { 0 };
                 }
             });
         });

@@ -21,7 +21,7 @@ pub(crate) struct ReadyCopy {
 impl ArrayState {
     /// The whole array on a stream's device, if it is valid there as `access` needs it and only
     /// that stream has conflicting uses.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ready_whole(&self, stream: &Stream, access: Access) -> Option<ReadyCopy> {
         if self.has_new_failures() {
             return None;
