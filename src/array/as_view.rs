@@ -1,4 +1,4 @@
-//! The sealed traits by which functions and launches take arrays and views alike.
+//! Sealed traits for functions and launches that accept both arrays and views.
 
 use std::sync::Arc;
 
