@@ -223,7 +223,7 @@ impl Grid {
             covered(blocks.y, given.y, surplus[1]),
             covered(blocks.z, given.z, surplus[2]),
         ];
-        // At least one; at most what is asked for, the device's limit, and what there is to cover.
+        // At least 1; at most the wanted size, the device's limit and the extent to cover.
         let within =
             |wanted: u32, max: u32, len: u64| u64::from(wanted.min(max)).min(len).max(1) as u32;
         let (is_line, is_plane) =

@@ -1,4 +1,4 @@
-//! From a backend's errors and failures to the library's [`Error`].
+//! Conversion of a backend's errors and failures to the library's [`Error`].
 
 use super::Device;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};

@@ -65,11 +65,11 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
 pub(super) struct Fill<'a> {
     pub(super) value: Bytes,
     pub(super) loss: FailureKind,
-    /// As messages show it.
+    /// The operation's name in messages.
     pub(super) operation: &'a str,
 }
 
-/// Queues a fill on `stream`. The elements are acquired.
+/// Queues a fill on `stream`. The caller has acquired the elements.
 pub(super) fn queue_fill(
     request: &Request<'_>,
     stream: &Stream,

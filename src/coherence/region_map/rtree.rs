@@ -202,7 +202,7 @@ impl RTree {
         (own, sibling, siblings)
     }
 
-    /// Adds children to a node with room for them; returns their bounds.
+    /// Adds children to a node that has space for them; returns their bounds.
     fn push_all(&mut self, node: u32, entries: &[(u32, Bounds)]) -> Bounds {
         entries.iter().fold(Bounds::EMPTY, |union, (child, bounds)| {
             self.push(node, *child, bounds);
@@ -210,7 +210,7 @@ impl RTree {
         })
     }
 
-    /// Adds a child to a node with room for it.
+    /// Adds a child to a node that has space for it.
     fn push(&mut self, node: u32, child: u32, bounds: &Bounds) {
         let at = self.len(node);
         self.nodes[node as usize].children[at] = child;
