@@ -1,4 +1,5 @@
-//! Queues copies: one driver call for each shape, and one call for many lines where the driver can.
+//! Queues copies: one driver call for each shape, or one call for many lines if the driver supports
+//! it.
 
 use std::ffi::c_void;
 
@@ -31,8 +32,8 @@ pub(crate) struct StreamTarget {
 ///
 /// # Safety
 ///
-/// * The target's context is current and the stream is of it.
-/// * Both ends hold every run of the parts, and stay so until the copies complete.
+/// * The target's context is current, and the stream belongs to it.
+/// * Both ends hold every run of the parts until the copies complete.
 /// * Until then no other code writes the source's runs or accesses the destination's.
 pub(crate) unsafe fn queue(
     target: StreamTarget,
@@ -54,7 +55,8 @@ pub(crate) unsafe fn queue(
     outcome
 }
 
-/// Queues all lines in one call, if they are many and the driver can. Returns whether it did.
+/// Queues all lines in one call, if there are many and the driver supports it. Returns whether it
+/// did.
 ///
 /// # Safety
 ///
@@ -299,7 +301,7 @@ impl CopyEnd {
     }
 }
 
-/// An end as the driver's descriptors name it.
+/// An end in the form of the driver's descriptors.
 #[derive(Clone, Copy)]
 struct MemcpyEnd {
     kind: CUmemorytype,

@@ -1,4 +1,4 @@
-//! Copies and fills: from boxes of bytes to the driver's calls.
+//! Copies and fills: turns boxes of bytes into driver calls.
 //!
 //! | file | contents |
 //! |---|---|
