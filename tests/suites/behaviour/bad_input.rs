@@ -1,5 +1,5 @@
-//! Input that cannot be used: a typed error that names the array, the values and the next step, and
-//! arrays that hold what they held.
+//! Invalid input: each call returns a typed error that names the array, the values and the next
+//! step, and leaves the arrays unchanged.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, S
 use support::lab::lab;
 use support::test_name;
 
-/// The message holds each of these words.
+/// Asserts that the message contains each of these words.
 #[track_caller]
 fn says(error: &Error, words: &[&str]) {
     let message = error.to_string();
@@ -17,7 +17,7 @@ fn says(error: &Error, words: &[&str]) {
     }
 }
 
-/// The array can still be read, written and launched on, anywhere, with these contents.
+/// Asserts that the array can be read, written and launched on everywhere, with these contents.
 #[track_caller]
 fn is_usable<D: Dimension>(array: &mut SmartArray<f32, D>, sum: f32) {
     let double = Kernel::<(InOut<f32>,)>::new("double")
@@ -255,10 +255,10 @@ fn more_than_63_devices_for_one_array() -> Result<()> {
     Ok(())
 }
 
-/// Tests that a parent test runs in a process of their own say here that they are that process.
+/// Set in a process that a parent test has started to run one test.
 const CHILD: &str = "RESIDENT_TEST_CHILD";
 
-/// Runs one test of this very binary in a process of its own.
+/// Runs one test of this program in its own process.
 #[track_caller]
 fn in_a_process_of_its_own(test: &str, variables: &[(&str, &str)]) {
     let binary = std::env::current_exe().expect("this test is a program");

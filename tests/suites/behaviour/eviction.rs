@@ -1,4 +1,4 @@
-//! Room on a full device: copies that the host has as well give way, others stay.
+//! A full device: copies that are also valid on the host are evicted, others are not.
 
 use resident::{
     Device, Emulation, Error, Grid, In, InOut, Kernel, SmartArray, Validity, ndarray::Ix1,
@@ -8,7 +8,7 @@ const BYTES: u64 = 1 << 12;
 
 type Bytes = SmartArray<u8, Ix1>;
 
-/// A device with room for two arrays, and not for three.
+/// A device with memory for two arrays, but not for three.
 fn small() -> Device {
     Device::emulated(Emulation::new().memory(2 * BYTES + BYTES / 2))
 }
@@ -71,7 +71,7 @@ fn the_arguments_of_one_launch_do_not_push_each_other_out() {
     let refused = add.launch_on(&device.stream(), Grid::cover(one.len()), (&one, &two, &mut three));
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })));
     assert_eq!(three.host().expect("as it was")[7], 1);
-    // Its arguments are let go of then: others find room.
+    // The refused launch has released its arguments, so another array finds memory.
     let four = ones();
     four.prefetch(&device.stream()).expect("there can be room");
     assert!(device.emulation().expect("emulated").hazards().is_empty());
@@ -144,7 +144,7 @@ fn threads_that_push_each_other_out_lose_nothing() {
                 let mut done = [1_u8; 3];
                 for round in 0..60 {
                     let (array, count) = (&mut arrays[round % 3], &mut done[round % 3]);
-                    // A full device refuses; then nothing has happened.
+                    // A full device refuses the launch, which then has no effect.
                     if increment
                         .launch_on(&stream, Grid::cover(array.len()), (&mut *array,))
                         .is_ok()

@@ -1,4 +1,5 @@
-//! Work that fails after it was queued: what is lost, what is not, and which call reports it.
+//! Work that fails after it was queued: which contents are lost, which are not, and which call
+//! reports the failure.
 
 use resident::emulation::{CallKind, Outcome};
 use resident::ndarray::{Axis, Ix1, s};
@@ -114,7 +115,7 @@ fn overwriting_accesses_heal_what_was_lost() {
             assert_lost(array.host(), "kernel \"broken\"");
             heal(&mut array).unwrap();
             assert_eq!(array.host().unwrap().to_vec(), [5; 4], "way {number}");
-            // The old failure does not come back when failures are taken in again.
+            // The old failure does not return when the array reconciles a new one.
             broken_output(&gate)
                 .launch_on(&other, one(), (&source, &mut SmartArray::<u32, _>::uninit(4)))
                 .unwrap();
@@ -175,8 +176,8 @@ fn loss_follows_an_assignment_within_a_device_and_between_devices() {
         gate.open();
         assert_lost(far.host(), "kernel \"broken\"");
         assert_lost(near.slice(s![..3]).host(), "kernel \"broken\"");
-        // An assignment is one operation, done whole or not at all; what it did not read from is as
-        // it was.
+        // An assignment is one operation, which runs wholly or not at all; elements that it did not
+        // read are unchanged.
         assert_lost(near.slice(s![3..]).host(), "kernel \"broken\"");
         assert_eq!(lost.slice(s![3..]).host().unwrap().to_vec(), [3, 4, 5]);
         assert_lost(near.assign(&lost), "kernel \"broken\"");
@@ -223,7 +224,7 @@ fn a_read_guard_taken_again_after_a_late_failure_finds_good_contents() {
         let (array, elsewhere) = (numbers(4), Device::emulated(modes()[0]()));
         drop(array.gpu_on(&device.stream()).unwrap());
         let _told = device.synchronize();
-        // The failure is taken in by an access of another device.
+        // An access on another device reconciles the failure.
         drop(array.gpu_on(&elsewhere.stream()).unwrap());
         drop(array.gpu_on(&device.stream()).unwrap());
         assert_eq!(array.residency().on(device), Validity::Valid);

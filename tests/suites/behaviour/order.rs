@@ -1,4 +1,4 @@
-//! Which work waits for which, and how many events that costs.
+//! Which work waits for which, and the number of events that this takes.
 
 #![allow(
     clippy::forget_non_drop,
@@ -79,7 +79,7 @@ fn a_transfer_takes_one_event_at_most() {
     assert!(count(&device, CallKind::RecordEvent) <= before + 1);
 }
 
-/// Its second output is complete once the first is.
+/// Copies its input to its output once the gate is open.
 fn blur(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     let gate = gate.clone();
     Kernel::new("blur").host(move |_, (x, y): (&[u32], &mut [u32])| {
@@ -96,7 +96,7 @@ fn images_that_flow_through_three_streams_do_not_wait_for_each_others_work() {
         let (gates, images) = ([(); 3].map(|()| Gate::default()), [(); 3].map(|()| numbers(16)));
         let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(16));
         for image in 0..3 {
-            // The previous image is still being computed, and this one is uploaded meanwhile.
+            // This image is uploaded while the previous one is being computed.
             images[image].prefetch(&up).unwrap();
             up.synchronize().unwrap();
             blur(&gates[image])
@@ -196,8 +196,8 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
     });
 }
 
-/// Hands out an access, queues what takes an event, then foreign work, and lets go of the access;
-/// then a use elsewhere.
+/// Opens an access, queues work that records an event, queues foreign work, and closes the access.
+/// A use on another stream must then wait for the foreign work.
 fn foreign_work_comes_before_later_uses(
     access: impl for<'a> Fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>,
     reads_later: bool,
@@ -351,7 +351,7 @@ fn a_device_is_synchronised_with_copies_of_its_memory_on_other_devices_streams()
             (Flag::default(), peer.new_stream().unwrap(), numbers(8), numbers(8));
         add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
         device.synchronize().unwrap();
-        // The copy between the devices stands behind this one on the peer's stream.
+        // The copy between the devices comes after this launch on the peer's stream.
         raising(&flag).launch_on(&stream, one(), (&mut other,)).unwrap();
         if seed % 2 == 0 {
             array.prefetch(&stream).unwrap();

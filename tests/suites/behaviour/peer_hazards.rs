@@ -1,4 +1,4 @@
-//! What the peers get wrong, each reproduced with them; here it comes out right, with exact
+//! Defects of other libraries, each of which was reproduced; here the results are right, with exact
 //! traffic.
 
 use resident::ndarray::{Array1, s};
@@ -6,8 +6,8 @@ use resident::{Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
 use support::lab::lab;
 use support::moves::{NOTHING, moves};
 
-/// Kokkos `DualView`: synchronising a subview clears the parent's flag, and the rest of the parent
-/// stays stale.
+/// Kokkos `DualView`: synchronising a subview clears the parent's flag, so the rest of the parent
+/// stays stale unnoticed.
 #[test]
 fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -> Result<()> {
     let device = lab();
@@ -25,7 +25,7 @@ fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -
     Ok(())
 }
 
-/// MFEM: a device write through an alias is not seen by the base, which claims that both sides are
+/// MFEM: the base does not see a device write through an alias, and claims that both sides are
 /// valid.
 #[test]
 fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result<()> {
@@ -40,8 +40,8 @@ fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result
     Ok(())
 }
 
-/// Halide: a host write through a crop does not make the parent dirty, and copying the parent to
-/// the device copies nothing.
+/// Halide: a host write through a crop does not mark the parent dirty, so copying the parent to the
+/// device copies nothing.
 #[test]
 fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     let device = lab();
@@ -61,8 +61,8 @@ fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     Ok(())
 }
 
-/// CHAI: host reads through `operator[]` or a kept pointer are stale after a device write; reading
-/// a non-const array on the device costs two moves.
+/// CHAI: host reads through `operator[]` or an older pointer are stale after a device write;
+/// reading a non-const array on the device costs two moves.
 #[test]
 fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move() -> Result<()> {
     let device = lab();
@@ -91,8 +91,8 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     Ok(())
 }
 
-/// AdaptiveCpp: page granularity moves 1,024 times what sparse writes made stale, and a region that
-/// needs two sources is not supported.
+/// AdaptiveCpp: with page granularity it moves 1,024 times the bytes that sparse writes made stale,
+/// and it does not support a region that needs two sources.
 #[test]
 fn h5_sparse_writes_move_their_own_bytes_and_a_read_takes_from_two_sources() -> Result<()> {
     let (one, other) = (lab(), lab());

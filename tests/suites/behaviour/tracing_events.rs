@@ -1,5 +1,5 @@
 //! The `tracing` events of transfers. The test has its own process: while a subscriber is being
-//! set, `tracing` may miss events of call sites that other threads use for the first time.
+//! installed, `tracing` may miss events of call sites that other threads use for the first time.
 
 use std::collections::BTreeMap;
 use std::fmt;

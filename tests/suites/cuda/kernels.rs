@@ -1,6 +1,6 @@
 //! Kernels with CUDA bodies, from source to result, on the stand-in driver: PTX, which the driver
-//! takes as it is, stands for the code, and host functions for what it does. What NVRTC makes of
-//! CUDA C is tested by `cuda_sources`.
+//! loads directly, replaces the code, and host functions compute the results. `sources.rs` tests
+//! NVRTC on the CUDA C.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -9,8 +9,8 @@ use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArr
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
 use support::own_process;
 
-/// Kernels of one source, as NVRTC writes them: a scalar and flat arrays; sized arrays; more for
-/// the tests of what does not fit.
+/// Kernels of one source, as NVRTC compiles them: a scalar and flat arrays; sized arrays; more for
+/// the tests of mismatches.
 const PTX: &str = "
 .version 8.0
 .target sm_80
@@ -37,7 +37,7 @@ const PTX: &str = "
 { ret; }
 ";
 
-/// The record of calls belongs to the process: one test at a time.
+/// The record of calls belongs to the process, so tests run one at a time.
 fn gpu() -> (Device, MutexGuard<'static, ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
     static ONCE: Once = Once::new();
@@ -83,7 +83,7 @@ fn transpose(launch: &Launch<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Blocks, threads and shared bytes of the launch itself.
+/// Writes the blocks, threads and shared bytes of the launch.
 fn where_am_i(launch: &Launch<'_>) -> Result<(), Fault> {
     // SAFETY: the only array of this kernel.
     let seen = unsafe { launch.slice_mut::<u32>(0) };
@@ -104,7 +104,7 @@ type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
 fn axpy_kernel() -> Axpy {
     let kernel =
         Axpy::new("axpy").require("both have one length", |_grid, (_, x, y)| x.len() == y.len());
-    // SAFETY: `axpy` above touches what both have.
+    // SAFETY: `axpy` above accesses only the elements that both arrays have.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
@@ -114,18 +114,19 @@ fn transpose_kernel() -> Transpose {
         .require("rows and columns change places", move |_grid, (a, b)| {
             turned(a.shape(), b.shape())
         });
-    // SAFETY: `transpose` above keeps to the shape of `a`, which `b` has turned by the requirement.
+    // SAFETY: `transpose` above stays within the shape of `a`; by the requirement `b` has the
+    // transposed shape.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
 fn where_am_i_kernel() -> Kernel<(Out<u32>,)> {
     let kernel = Kernel::<(Out<u32>,)>::new("where_am_i")
         .require("five numbers", |_grid, (seen,)| seen.len() == 5);
-    // SAFETY: it writes five numbers, as many as there are by the requirement.
+    // SAFETY: it writes five numbers, and by the requirement the array has five.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
-/// How often a function of the driver was called since last asked.
+/// The number of these calls that are of one driver function.
 fn count(calls: &[resident_stand_in::Call], name: &str) -> usize {
     calls.iter().filter(|call| call.name == name).count()
 }
@@ -195,7 +196,7 @@ fn a_launch_of_what_is_loaded_makes_one_call() {
 fn parameters_that_do_not_fit_the_signature_are_listed() {
     own_process!();
     let (device, _alone) = gpu();
-    // SAFETY: it does not load.
+    // SAFETY: the kernel does not load.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(PTX).entry("wrong")) };
     let error = kernel.prepare(&device).expect_err("two parameters for three");
     let Error::Compile { kernel, device, log, .. } = &error else { panic!("{error}") };
@@ -214,7 +215,7 @@ fn parameters_that_do_not_fit_the_signature_are_listed() {
 fn a_missing_entry_is_reported_with_the_existing_ones() {
     own_process!();
     let (device, _alone) = gpu();
-    // SAFETY: it does not load.
+    // SAFETY: the kernel does not load.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(PTX).entry("missing")) };
     let error = kernel.prepare(&device).expect_err("there is none").to_string();
     assert!(
@@ -244,7 +245,7 @@ fn code_that_is_none_is_refused_before_and_by_the_driver() {
         (CudaSource::file("no/such/file.cu"), "no/such/file.cu cannot be read"),
     ];
     for (source, words) in cases {
-        // SAFETY: it does not load.
+        // SAFETY: the kernel does not load.
         let kernel = unsafe { Axpy::new("axpy").cuda(source) };
         let error = kernel.prepare(&device).expect_err("no code");
         assert!(
@@ -296,7 +297,7 @@ fn more_shared_memory_than_usual_is_asked_for_once() {
     assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1);
 }
 
-/// The driver keeps the number for the function, which both kernels share.
+/// The driver stores the limit in the function, which both kernels share.
 #[test]
 fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
     own_process!();
@@ -397,8 +398,7 @@ fn what_could_not_be_loaded_is_tried_again() {
     kernel.prepare(&device).expect("it loads");
 }
 
-/// A driver that loads code lazily reports what is wrong with it when a function is
-/// looked for.
+/// A driver that loads code lazily reports its errors when a function is looked up.
 #[test]
 fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
     own_process!();
@@ -433,8 +433,8 @@ fn a_view_of_open_dimensions_takes_what_was_compiled() {
     let (device, _alone) = gpu();
     let kernel = Kernel::<(In<f32, IxDyn>, Out<f32, Ix2>)>::new("transpose");
     let kernel = kernel.require("as many elements", |_grid, (a, b)| a.len() == b.len());
-    // SAFETY: `transpose` above keeps to the shape of `a`, and has as many elements as `b`; the
-    // test passes the same shape turned.
+    // SAFETY: `transpose` above stays within the shape of `a`, which has as many elements as `b`;
+    // the test passes transposed shapes.
     let kernel = unsafe { kernel.cuda(CudaSource::ptx(PTX)) };
     let mut b = SmartArray::<f32, _>::uninit((3, 2));
     let flat = SmartArray::from(Array2::<f32>::ones((2, 3)).into_dyn());

@@ -1,8 +1,8 @@
-//! Pinned arrays side by side, and memory that a driver refuses to register or to unregister:
-//! on the stand-in driver.
+//! Pinned arrays that are adjacent in memory, and memory that a driver refuses to register or to
+//! unregister: on the stand-in driver.
 //!
-//! This program's allocator lays arrays side by side where a test asks for that, and remembers
-//! which of them it got back.
+//! This program's allocator makes arrays adjacent if a test requests that, and records which of
+//! them were freed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ const UNKNOWN: u32 = 999;
 const ILLEGAL_ADDRESS: u32 = 700;
 type Bytes = SmartArray<u8, Ix1>;
 
-/// Tests of one process share its driver, and the faults that it is asked for.
+/// All tests of the process share one driver and its injected faults, so they run one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
@@ -29,7 +29,7 @@ fn devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
     (turn, devices)
 }
 
-/// Runs a program in a process of its own, which it leaves with a dead device.
+/// Runs a program that leaves its device dead, in its own process.
 fn alone(test: &str, program: impl FnOnce()) {
     if !has_run(test) {
         program();
@@ -40,7 +40,7 @@ fn contents(number: usize, len: usize) -> Array1<u8> {
     Array1::from_shape_fn(len, |index| (index * 7 + number * 31) as u8)
 }
 
-/// Arrays side by side in memory, and where each starts.
+/// Arrays that are adjacent in memory, and their start addresses.
 fn arrays<const N: usize>(lens: [usize; N]) -> ([Bytes; N], [usize; N]) {
     let mut number = 0;
     let arrays = side_by_side(|| {
@@ -53,17 +53,17 @@ fn arrays<const N: usize>(lens: [usize; N]) -> ([Bytes; N], [usize; N]) {
     (arrays, starts)
 }
 
-/// Whether the driver takes this address for pinned.
+/// Whether the driver considers this address pinned.
 fn is_known(address: usize) -> bool {
     let mut kind = 0_u64;
     let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    // SAFETY: the driver writes 32 bits, and does not follow the address.
+    // SAFETY: the driver writes 32 bits, and does not dereference the address.
     let asked =
         unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address as u64) };
     asked == CUresult::CUDA_SUCCESS && kind == 1
 }
 
-/// Up, changed there, and down again, without staging.
+/// Asserts that the array can be uploaded, written on the device and downloaded without staging.
 fn assert_round_trip(array: &mut Bytes, device: &Device) {
     let expected: Vec<u8> = array.host().expect("it is there").to_vec();
     driver::take_calls();
@@ -174,7 +174,7 @@ fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
     driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
     drop(dropped);
     assert!(is_known(first) && !is_given_back(first));
-    // The same with memory that was to leave.
+    // The same with memory that would leave the library.
     taken.page_lock().expect("locked");
     driver::fail_nth("cuMemHostUnregister", 2, UNKNOWN);
     driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
@@ -183,7 +183,7 @@ fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
     assert_ne!(array.as_ptr().addr(), second);
     driver::forget_faults();
     assert!(!is_given_back(second));
-    // It is asked again at the next call that pins memory.
+    // The library tries again at the next call that pins memory.
     next.page_lock().expect("locked");
     assert!(is_given_back(first) && is_given_back(second));
 }
@@ -244,7 +244,7 @@ fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
     devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
     let ([one, mut other], [_, start]) = arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES]);
     let memory = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+    // SAFETY: these bytes belong to the array, which keeps them until they are unregistered below.
     let outcome = unsafe { sys::cuMemHostRegister_v2(memory, 2 * PAGE_BYTES, 1) };
     assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     one.page_lock().expect("registered");
@@ -267,7 +267,8 @@ fn memory_that_others_registered_in_pieces_is_refused() {
     let pieces =
         [(start, page + PAGE_BYTES - start), (page + PAGE_BYTES, start + 3 * PAGE_BYTES - page)];
     for (piece, len_bytes) in pieces {
-        // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+        // SAFETY: these bytes belong to the array, which keeps them until they are unregistered
+        // below.
         let outcome = unsafe {
             sys::cuMemHostRegister_v2(std::ptr::with_exposed_provenance_mut(piece), len_bytes, 1)
         };
@@ -306,8 +307,8 @@ fn a_child_of_a_fork_lets_locked_arrays_go() {
         };
         let mut command = std::process::Command::new("true");
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this
-        // process holds the allocator's lock, since none runs anything now.
+        // SAFETY: this does not follow the advice of `pre_exec`: the child allocates. No other
+        // thread of this process holds the allocator's lock, since none is running.
         unsafe { command.pre_exec(in_child) };
         assert!(command.status().expect("the child was refused").success());
     });

@@ -45,7 +45,7 @@ fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     })
 }
 
-/// Launches one after the other on one stream, as `launch` makes them, beside a twin with as many
+/// Launches one after the other on one stream, by `launch`, compared with a twin with as many
 /// arrays.
 fn chain(
     name: &'static str,
@@ -121,8 +121,8 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
     }
 }
 
-/// One event when the shared input is written, one at each reader's launch; each reader waits for
-/// the first, the writer for the others.
+/// One event after the shared input is written, and one after each reader's launch; each reader
+/// waits for the first, the writer for the others.
 fn four_streams_by_hand() -> Box<dyn FnMut()> {
     let context = by_hand::context();
     let streams: Vec<Arc<CudaStream>> =

@@ -1,4 +1,4 @@
-//! Section 3: questions never move data, and neither do Debug or Drop.
+//! Queries never move data, and neither do Debug and Drop.
 
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Emulation, Result, SmartArray, Validity};

@@ -1,4 +1,4 @@
-//! Section 6, as far as it is there: what moved, why, and because of which line.
+//! The audit: what was copied, why, and because of which line.
 
 use resident::audit::{self, Cause, Direction, Report, Site};
 use resident::ndarray::{Array2, Ix2, s};
@@ -160,14 +160,14 @@ fn matrix() -> Matrix {
     SmartArray::from(Array2::ones((30, 10)))
 }
 
-/// What one call had to move: its only line in the report.
+/// The only line of the report, which a single call must have caused.
 fn only(report: &Report) -> Site {
     let sites = report.sites();
     assert_eq!(sites.len(), 1, "{report}");
     sites[0].clone()
 }
 
-/// The line that made the rows stale that a prefetch brings to a device.
+/// The line that made the rows stale which a prefetch copies to a device.
 fn stale_since(array: &Matrix, rows: std::ops::Range<usize>, device: &Device) -> Option<u32> {
     let (outcome, report) = audit::capture(|| array.slice(s![rows, ..]).prefetch(&device.stream()));
     outcome.expect("room");

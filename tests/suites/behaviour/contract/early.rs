@@ -1,4 +1,4 @@
-//! Section 3: early, asynchronous, and clones.
+//! Prefetches, asynchronous copies, and clones.
 
 use resident::ndarray::{Array2, s};
 use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, Validity};

@@ -1,4 +1,4 @@
-//! Section 2: what an emulated device can be asked for.
+//! The settings of emulated devices.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

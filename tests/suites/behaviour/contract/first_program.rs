@@ -1,4 +1,4 @@
-//! Section 1: the first program, as it is printed there, with its comments as assertions.
+//! The first program of the README, with its comments as assertions.
 
 use resident::{
     Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity,

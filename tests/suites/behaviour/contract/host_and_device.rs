@@ -1,4 +1,4 @@
-//! Section 3: the host's side, the device's side, and changes made behind the library's back.
+//! Host accesses, device accesses, and changes through pointers that the library does not know of.
 
 use resident::{Device, Error, Result, SmartArray, Validity};
 

@@ -1,4 +1,4 @@
-//! Section 4: kernels.
+//! Kernels.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Section 4: order between uses of the same bytes is kept whatever streams they are on; nothing
-//! else is ordered.
+//! Uses of the same bytes are ordered on any streams; other uses are not.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -98,7 +97,7 @@ fn a_launch_is_ordered_behind_work_that_a_forgotten_guard_announced() -> Result<
             (&mut bystander.slice_mut(s![..2]),),
         )?;
         let _early = foreign.record()?;
-        // Work on the guard's stream that the library does not know to touch the array.
+        // Work on the guard's stream; the library does not know that it accesses the array.
         note("foreign").launch_on(
             &foreign,
             Grid::cover(4),

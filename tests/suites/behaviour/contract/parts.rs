@@ -1,4 +1,4 @@
-//! Section 3: parts share the parent's coherence, and only their bytes ever move.
+//! Parts share the parent's coherence, and only their bytes are copied.
 
 use resident::ndarray::{Array2, Axis, s};
 use resident::{Grid, HostMut, HostRef, InOut, Kernel, Result, SmartArray, SmartView, Validity};

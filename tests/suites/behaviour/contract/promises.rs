@@ -1,4 +1,4 @@
-//! Section 3: the promises below the list of methods.
+//! Guarantees that hold for all methods of an array.
 
 use std::sync::Barrier;
 use std::thread;

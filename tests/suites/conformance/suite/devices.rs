@@ -13,7 +13,7 @@ use super::values::{bytes, counting, make_newest, numbered};
 
 const LEN: usize = 64;
 
-/// What `s!` makes of one slice for each axis.
+/// The type of `s!` with one slice for each axis.
 type Part<D, const N: usize> = SliceInfo<[SliceInfoElem; N], D, D>;
 
 pub(crate) fn an_array_moves_between_devices(lab: &Lab<'_>) -> Result<()> {
@@ -131,7 +131,7 @@ pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Res
     array.prefetch(&visitor)?;
     let (tell, told) = mpsc::channel();
     let waiting = std::thread::spawn(move || tell.send(one.synchronize()));
-    // While the visitor waits nothing can be observed; if the thread is late, the test only shows
+    // While the visitor waits there is nothing to observe; if the thread is late, the test proves
     // less.
     let early = told.recv_timeout(Duration::from_millis(50));
     assert!(

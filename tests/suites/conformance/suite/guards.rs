@@ -1,4 +1,4 @@
-//! Guards of the device side, through which foreign code would work.
+//! Guards of device copies, for foreign work.
 
 #![allow(
     clippy::forget_non_drop,
@@ -17,8 +17,8 @@ use super::values::{bytes, counting, make_newest};
 
 const LEN: usize = 64;
 
-/// Foreign work on the guard's stream comes before the next use of the array. The work is a
-/// launch here, on another array.
+/// Foreign work on the guard's stream comes before the next use of the array. In this test that
+/// work is a launch on another array.
 pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let (mut array, mut aside) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));

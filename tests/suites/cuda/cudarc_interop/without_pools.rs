@@ -1,5 +1,5 @@
-//! Slices of cudarc's as arrays on a GPU without memory pools, where memory is given back by calls
-//! that wait.
+//! cudarc's slices as arrays on a GPU without memory pools, where calls that free memory wait for
+//! the device.
 
 use resident::{Device, SmartArray};
 use resident_stand_in::{self as stand_in, Settings};
