@@ -45,10 +45,10 @@ impl fmt::Display for BackendError {
         write!(f, "{}: ", self.call)?;
         match &self.kind {
             BackendErrorKind::OutOfMemory { requested, free } => {
-                write!(f, "{requested} bytes asked for, {free} free")?;
+                write!(f, "{requested} bytes requested, {free} free")?;
             }
             BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
-            BackendErrorKind::Injected => write!(f, "a fault asked for by the emulation")?,
+            BackendErrorKind::Injected => write!(f, "a fault injected by the emulation")?,
             BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
             BackendErrorKind::NoTiming => write!(f, "the event carries no time")?,
             BackendErrorKind::Driver { code } => write!(f, "driver error {code}")?,

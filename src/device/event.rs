@@ -52,7 +52,7 @@ impl Event {
         self.raw
             .is_complete()
             .map_err(|refusal| {
-                call_error(self.stream.device_ref(), "this", "asking for an event", &refusal)
+                call_error(self.stream.device_ref(), "this", "querying an event", &refusal)
             })
             .at(call_site())
     }

@@ -47,7 +47,7 @@ impl Device {
         self.0
             .backend
             .capacity()
-            .map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
+            .map_err(|refusal| call_error(self, "this", "querying its memory", &refusal))
             .at(call_site())
     }
 
@@ -92,7 +92,7 @@ impl Device {
         self.0
             .backend
             .trim()
-            .map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
+            .map_err(|refusal| call_error(self, "this", "returning unused memory", &refusal))
             .at(call_site())
     }
 }

@@ -69,7 +69,7 @@ impl Device {
     pub(super) fn over(backend: Arc<dyn Backend>) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let queue = backend.default_queue().map_err(|refusal| {
-            backend_error(&backend.name(), "making its default stream", &refusal)
+            backend_error(&backend.name(), "creating its default stream", &refusal)
         })?;
         let shared = DeviceShared {
             default_stream: Arc::new(StreamCore::new(queue, 0)),

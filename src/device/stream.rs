@@ -60,9 +60,7 @@ impl Stream {
         let queue = self.core().queue();
         queue
             .poll(queue.reserve_position())
-            .map_err(|refusal| {
-                call_error(&self.device, "this", "asking whether a stream is idle", &refusal)
-            })
+            .map_err(|refusal| call_error(&self.device, "this", "querying a stream", &refusal))
             .at(call_site())
     }
 

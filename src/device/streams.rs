@@ -37,7 +37,7 @@ impl Device {
         self.0.backend.reap();
         let core = self
             .new_core()
-            .map_err(|refusal| call_error(self, "this", "making a stream", &refusal))
+            .map_err(|refusal| call_error(self, "this", "creating a stream", &refusal))
             .at(call_site())?;
         self.drop_unused_streams();
         self.0.streams.lock().push(Arc::clone(&core));

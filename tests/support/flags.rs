@@ -72,6 +72,8 @@ pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
         Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
             running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it waits for what it must not wait for"),
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            panic!("the test waits for work that it must not wait for")
+        }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn count() -> Result<usize, String> {
             Err(no_gpu("CUDA_ERROR_NO_DEVICE"))
         }
         Err(DriverError(refusal)) => Err(format!(
-            "the NVIDIA driver was found and does not start: {}",
+            "the NVIDIA driver was found, but does not start: {}",
             call::describe(refusal)
         )),
     }
@@ -93,9 +93,10 @@ pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
     if version < DRIVER_VERSION_MIN {
         let (has, wants) = (call::version_text(version), call::version_text(DRIVER_VERSION_MIN));
         return Err(format!(
-            "the driver speaks CUDA {has}, and {wants} or later is needed: update the NVIDIA driver"
+            "the driver supports CUDA {has}, but {wants} or later is needed: update the NVIDIA \
+             driver"
         ));
     }
     CudaDevice::open(ordinal)
-        .map_err(|refusal| format!("the GPU is there and does not open: {refusal}"))
+        .map_err(|refusal| format!("the GPU exists, but does not open: {refusal}"))
 }

@@ -52,7 +52,7 @@ impl EmbeddedQueue {
     /// Allocates memory. If the device is full, waits for queued frees that can help.
     fn allocate_block(&self, len_bytes: u64) -> Result<Address, BackendError> {
         if len_bytes == 0 {
-            return Err(invalid("allocate", "0 bytes asked for"));
+            return Err(invalid("allocate", "0 bytes requested"));
         }
         let memory = &self.stream.device.memory;
         memory.allocate(len_bytes).or_else(|refusal| {

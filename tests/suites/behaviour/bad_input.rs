@@ -35,7 +35,7 @@ fn is_usable<D: Dimension>(array: &mut SmartArray<f32, D>, sum: f32) {
 /// An array whose newest contents, all 3, are on a device.
 fn on_device(device: &Device) -> SmartArray<f32, Ix1> {
     let mut array = SmartArray::<f32, _>::full(4, 3.0).named("xs");
-    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    drop(array.gpu_mut_on(&device.stream()).expect("enough memory"));
     array
 }
 
@@ -148,7 +148,7 @@ fn a_strided_part_for_a_flat_parameter() {
     let device = lab();
     let add = Kernel::<(f32, InOut<f32>)>::new("add").host(|_grid, (_, _)| {});
     let mut array = SmartArray::from(Array2::<f32>::ones((4, 6))).named("grid");
-    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    drop(array.gpu_mut_on(&device.stream()).expect("enough memory"));
     let refused = add
         .launch_on(&device.stream(), Grid::cover(8), (1.0, &mut array.slice_mut(s![.., 2..4])))
         .expect_err("there are gaps");
@@ -212,7 +212,7 @@ fn declaring_the_host_changed_while_a_device_is_newer() {
 fn declaring_a_device_changed_that_is_not_the_newest() {
     let (device, other) = (lab(), lab());
     let mut array = on_device(&device);
-    drop(array.gpu_mut_on(&other.stream()).expect("room"));
+    drop(array.gpu_mut_on(&other.stream()).expect("enough memory"));
     let refused = array.gpu_changed_on(&device.stream()).expect_err("the other is newer");
     assert!(matches!(refused, Error::LostUpdate { .. }));
     says(
@@ -225,7 +225,7 @@ fn declaring_a_device_changed_that_is_not_the_newest() {
         ],
     );
     is_usable(&mut array, 12.0);
-    let refused = array.gpu_changed_on(&lab().stream()).expect_err("it never was there");
+    let refused = array.gpu_changed_on(&lab().stream()).expect_err("it was never valid there");
     says(&refused, &["the host"]);
 }
 

@@ -1,9 +1,6 @@
 //! Forgotten guards: later accesses see the right values, in order, and nothing waits forever.
 
-#![allow(
-    clippy::forget_non_drop,
-    reason = "that some guards drop nothing today is their own affair"
-)]
+#![allow(clippy::forget_non_drop, reason = "the tests forget guards with and without a destructor")]
 
 use std::mem::forget;
 

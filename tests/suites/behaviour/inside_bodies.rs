@@ -76,7 +76,7 @@ fn looking_at_what_is_on_the_device_would_wait_and_is_refused() {
         assert_eq!(
             array.host().unwrap().to_vec(),
             (1..9).collect::<Vec<_>>(),
-            "it is as good as before"
+            "it works as before"
         );
     });
 }

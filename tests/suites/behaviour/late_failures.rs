@@ -47,7 +47,7 @@ fn assert_told<T>(outcome: Result<T>, text: &str) {
         Err(error @ Error::Backend { .. }) => {
             assert!(error.to_string().contains(text), "{error} does not name {text}");
         }
-        other => panic!("{other:?} tells no failure"),
+        other => panic!("{other:?} reports no failure"),
     }
 }
 
@@ -181,7 +181,7 @@ fn loss_follows_an_assignment_within_a_device_and_between_devices() {
         assert_lost(near.slice(s![3..]).host(), "kernel \"broken\"");
         assert_eq!(lost.slice(s![3..]).host().unwrap().to_vec(), [3, 4, 5]);
         assert_lost(near.assign(&lost), "kernel \"broken\"");
-        assert_eq!(two.synchronize(), Ok(()), "what is inherited is not told");
+        assert_eq!(two.synchronize(), Ok(()), "inherited failures are not reported");
         assert_told(one_device.synchronize(), "it is broken");
         [&one_device, &two].into_iter().for_each(assert_ordered);
     }
@@ -199,7 +199,7 @@ fn an_upload_that_fails_late_is_repeated_by_the_next_use() {
         if told.is_err() {
             assert_told(told, "upload");
         }
-        assert_eq!(device.synchronize(), Ok(()), "told once");
+        assert_eq!(device.synchronize(), Ok(()), "reported once");
         assert_ordered(device);
     };
     for emulation in modes() {
@@ -263,7 +263,7 @@ fn a_download_that_fails_late_is_reported_by_the_read_and_repeated_by_the_next()
             assert_told(first, "download");
         }
         assert_eq!(array.host().unwrap().to_vec(), [1, 2, 3, 4]);
-        assert_eq!(device.synchronize(), Ok(()), "told once, by the read");
+        assert_eq!(device.synchronize(), Ok(()), "reported once, by the read");
     };
     for emulation in modes() {
         scenario(&failing_first(CallKind::Download, emulation, scenario));
@@ -280,7 +280,7 @@ fn a_prefetch_to_the_host_that_fails_late_is_repeated_by_host() {
         array.host_overwrite().unwrap().fill(7);
         assert_eq!(array.host().unwrap().to_vec(), [7; 4]);
         let _told = device.synchronize();
-        assert_eq!(device.synchronize(), Ok(()), "told once");
+        assert_eq!(device.synchronize(), Ok(()), "reported once");
         assert_eq!(array.host_mut().unwrap().to_vec(), [7; 4]);
         assert_ordered(device);
     };

@@ -106,7 +106,7 @@ fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result
     assert_eq!(
         moves(array.traffic()),
         [(1, 20), (0, 0), (0, 0)],
-        "nothing goes up before it is asked for"
+        "no upload before a call needs it"
     );
     Ok(())
 }
@@ -150,7 +150,7 @@ fn s10_launches_return_at_once_and_streams_do_not_block_each_other() -> Result<(
     assert_eq!(
         sum_on(&device, &SmartArray::from(vec![2; 5]))?,
         10,
-        "on another stream, while that one is busy"
+        "a launch on another stream returns while the first is busy"
     );
     assert!(!stream.is_idle()?);
     permit.send(()).expect("the body listens");

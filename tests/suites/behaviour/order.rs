@@ -1,9 +1,6 @@
 //! Which work waits for which, and the number of events that this takes.
 
-#![allow(
-    clippy::forget_non_drop,
-    reason = "that read guards drop nothing today is their own affair"
-)]
+#![allow(clippy::forget_non_drop, reason = "the tests drop guards with and without a destructor")]
 
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -188,8 +185,11 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
         plus().launch_on(&fast, one(), (0, &array, &mut seen_fast)).unwrap();
         fast.synchronize().unwrap();
         drop(array);
-        assert_eq!(device.memory().in_use, 2 * 4096, "its memory is given back");
-        assert!(device.memory().pooled >= 4096, "and drains behind the reader");
+        assert_eq!(device.memory().in_use, 2 * 4096, "its memory is freed");
+        assert!(
+            device.memory().pooled >= 4096,
+            "and stays in the pool until the reader has completed"
+        );
         gate.open();
         assert_eq!(seen_slowly.host().unwrap()[1000], 1000);
         assert_ordered(&device);
@@ -211,7 +211,10 @@ fn foreign_work_comes_before_later_uses(
         let let_go = access(&mut array, &stream);
         let events = count(&device, CallKind::RecordEvent);
         add().launch_on(&stream, one(), (1, &mut shared)).unwrap();
-        assert!(count(&device, CallKind::RecordEvent) > events, "an event that comes too early");
+        assert!(
+            count(&device, CallKind::RecordEvent) > events,
+            "this launch records an event, which comes before the foreign work"
+        );
         raising(&flag).launch_on(&stream, one(), (&mut foreign,)).unwrap();
         let_go();
         if reads_later {
@@ -309,7 +312,11 @@ fn a_stream_that_waits_for_an_event_comes_after_it_and_only_then() {
         waiting.wait(&stream.record().unwrap()).unwrap();
         expecting(&flag, &late).launch_on(&waiting, one(), (&mut arrays[1],)).unwrap();
         expecting(&never, &Flag::default()).launch_on(&free, one(), (&mut arrays[2],)).unwrap();
-        assert_eq!(count(&device, CallKind::WaitEvent), 1, "nothing but what was asked for");
+        assert_eq!(
+            count(&device, CallKind::WaitEvent),
+            1,
+            "only the wait that the program requested"
+        );
         waiting.synchronize().unwrap();
         assert!(flag.is_up() && !late.is_up(), "seed {seed}");
     }
@@ -336,10 +343,10 @@ fn auto_synchronize_waits_when_it_is_dropped_while_unwinding() {
     let unwound = catch_unwind(AssertUnwindSafe(|| {
         let _guard = stream.auto_synchronize();
         raising(&flag).launch_on(&stream, one(), (&mut numbers(4),)).unwrap();
-        assert!(!flag.is_up(), "nobody waited yet");
-        panic!("on the way");
+        assert!(!flag.is_up(), "no call has waited yet");
+        panic!("in flight");
     }));
-    assert_eq!(unwound.unwrap_err().downcast_ref::<&str>(), Some(&"on the way"));
+    assert_eq!(unwound.unwrap_err().downcast_ref::<&str>(), Some(&"in flight"));
     assert!(flag.is_up());
 }
 

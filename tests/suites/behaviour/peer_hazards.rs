@@ -21,7 +21,7 @@ fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -
     assert_eq!(parent.residency().on(&device), Validity::Partial { valid_bytes: 20 });
     copy.launch_on(&device.stream(), Grid::cover(10), (&parent, &mut seen))?;
     assert_eq!(seen.host()?.to_vec(), [1; 10], "device[0] is 1, not 0");
-    assert_eq!(moves(parent.traffic()), [(2, 40), (1, 40), (0, 0)], "each half went up once");
+    assert_eq!(moves(parent.traffic()), [(2, 40), (1, 40), (0, 0)], "each half was uploaded once");
     Ok(())
 }
 
@@ -56,7 +56,7 @@ fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     assert_eq!(
         moves(parent.traffic()),
         [(2, 48), (0, 0), (0, 0)],
-        "the crop's 8 bytes went up, and no more"
+        "only the crop's 8 bytes were uploaded"
     );
     Ok(())
 }
@@ -76,7 +76,7 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     assert_eq!(
         (array.get(3)?, array.host()?[3]),
         (2, 2),
-        "a kept host reference would not have compiled over the launch"
+        "a host reference across the launch would not have compiled"
     );
     let (mut read, mut total) =
         (SmartArray::from(vec![1_i32; 10]), SmartArray::<i32, _>::uninit(1));
@@ -85,7 +85,7 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     assert_eq!(
         moves(read.traffic()),
         [(1, 40), (0, 0), (0, 0)],
-        "read there, so nothing came back"
+        "only read on the device, so nothing is downloaded"
     );
     assert_eq!(moves(total.traffic()), NOTHING);
     Ok(())

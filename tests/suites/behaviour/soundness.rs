@@ -189,14 +189,14 @@ fn let_go_of_a_device_that_read(
 fn a_capture_may_ask_the_array_that_its_stream_was_kept_by() {
     without_deadlock(|| {
         let device = Device::emulated(Emulation::new());
-        let array = Arc::new(array_on(&device).expect("room"));
+        let array = Arc::new(array_on(&device).expect("enough memory"));
         // A weak reference, since the array keeps the stream that holds the capture.
         let asked: Weak<_> = Arc::downgrade(&array);
         let ask = move || drop(asked.upgrade().map(|array| array.residency()));
         let dropped = let_go_of_a_device_that_read(&array, ask).expect("it is queued");
         device.synchronize().expect("nothing fails");
         use_on_many_streams(&array, &device).expect("streams");
-        assert!(dropped.load(Ordering::SeqCst), "the array keeps no stream that is idle");
+        assert!(dropped.load(Ordering::SeqCst), "the array keeps no idle stream");
     });
 }
 
@@ -204,7 +204,7 @@ fn a_capture_may_ask_the_array_that_its_stream_was_kept_by() {
 fn a_capture_may_wait_for_the_device_that_its_stream_visited() {
     without_deadlock(|| {
         let device = Device::emulated(Emulation::new());
-        let array = array_on(&device).expect("room");
+        let array = array_on(&device).expect("enough memory");
         let asked = device.clone();
         let dropped = let_go_of_a_device_that_read(&array, move || {
             asked.synchronize().expect("nothing fails");
@@ -212,7 +212,7 @@ fn a_capture_may_wait_for_the_device_that_its_stream_visited() {
         .expect("it is queued");
         drop(array);
         device.synchronize().expect("nothing fails");
-        assert!(dropped.load(Ordering::SeqCst), "the device keeps no visit that is over");
+        assert!(dropped.load(Ordering::SeqCst), "the device keeps no completed remote use");
     });
 }
 
@@ -252,7 +252,7 @@ fn a_snapshot_of_what_the_last_of_63_devices_holds_is_exact() -> Result<()> {
 fn a_64th_device_is_never_taken_for_the_newest() -> Result<()> {
     let (devices, mut array) = everywhere()?;
     drop(array.gpu_mut_on(&devices[62].stream())?);
-    let refused = array.gpu_changed_on(&idle_device().stream()).expect_err("it holds nothing");
+    let refused = array.gpu_changed_on(&idle_device().stream()).expect_err("it is empty");
     assert!(matches!(refused, Error::LostUpdate { .. }), "{refused}");
     assert_eq!(array.host()?.to_vec(), [7; 4]);
     Ok(())

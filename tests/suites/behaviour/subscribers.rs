@@ -41,11 +41,7 @@ fn a_subscriber_may_look_at_the_array_that_is_moved() -> Result<()> {
         Ok(())
     })?;
     let seen = looking.seen.lock().expect("no panic");
-    assert_eq!(
-        seen.len(),
-        2,
-        "one transfer up, and one down for the clone, which lives on the device"
-    );
+    assert_eq!(seen.len(), 2, "one upload, and one download for the clone, which is on the device");
     assert!(seen.iter().all(|(validity, live)| *validity == Validity::Valid && *live > 0));
     Ok(())
 }
@@ -108,7 +104,7 @@ fn a_subscriber_may_take_the_inventory_when_it_is_asked_what_it_wants() {
         .expect("nothing fails");
         assert!(
             counts.iter().all(|count| count.load(Ordering::SeqCst) > 0),
-            "it was asked, and told, while an array lived"
+            "both callbacks ran while an array was alive"
         );
     });
 }

@@ -294,12 +294,15 @@ fn opposite_assignments_and_clones_on_two_threads_do_not_lock_each_other_out() {
                     scope.spawn(|| {
                         x_left.assign(&y_right).expect("nothing fails");
                         assert_eq!(
-                            y_right.try_clone().expect("room").get([0]).expect("written"),
+                            y_right.try_clone().expect("enough memory").get([0]).expect("written"),
                             33
                         );
                     });
                     y_left.assign(&x_right).expect("nothing fails");
-                    assert_eq!(x_right.try_clone().expect("room").get([31]).expect("written"), 64);
+                    assert_eq!(
+                        x_right.try_clone().expect("enough memory").get([31]).expect("written"),
+                        64
+                    );
                 });
             }
             let halves: Array1<u32> = (33..65).chain(33..65).collect();
@@ -369,7 +372,7 @@ fn threads_that_wait_for_seeded_work_of_one_array_all_see_it_done() {
         assert_eq!(row, 8 * 1024);
         array.snapshot_on(&stream)?.wait().map(|seen| assert_eq!(seen.sum(), 64 * 1024))
     });
-    assert!(stream.is_idle().expect("it can be asked"));
+    assert!(stream.is_idle().expect("the array can be queried"));
     drop(array);
     support::watched::assert_nothing_left(&[device]);
 }

@@ -109,7 +109,7 @@ fn run(on: usize, fault: Option<Fault>) {
         assert_eq!(
             [(); 3].map(|()| device.memory().in_use)[2],
             0,
-            "a free that is refused is made good by the next look"
+            "the next call repeats a refused free"
         );
     }
 }

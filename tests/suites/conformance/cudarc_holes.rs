@@ -59,7 +59,7 @@ fn a_writer_waits_for_every_reader_and_not_only_the_last() {
         assert_eq!(
             *seen_slowly.host()?,
             counting(LEN),
-            "the slow reader saw what was there before the writer"
+            "the slow reader saw the contents before the write"
         );
         assert_eq!(array.host()?[0], 100);
         Ok(())
@@ -128,7 +128,7 @@ fn b_pinned_memory_is_overwritten_once_the_copy_has_left() {
             gate.open();
             writing.join().expect("no panic")
         })?;
-        assert_eq!(*copy.host()?, counting(LEN), "what was there when it was asked for");
+        assert_eq!(*copy.host()?, counting(LEN), "the contents at the time of the call");
         Ok(())
     });
 }
@@ -196,7 +196,7 @@ fn c_memory_that_others_registered_is_copied_in_order_without_memory_of_our_own(
         test_name!(c_memory_that_others_registered_is_copied_in_order),
         &[("RESIDENT_PINNED_MAX", "0")],
     );
-    assert_success(&output, "nothing may be page-locked");
+    assert_success(&output, "pinning is refused");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn f_zero_bytes_are_no_call() {
         let mut full = SmartArray::from(counting(8));
         drop(full.slice_mut(s![3..3]).gpu_mut_on(&lab.stream())?);
         assert_eq!((full.slice(s![8..]).host()?.len(), array.into_array()?.len()), (0, 0));
-        assert_eq!(driver::take_calls(), [], "nothing is asked of the driver");
+        assert_eq!(driver::take_calls(), [], "no driver call");
         Ok(())
     });
 }

@@ -61,19 +61,19 @@ fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
         (0..40).try_for_each(|row| array.slice(s![row, 3..;7]).host().map(drop))?;
         downloads();
         assert_eq!(*array.host()?, contents);
-        assert_eq!(downloads(), 1, "all boxes that were left came in one call");
+        assert_eq!(downloads(), 1, "one call downloads all remaining boxes");
         drop(array.gpu_mut_on(&lab.stream())?);
         (0..20).try_for_each(|row| array.slice(s![row, row]).host().map(drop))?;
         downloads();
         assert_eq!(*array.slice(s![..20, ..]).host()?, contents.slice(s![..20, ..]));
-        assert_eq!(downloads(), 1, "of a part as well");
+        assert_eq!(downloads(), 1, "one call for a part too");
         drop(array.gpu_mut_on(&lab.stream())?);
         assert_eq!(*array.slice(s![.., ..;2]).host()?, contents.slice(s![.., ..;2]));
         let lines = driver::take_calls()
             .iter()
             .filter(|call| call.name.starts_with("cuMemcpyDtoH"))
             .count();
-        assert_eq!(lines, 1, "short rows come as one line");
+        assert_eq!(lines, 1, "one line for all short rows");
         // Another stream works on the other half while this half is downloaded, which must not
         // access the bytes of the other half.
         drop(array.gpu_mut_on(&lab.stream())?);
@@ -127,7 +127,7 @@ fn many_small_boxes_go_in_one_call() {
         driver::take_calls();
         drop(array.gpu_on(&lab.stream())?);
         let up = copies(&driver::take_calls());
-        assert_eq!(up, if is_poorer() { 30 } else { 1 }, "copies up");
+        assert_eq!(up, if is_poorer() { 30 } else { 1 }, "uploads");
         let expected = |(row, column): (usize, usize)| {
             if places.iter().any(|(x, y)| row == *x && (*y..*y + 4).contains(&column)) {
                 7

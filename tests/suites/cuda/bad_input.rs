@@ -262,12 +262,12 @@ fn an_array_larger_than_what_is_free() {
         let device = Device::cuda(0).expect("there");
         let stream = device.stream();
         let kept = SmartArray::from(vec![1_u8; 6 * MIB]);
-        kept.prefetch(&stream).expect("room");
+        kept.prefetch(&stream).expect("enough memory");
         let mut large = SmartArray::from(vec![2_u8; 12 * MIB]).named("picture");
         // One of these copies is evicted, since the host has it too; the other is newest on the
         // device.
         let mut newest = SmartArray::<u8, _>::uninit(6 * MIB);
-        drop(newest.gpu_overwrite_on(&stream).expect("room"));
+        drop(newest.gpu_overwrite_on(&stream).expect("enough memory"));
         let refused = large.gpu_on(&stream).map(drop);
         let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
         assert_eq!(shortage.requested, 12 << 20);
@@ -283,9 +283,9 @@ fn an_array_larger_than_what_is_free() {
                 "drop arrays that are not needed there",
             ],
         );
-        assert_eq!(large.host().expect("as it was")[12 * MIB - 1], 2);
+        assert_eq!(large.host().expect("its contents are unchanged")[12 * MIB - 1], 2);
         drop(newest);
-        drop(large.gpu_mut_on(&stream).expect("there is room now"));
+        drop(large.gpu_mut_on(&stream).expect("there is enough memory now"));
         assert_eq!(large.host().expect("there")[12 * MIB - 1], 2);
         assert_eq!(kept.host().expect("there")[0], 1);
     });

@@ -133,7 +133,7 @@ fn register_scale(name: &str) {
 fn works(kernel: &Scale, device: &Device) {
     let mut x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
     kernel.launch_on(&device.stream(), Grid::new(1, 3), (2.0, &mut x)).expect("queued");
-    assert_eq!(x.host().expect("it comes down").to_vec(), [2.0, 4.0, 6.0]);
+    assert_eq!(x.host().expect("the download succeeds").to_vec(), [2.0, 4.0, 6.0]);
 }
 
 /// Both kernels are in one source, and so in one module.
@@ -207,7 +207,7 @@ fn faults(device: &Device) {
     );
     assert!(
         log(CudaSource::c(SOURCE).define("zero\0within", 1)).contains("zero byte"),
-        "bad input is told, and no panic"
+        "bad input is an error, not a panic"
     );
     assert!(log(CudaSource::c("before\0after")).contains("zero byte at 6"));
     works_after_faults(device);
@@ -371,7 +371,7 @@ fn a_source_is_compiled_once_and_the_next_run_finds_it_on_disk() {
     assert_eq!(
         compilations_of("an older compiler", &cache.0),
         1,
-        "what another compiler made is another thing"
+        "code of another compiler is a separate cache entry"
     );
     assert_eq!(compilations_of("two kernels", Path::new("off")), 1);
 }
@@ -385,7 +385,7 @@ fn what_is_damaged_on_disk_is_compiled_again_and_replaced() {
     for damaged in [&whole[..whole.len() / 2], b"something else", b""] {
         fs::write(&file, damaged).expect("writable");
         assert_eq!(compilations_of("two kernels", &cache.0), 1);
-        assert_eq!(fs::read(&file).expect("readable"), whole, "it is whole again");
+        assert_eq!(fs::read(&file).expect("readable"), whole, "the file was replaced");
     }
     assert_eq!(compilations_of("two kernels", &cache.0), 0);
 }
@@ -408,11 +408,11 @@ fn a_compiler_newer_than_the_driver_is_reported_with_both_versions() {
 fn options_decide_what_comes_out_and_what_is_kept() {
     let cache = Scratch::new("options");
     assert_eq!(compilations_of("what comes out", &cache.0), 8);
-    assert_eq!(cache.files().len(), 5, "what left nothing is not kept");
+    assert_eq!(cache.files().len(), 5, "failed compilations are not cached");
     assert_eq!(
         compilations_of("what comes out", &cache.0),
         4,
-        "three that left nothing; what is kept and does not load is compiled once more"
+        "three that failed, and cached code that does not load"
     );
 }
 
@@ -420,7 +420,7 @@ fn options_decide_what_comes_out_and_what_is_kept() {
 fn machine_code_that_the_driver_refuses_is_replaced_by_its_ptx() {
     let cache = Scratch::new("refused");
     assert_eq!(compilations_of("refused machine code", &cache.0), 3);
-    assert_eq!(compilations_of("refused machine code", &cache.0), 0, "the PTX of what was kept");
+    assert_eq!(compilations_of("refused machine code", &cache.0), 0, "the cached PTX is loaded");
 }
 
 #[test]
@@ -472,7 +472,7 @@ fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
             && text.contains("unset it"),
         "{text}"
     );
-    assert!(text.contains("open: []"), "no other is taken in its place: {text}");
+    assert!(text.contains("open: []"), "no other library replaces it: {text}");
     fs::remove_file(folder.0.join("libnvrtc.so.13")).expect("ours");
     let text = opened(13_050, None);
     assert!(text.contains(&only("libnvrtc.so.12")), "older code runs on any later driver: {text}");
@@ -488,7 +488,7 @@ fn templates_and_cpp_functions_are_found_by_their_expressions() {
     assert_eq!(
         compilations_of("expressions", Path::new("off")),
         4,
-        "three expressions, and once to find that `plain` is no C name"
+        "three expressions, and once to find that `plain` is not an `extern \"C\"` name"
     );
 }
 

@@ -24,13 +24,13 @@ fn alone(test: &str, program: impl FnOnce() + Send + 'static) {
     let (ended, end) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         program();
-        ended.send(()).expect("somebody waits");
+        ended.send(()).expect("the receiver is alive");
     });
     if matches!(end.recv_timeout(Duration::from_secs(60)), Err(mpsc::RecvTimeoutError::Timeout)) {
         println!("the program does not end");
         std::process::exit(1);
     }
-    thread.join().expect("the program went well");
+    thread.join().expect("the program does not panic");
 }
 
 fn matrix(value: u32) -> SmartArray<u32, Ix2> {
@@ -112,7 +112,10 @@ fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
         drop(locked.gpu_mut_on(&main).expect("queued"));
         drop(locked);
         let mut next = SmartArray::<u8, _>::uninit(LEN);
-        drop(next.gpu_overwrite_on(&main).expect("there is room once the other is gone"));
+        drop(
+            next.gpu_overwrite_on(&main)
+                .expect("there is enough memory once the other array is freed"),
+        );
         assert_eq!((driver::memory_in_use(0), driver::memory_in_use(1)), (0, LEN as u64));
     });
 }
@@ -128,7 +131,7 @@ fn threads_that_take_and_free_memory_at_once_leave_none_behind() {
                     let stream = device.new_stream().expect("a stream");
                     for turn in 0..300 {
                         let mut array = SmartArray::<u8, _>::uninit(64 + (thread + turn) % 3);
-                        drop(array.gpu_overwrite_on(&stream).expect("there is room"));
+                        drop(array.gpu_overwrite_on(&stream).expect("there is enough memory"));
                     }
                 });
             }
@@ -207,8 +210,8 @@ fn a_device_that_waits_for_a_dead_one_lives() {
         assert!(matches!(living.wait(&event), Err(Error::Backend { .. })));
         plus()
             .launch_on(&living, Grid::cover(64), (1, &source, &mut made))
-            .expect("the other device lives");
-        assert_eq!(made.host().expect("the other device lives").sum(), 2 * 64);
+            .expect("the other device is usable");
+        assert_eq!(made.host().expect("the other device is usable").sum(), 2 * 64);
     });
 }
 
@@ -229,7 +232,7 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
             };
             assert_eq!(outcome, resident::cudarc::driver::sys::CUresult::CUDA_SUCCESS);
             assert_eq!(array.page_lock().is_ok(), locked_bytes == LEN);
-            array.prefetch(&device.stream()).expect("staged, or read where it is");
+            array.prefetch(&device.stream()).expect("staged, or read from pinned memory");
             device.synchronize().expect("nothing fails");
             // SAFETY: registered above, and nothing uses it any more.
             let outcome =
@@ -248,7 +251,7 @@ fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
         let (opened, opening) = mpsc::channel::<()>();
         let opening = std::sync::Mutex::new(opening);
         let look = Kernel::<(InOut<u32, Ix2>,)>::new("look").host(move |_grid, (mut x,)| {
-            opening.lock().expect("alone").recv().expect("somebody opens");
+            opening.lock().expect("alone").recv().expect("the sender is alive");
             assert!(!audit::inventory().is_empty());
             x.fill(2);
         });
@@ -256,7 +259,7 @@ fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
         look.launch_on(&Device::cpu().stream(), Grid::cover(64), (&mut array,)).expect("queued");
         array.prefetch_host().expect("queued");
         let stream = gpu.stream();
-        let mut newest = array.gpu_overwrite_on(&stream).expect("room");
+        let mut newest = array.gpu_overwrite_on(&stream).expect("enough memory");
         stream.cudarc().memset_zeros(&mut newest).expect("queued");
         drop(newest);
         let opener = std::thread::spawn(move || {
@@ -268,7 +271,7 @@ fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
         assert_eq!(
             array.host().expect("it is there").sum(),
             0,
-            "what came down before is not put over it"
+            "the earlier download does not overwrite it"
         );
     });
 }
@@ -295,13 +298,13 @@ fn an_older_download_does_not_overwrite_a_newer_one() {
             });
             let _until_here = looks;
             for turn in 0..60_u8 {
-                set(&mut array.gpu_overwrite_on(&first).expect("room"), &first, turn);
+                set(&mut array.gpu_overwrite_on(&first).expect("enough memory"), &first, turn);
                 array.prefetch_host().expect("queued");
                 // The varying delay makes the write sometimes coincide with the unpacking.
                 std::thread::sleep(Duration::from_micros(300 * u64::from(turn)));
                 let last = s![ROWS - 1.., ..];
                 set(
-                    &mut array.slice_mut(last).gpu_overwrite_on(&second).expect("room"),
+                    &mut array.slice_mut(last).gpu_overwrite_on(&second).expect("enough memory"),
                     &second,
                     100 + turn,
                 );
@@ -311,7 +314,7 @@ fn an_older_download_does_not_overwrite_a_newer_one() {
                 };
                 assert!(is_new(&array), "turn {turn}");
                 first.synchronize().expect("nothing failed");
-                assert!(is_new(&array), "turn {turn}, when all was put in its place");
+                assert!(is_new(&array), "turn {turn}, after all unpacking");
             }
         });
     });

@@ -139,7 +139,7 @@ fn flat_and_sized_parameters_arrive() {
     let x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
     let mut y = SmartArray::<f32, _>::ones(3);
     axpy_kernel().launch(Grid::cover(3), (2.0, &x, &mut y)).expect("queued");
-    assert_eq!(y.host().expect("it comes down").to_vec(), [3.0, 5.0, 7.0]);
+    assert_eq!(y.host().expect("the download succeeds").to_vec(), [3.0, 5.0, 7.0]);
 
     let numbers = Array2::from_shape_fn((4, 6), |(row, column)| (10 * row + column) as f32);
     let a = SmartArray::from(numbers.clone());
@@ -149,7 +149,7 @@ fn flat_and_sized_parameters_arrive() {
         .launch(Grid::cover_2d((3, 2), (8, 32)), (&a.slice(part), &mut b))
         .expect("queued");
     assert_eq!(
-        *b.host().expect("it comes down"),
+        *b.host().expect("the download succeeds"),
         numbers.slice(part).t(),
         "strides, steps and reversed axes"
     );
@@ -174,7 +174,7 @@ fn kernels_of_one_source_share_a_module_which_is_loaded_once() {
     assert_eq!(count(&resident_stand_in::take_calls(), "cuModuleLoadDataEx"), 1);
     one.clone().prepare(&device).expect("it is loaded");
     assert_eq!(one.attributes(&device).expect("it is loaded").block_threads_max, 1024);
-    assert_eq!(resident_stand_in::take_calls(), [], "what is loaded asks nothing of the driver");
+    assert_eq!(resident_stand_in::take_calls(), [], "loaded code makes no driver call");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn grids_are_checked_against_the_device_before_anything_moves() {
         );
     }
     assert_eq!(count(&resident_stand_in::take_calls(), "cuLaunchKernel"), 0);
-    assert_eq!(seen.host().expect("as it was").to_vec(), [0; 5]);
+    assert_eq!(seen.host().expect("its contents are unchanged").to_vec(), [0; 5]);
 }
 
 #[test]
@@ -292,7 +292,10 @@ fn more_shared_memory_than_usual_is_asked_for_once() {
         kernel
             .launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,))
             .expect("queued");
-        assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
+        assert_eq!(
+            seen.host().expect("the download succeeds").to_vec(),
+            [3, 1, 64, 1, shared_bytes]
+        );
     }
     assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1);
 }
@@ -315,8 +318,11 @@ fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
     for (kernel, shared_bytes) in [(&large, 100 << 10), (&small, 64 << 10), (&large, 100 << 10)] {
         kernel
             .launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,))
-            .expect("as much as the device has");
-        assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
+            .expect("the device has enough");
+        assert_eq!(
+            seen.host().expect("the download succeeds").to_vec(),
+            [3, 1, 64, 1, shared_bytes]
+        );
     }
     assert_eq!(
         count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"),
@@ -333,7 +339,8 @@ fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
     let mut seen = SmartArray::<u32, _>::zeros(5);
     for len in [100_000_u32, 50_000, 100_001] {
         kernel.launch_on(&stream, Grid::cover(len as usize).auto(), (&mut seen,)).expect("queued");
-        let [blocks, _, threads, ..] = seen.host().expect("it comes down").to_vec()[..] else {
+        let [blocks, _, threads, ..] = seen.host().expect("the download succeeds").to_vec()[..]
+        else {
             panic!("five numbers")
         };
         assert!(threads > 256 && blocks == len.div_ceil(threads), "{blocks} blocks of {threads}");
@@ -342,7 +349,7 @@ fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
         .launch_on(&stream, Grid::cover_2d((100, 1000), (8, 32)).auto(), (&mut seen,))
         .expect("queued");
     let [blocks_x, blocks_y, threads_x, threads_y, _] =
-        seen.host().expect("it comes down").to_vec()[..]
+        seen.host().expect("the download succeeds").to_vec()[..]
     else {
         panic!("five numbers")
     };
@@ -441,7 +448,7 @@ fn a_view_of_open_dimensions_takes_what_was_compiled() {
     kernel
         .launch_on(&device.stream(), Grid::cover(6), (&flat, &mut b))
         .expect("two dimensions, as compiled");
-    assert_eq!(b.host().expect("it comes down").sum(), 6.0);
+    assert_eq!(b.host().expect("the download succeeds").sum(), 6.0);
     let deep = SmartArray::from(
         Array2::<f32>::ones((2, 3)).into_shape_with_order((1, 2, 3)).expect("as many").into_dyn(),
     );
@@ -479,7 +486,11 @@ fn bodies_are_compared_on_copies() {
         ),
         "{text}"
     );
-    assert_eq!(y.host().expect("as it was").to_vec(), [1.0; 3], "the arguments are not touched");
+    assert_eq!(
+        y.host().expect("its contents are unchanged").to_vec(),
+        [1.0; 3],
+        "the arguments are unchanged"
+    );
 }
 
 #[test]

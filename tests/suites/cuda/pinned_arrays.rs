@@ -69,7 +69,7 @@ fn assert_round_trip(array: &mut Bytes, device: &Device) {
     driver::take_calls();
     drop(array.gpu_mut_on(&device.stream()).expect("queued"));
     array.prefetch_host().expect("queued");
-    assert!(array.host().expect("it comes down").iter().eq(&expected));
+    assert!(array.host().expect("the download succeeds").iter().eq(&expected));
     let calls = driver::take_calls();
     assert!(calls.iter().all(|call| call.code == 0 && call.name != "cuMemHostAlloc"), "{calls:?}");
 }
@@ -90,7 +90,7 @@ fn neighbours_are_locked_and_go_in_every_order() {
         let mut arrays = arrays.map(Some);
         for next in order {
             let array = arrays[next].as_mut().expect("not locked yet");
-            array.page_lock().expect("neighbours are no hindrance");
+            array.page_lock().expect("adjacent registrations do not conflict");
             assert_round_trip(array, here);
         }
         for gone in order {
@@ -137,12 +137,12 @@ fn a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages() {
             drop(other.gpu_mut_on(&device.stream()).expect("staged"));
             assert_eq!(*other.host().expect("staged"), contents(1, 2 * PAGE_BYTES));
             drop(one);
-            other.page_lock().expect("the neighbour is gone");
+            other.page_lock().expect("the neighbour was dropped");
             assert_round_trip(&mut other, &device);
             // All of its bytes lie on the neighbour's last page.
-            small.page_lock().expect_err("the neighbour unlocks them when it goes");
+            small.page_lock().expect_err("the neighbour unregisters them when it drops");
             drop(other);
-            small.page_lock().expect("the neighbour is gone");
+            small.page_lock().expect("the neighbour was dropped");
             assert_round_trip(&mut small, &device);
         },
     );
@@ -211,9 +211,9 @@ fn a_dead_device_is_asked_to_unlock_and_keeps_what_it_does_not() {
         assert_eq!(
             count("cuMemHostUnregister"),
             2,
-            "the context is dead, its registrations are not"
+            "the context is dead, but its registrations remain"
         );
-        other.cuda_context().expect("a GPU").bind_to_thread().expect("it lives");
+        other.cuda_context().expect("a GPU").bind_to_thread().expect("the context is alive");
         assert!(is_known(first) && is_known(second));
         assert!(!is_given_back(first) && !is_given_back(second));
     });
@@ -274,7 +274,8 @@ fn memory_that_others_registered_in_pieces_is_refused() {
         };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     }
-    let refused = array.page_lock().expect_err("a copy of it would be of two pieces").to_string();
+    let refused =
+        array.page_lock().expect_err("a copy of it would span two registrations").to_string();
     assert!(refused.contains("ALREADY_REGISTERED") && refused.contains("unregister"), "{refused}");
     for (piece, _) in pieces {
         // SAFETY: registered above, and nothing uses it.
@@ -282,7 +283,7 @@ fn memory_that_others_registered_in_pieces_is_refused() {
             unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(piece)) };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     }
-    array.page_lock().expect("nobody has it now");
+    array.page_lock().expect("no library has it registered now");
     assert_round_trip(&mut array, &devices[0]);
 }
 
@@ -303,7 +304,7 @@ fn a_child_of_a_fork_lets_locked_arrays_go() {
             let refused = ordinary.page_lock();
             drop(here);
             refused
-                .map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork locked pages")))
+                .map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork pinned memory")))
         };
         let mut command = std::process::Command::new("true");
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());

@@ -44,7 +44,7 @@ pub(crate) fn side_by_side<T>(make: impl FnOnce() -> T) -> T {
 
 /// Whether the adjacent block that starts at this address was freed.
 pub(crate) fn is_given_back(start: usize) -> bool {
-    GIVEN_BACK[ALLOCATOR.place(start).expect("side by side with others")].load(Ordering::SeqCst)
+    GIVEN_BACK[ALLOCATOR.place(start).expect("an adjacent block")].load(Ordering::SeqCst)
 }
 
 impl SideBySide {

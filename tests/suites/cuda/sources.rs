@@ -54,7 +54,7 @@ fn is_there() -> bool {
 }
 
 fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of ours") {
+    for entry in fs::read_dir(folder).expect("a folder of the repository") {
         let path = entry.expect("readable").path();
         if path.is_dir() {
             sources_below(&path, found);
@@ -66,11 +66,11 @@ fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// The number of bytes of machine code, or the compiler's log if there are errors or warnings.
 fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> {
-    let text =
-        CString::new(format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}")).expect("a text of ours");
-    let name = CString::new(name).expect("a name of ours");
+    let text = CString::new(format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}"))
+        .expect("a source of the repository");
+    let name = CString::new(name).expect("a file name of the repository");
     let option =
-        CString::new(format!("--gpu-architecture={architecture}")).expect("an option of ours");
+        CString::new(format!("--gpu-architecture={architecture}")).expect("an option of this test");
     let options: [*const c_char; 1] = [option.as_ptr()];
     let mut program = null_mut();
     // SAFETY: the texts end with a zero and live through the calls; the library is there
@@ -129,7 +129,7 @@ fn every_cuda_source_compiles_for_every_architecture() {
     for (name, text) in &sources {
         for architecture in ARCHITECTURES {
             match compile(name, text, architecture) {
-                Ok(0) => faults.push(format!("{name} for {architecture}: nothing came out")),
+                Ok(0) => faults.push(format!("{name} for {architecture}: no machine code")),
                 Ok(code_bytes) => println!("{name} for {architecture}: {code_bytes} bytes"),
                 Err(log) => faults.push(format!("{name} for {architecture}: {log}")),
             }

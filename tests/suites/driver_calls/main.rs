@@ -84,7 +84,8 @@ fn compare(pair: fn() -> Pair) {
     assert_eq!(
         difference(&ours, &twin),
         expected,
-        "{name}: ours less the twin's, and what is stated\nours: {ours:#?}\ntwin: {twin:#?}"
+        "{name}: calls of resident minus the twin's, and the listed ones\nresident: {ours:#?}\n\
+             twin: {twin:#?}"
     );
     assert_eq!(
         common(&sequences.0, extra),

@@ -188,9 +188,9 @@ pub(crate) fn up_and_down_pinned() -> Pair {
     let device = gpu();
     let _here = device.enter();
     let mut array = SmartArray::from(vec![1.0_f32; 1 << 21]);
-    array.page_lock().expect("locked pages");
+    array.page_lock().expect("pinned memory");
     let ours = move || {
-        drop(array.host_mut().expect("the host's"));
+        drop(array.host_mut().expect("the host's copy"));
         drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
         assert!(array.host().expect("a download")[5] > 0.0);
     };
@@ -226,10 +226,10 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         (device.new_stream().expect("a stream"), device.new_stream().expect("a stream"));
     let (mut rising, mut falling) =
         (SmartArray::from(vec![1.0_f32; 1 << 21]), SmartArray::from(vec![2.0_f32; 1 << 21]));
-    [&rising, &falling].into_iter().for_each(|array| array.page_lock().expect("locked pages"));
+    [&rising, &falling].into_iter().for_each(|array| array.page_lock().expect("pinned memory"));
     let ours = move || {
-        drop(rising.host_mut().expect("the host's"));
-        drop(falling.gpu_mut_on(&down).expect("the device's"));
+        drop(rising.host_mut().expect("the host's copy"));
+        drop(falling.gpu_mut_on(&down).expect("the device's copy"));
         rising.prefetch(&up).expect("an upload");
         assert!(falling.host().expect("a download")[5] > 0.0);
         up.synchronize().expect("a wait");
@@ -307,7 +307,7 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
     let device = gpu();
     let mut array = SmartArray::from(vec![1.0_f32; 1 << 21]);
     let ours = move || {
-        drop(array.host_mut().expect("the host's"));
+        drop(array.host_mut().expect("the host's copy"));
         drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
         assert!(array.host().expect("a download")[5] > 0.0);
     };

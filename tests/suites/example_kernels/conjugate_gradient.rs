@@ -161,7 +161,7 @@ fn a_matrix_may_hold_anything() {
     );
     let product = product.host().expect("the launch was done").to_vec();
     assert_eq!(product, [16.0 + 8.0 * 32.0, 0.0, 0.0, 8.0 * 32.0, 0.0, 0.0, 0.0]);
-    assert_eq!(starts.host().expect("it was read alone")[6], 1);
+    assert_eq!(starts.host().expect("it was only read")[6], 1);
 }
 
 #[test]

@@ -49,7 +49,10 @@ impl Bench {
             (false, Err(Error::Requirement { .. })) => self.refused += 1,
             (true, Err(error)) => panic!("{} on {grid:?}: {error}", kernel.name()),
             (false, Err(error)) => {
-                panic!("{} on {grid:?} was to be refused by a requirement: {error}", kernel.name())
+                panic!(
+                    "{} on {grid:?} should have been refused by a requirement: {error}",
+                    kernel.name()
+                )
             }
             (false, Ok(())) => panic!(
                 "{} on {grid:?} was to be refused by a requirement, and was done",

@@ -117,7 +117,7 @@ impl fmt::Debug for Step {
 
 impl Step {
     pub(crate) fn strategy() -> BoxedStrategy<Self> {
-        // Accesses of the two sides of a split are drawn more often, since they share state.
+        // Host and device accesses are drawn more often, since each makes the other's copy stale.
         let sides =
             [Kind::Host, Kind::HostMut, Kind::Gpu, Kind::Gpu, Kind::GpuMut, Kind::Stamp, Kind::Mix];
         let kind = proptest::sample::select([&Kind::ALL[..], &sides].concat());

@@ -70,8 +70,10 @@ pub(crate) fn expect<T>(outcome: Result<T>, expected: Expected) -> Option<T> {
         | (Err(Error::NotContiguous { .. }), Expected::NotContiguous)
         | (Err(Error::LayoutMismatch { .. }), Expected::LayoutMismatch)
         | (Err(Error::LostUpdate { .. }), Expected::LostUpdate) => None,
-        (Ok(_), expected) => panic!("the call went well, expected was {expected:?}"),
-        (Err(error), expected) => panic!("expected was {expected:?}, the call returned {error:?}"),
+        (Ok(_), expected) => panic!("the call succeeded, but {expected:?} was expected"),
+        (Err(error), expected) => {
+            panic!("{expected:?} was expected, but the call returned {error:?}")
+        }
     }
 }
 
@@ -185,7 +187,7 @@ impl System {
             }
             One::FillOn => {
                 ledger.fill(&cells, Some(device));
-                view.fill_on(stream, value).expect("there is room");
+                view.fill_on(stream, value).expect("there is enough memory");
             }
             One::Get(number) => get(ledger, &view, number, &cells, contents),
             One::Set(number) => set(ledger, &mut view, number, &cells, value),
@@ -301,7 +303,8 @@ impl System {
         if cells.is_empty() {
             return;
         }
-        let clone = self.arrays[from].slice(info(&part)).try_clone().expect("there is room");
+        let clone =
+            self.arrays[from].slice(info(&part)).try_clone().expect("there is enough memory");
         let pairs = cells.iter().copied().zip(world.arrays[into].layout.iter().copied());
         let mut ledger = self.ledgers[from].clone_of(pairs, cells.len());
         // The library chooses the order of the devices.
@@ -479,7 +482,7 @@ fn check_cells(array: &Smart, contents: &Contents) {
             (Ok(value), Some(expected)) => assert_eq!(value, expected, "element {cell}"),
             (Err(Error::Uninitialised { .. }), None) => {}
             (outcome, expected) => {
-                panic!("element {cell} is {outcome:?}, expected was {expected:?}")
+                panic!("element {cell} is {outcome:?}, but {expected:?} was expected")
             }
         }
     }
@@ -549,7 +552,7 @@ fn launch_one(
         One::GpuOverwrite => {
             // Foreign work that writes all elements, as it must: a launch on the guard's stream.
             let _ = launch(Access::Overwrite);
-            drop(view.gpu_overwrite_on(stream).expect("there is room"));
+            drop(view.gpu_overwrite_on(stream).expect("there is enough memory"));
             kernels.stamp.launch_on(stream, grid, (value, &mut *view)).expect("an overwrite");
         }
         One::Stamp { flat: true } => {
@@ -633,5 +636,5 @@ fn set(
     let (index, cell) =
         cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
     ledger.set(*cell);
-    view.set(index, value).expect("there is room");
+    view.set(index, value).expect("there is enough memory");
 }

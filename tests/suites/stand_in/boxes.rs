@@ -78,7 +78,11 @@ fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
     let place = down.as_mut_ptr().expose_provenance() as u64;
     let copy = copy_2d((UNIFIED, address(&memory, &stream), 16), (HOST, place, 5), 3, 2);
     submit_2d(&CUDA_MEMCPY2D { srcXInBytes: 4, srcY: 1, ..copy }, &stream).expect("a copy");
-    assert_eq!(down, [8, 9, 10, 0, 0, 14, 15, 16, 0, 0], "it has waited, and left the rest alone");
+    assert_eq!(
+        down,
+        [8, 9, 10, 0, 0, 14, 15, 16, 0, 0],
+        "the copy has waited, and wrote only the box"
+    );
 }
 
 #[test]
@@ -228,7 +232,7 @@ fn peers_are_enabled_once() {
         // SAFETY: the context is live.
         unsafe { sys::cuCtxEnablePeerAccess(context.cu_ctx(), 0) }.result()
     };
-    enable(&other).expect("they reach each other");
+    enable(&other).expect("peer access is possible");
     assert_eq!(code(enable(&other)), CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     assert_eq!(code(enable(&one)), CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     // SAFETY: the context is live.

@@ -7,7 +7,7 @@
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
-    reason = "calls of the driver in a row are safe for one reason"
+    reason = "one SAFETY comment covers several driver calls"
 )]
 
 mod boxes;

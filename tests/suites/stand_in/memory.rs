@@ -57,7 +57,7 @@ fn pinned_memory_is_read_when_the_copy_runs() {
     gate.open();
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [9]);
     // SAFETY: it came from the driver, and nothing uses it any more.
-    unsafe { result::free_host(source.cast()) }.expect("it is the driver's");
+    unsafe { result::free_host(source.cast()) }.expect("the driver allocated it");
 }
 
 #[test]
@@ -73,14 +73,14 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     ok(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) })
         .expect("a copy");
     // SAFETY: the gate delays the copy.
-    assert_eq!(unsafe { destination.read() }, 0, "it has returned early");
+    assert_eq!(unsafe { destination.read() }, 0, "the call returned before the copy");
     let (sender, arrived) = mpsc::channel();
     let waiting = std::thread::spawn({
         let (stream, context) = (stream.clone(), context.clone());
         move || {
             context.bind_to_thread().expect("a context");
             let mut byte = [0_u8];
-            sender.send(()).expect("somebody listens");
+            sender.send(()).expect("the receiver is alive");
             // SAFETY: live memory of one byte each.
             ok(unsafe {
                 sys::cuMemcpyDtoHAsync_v2(byte.as_mut_ptr().cast(), address, 1, stream.cu_stream())
@@ -91,7 +91,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     });
     arrived.recv().expect("it starts");
     gate.open();
-    assert_eq!(waiting.join().expect("no panic"), 7, "it has waited");
+    assert_eq!(waiting.join().expect("no panic"), 7, "the call waited for the copy");
     // SAFETY: the other copy came before this one in the stream, and is complete.
     assert_eq!(unsafe { destination.read() }, 7);
 }
@@ -104,7 +104,7 @@ fn memory_of_the_caller_can_be_pinned_once() {
     let start: *mut c_void = memory.as_mut_ptr().cast();
     // SAFETY: memory of the test, live until it is unregistered.
     unsafe {
-        ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is ordinary memory");
+        ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is pageable memory");
         assert_eq!(
             code(ok(sys::cuMemHostRegister_v2(start.byte_add(4000), 200, 0))),
             CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
@@ -116,7 +116,7 @@ fn memory_of_the_caller_can_be_pinned_once() {
         assert_eq!(
             code(ok(sys::cuMemFreeHost(start))),
             CUresult::CUDA_ERROR_INVALID_VALUE,
-            "it is not the driver's"
+            "the driver did not allocate it"
         );
         ok(sys::cuMemHostUnregister(start)).expect("it is registered");
         assert_eq!(
@@ -188,11 +188,11 @@ fn memory_is_pinned_by_whole_pages() {
     assert_eq!(
         copy(4000, 8000),
         Err(CUresult::CUDA_ERROR_INVALID_VALUE),
-        "half of it is ordinary memory"
+        "half of it is pageable memory"
     );
     // SAFETY: as above.
     ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(100).cast()) }).expect("registered");
-    copy(4000, 8000).expect("ordinary memory");
+    copy(4000, 8000).expect("pageable memory");
     register(8000, 1000).expect("nobody's");
     // SAFETY: as above.
     ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8000).cast()) }).expect("registered");
@@ -259,14 +259,14 @@ fn a_pool_keeps_what_its_threshold_allows() {
     };
     let reserved =
         || get(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT).expect("it has one");
-    let free = || context.mem_get_info().expect("the device tells").0;
+    let free = || context.mem_get_info().expect("the device reports it").0;
     let before = free();
     // SAFETY: freed memory is not used again.
     unsafe {
         let address =
             result::mem_pool::alloc_async(pool, 1 << 20, stream.cu_stream()).expect("memory");
         result::free_async(address, stream.cu_stream()).expect("it is there");
-        assert_eq!((reserved(), free()), (1 << 20, before - (1 << 20)), "nobody has waited yet");
+        assert_eq!((reserved(), free()), (1 << 20, before - (1 << 20)), "no call has waited yet");
         stream.synchronize().expect("it is done");
         assert_eq!((reserved(), free()), (0, before), "the threshold is 0");
         let mut threshold = 4_u64 << 20;
@@ -313,7 +313,7 @@ fn a_context_that_is_released_gives_everything_back() {
     };
     assert_ne!(leaked, 0);
     assert_eq!(resident_stand_in::memory_in_use(4), 0);
-    CudaContext::new(4).expect("a new one").synchronize().expect("it is well");
+    CudaContext::new(4).expect("a new one").synchronize().expect("no error");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn grids_blocks_and_shared_memory_have_limits() {
         // SAFETY: the host function accesses only the memory of its argument.
         unsafe { launch.launch(LaunchConfig { grid_dim, block_dim, shared_mem_bytes }) }.map(drop)
     };
-    attempt((1, 1, 1), (1024, 1, 1), 48 << 10).expect("as large as may be");
+    attempt((1, 1, 1), (1024, 1, 1), 48 << 10).expect("the largest allowed");
     for (grid, block, shared) in [
         ((0, 1, 1), (1, 1, 1), 0),
         ((1, 0x1_0000, 1), (1, 1, 1), 0),

@@ -106,7 +106,7 @@ fn queued_work_fails_late_and_loses_its_context() {
     let stream = context.new_stream().expect("a stream");
     let scale = scale_function(&context);
     let mut memory = stream.clone_htod(&[1.0_f32]).expect("a copy");
-    stream.synchronize().expect("all is well");
+    stream.synchronize().expect("no error");
     let gate = Gate::in_front_of(&stream);
     resident_stand_in::fail_late(1, 214);
     let mut launch = stream.launch_builder(&scale);
@@ -127,7 +127,7 @@ fn a_refused_call_queues_nothing() {
     let mut memory = stream.clone_htod(&[1_u8]).expect("a copy");
     resident_stand_in::fail_nth("cuMemcpyHtoDAsync_v2", 1, 719);
     assert_eq!(code(stream.memcpy_htod(&[2_u8], &mut memory)), CUresult::CUDA_ERROR_LAUNCH_FAILED);
-    assert_eq!(stream.clone_dtoh(&memory).expect("the context is well"), [1]);
+    assert_eq!(stream.clone_dtoh(&memory).expect("the context works"), [1]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn unordered_uses_are_hazards() {
     let mut source = writer.clone_htod(&[1_u8; 4]).expect("a copy");
     let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
     let mut second = fast.alloc_zeros::<u8>(4).expect("memory");
-    context.synchronize().expect("all is there");
+    context.synchronize().expect("all uploads have completed");
     slow.memcpy_dtod(&source, &mut first).expect("a copy");
     fast.memcpy_dtod(&source, &mut second).expect("a copy");
     assert!(resident_stand_in::take_hazards().is_empty(), "both only read");
@@ -104,7 +104,7 @@ fn a_wait_orders_and_a_later_record_does_not_move_it() {
     assert_eq!(hazards.len(), 1, "the second copy alone is not waited for: {hazards:?}");
     other.wait(&event).expect("a wait");
     other.memset_zeros(&mut memory.slice_mut(2..4)).expect("a fill");
-    assert!(resident_stand_in::take_hazards().is_empty(), "now it is");
+    assert!(resident_stand_in::take_hazards().is_empty(), "now the wait covers it");
     context.synchronize().expect("all is done");
 }
 
@@ -127,7 +127,7 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
     null.memset_zeros(&mut memory).expect("a fill");
     assert!(resident_stand_in::take_hazards().is_empty());
     apart.memset_zeros(&mut memory).expect("a fill");
-    assert!(!resident_stand_in::take_hazards().is_empty(), "a stream that does not block is apart");
+    assert!(!resident_stand_in::take_hazards().is_empty(), "a non-blocking stream is independent");
     context.synchronize().expect("all is done");
     // SAFETY: it was created above, and is not used any more.
     unsafe { result::stream::destroy(raw) }.expect("it is there");
@@ -178,7 +178,8 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
     let orders: Vec<_> = (0..8).map(order).collect();
     assert_eq!(orders, (0..8).map(order).collect::<Vec<_>>());
     assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
-    resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10))).expect("as it was");
+    resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10)))
+        .expect("its contents are unchanged");
 }
 
 #[test]

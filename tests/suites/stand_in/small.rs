@@ -46,13 +46,13 @@ fn memory_is_bounded_and_comes_back() {
     assert_eq!(context.mem_get_info(), Ok((1 << 20, 1 << 20)));
     // SAFETY: freed memory is not used.
     unsafe {
-        let most = result::malloc_sync(900_000).expect("there is room");
+        let most = result::malloc_sync(900_000).expect("there is enough memory");
         assert_eq!(
             code(result::malloc_sync(200_000).map(drop)),
             CUresult::CUDA_ERROR_OUT_OF_MEMORY
         );
         result::free_sync(most).expect("it is there");
-        let again = result::malloc_sync(200_000).expect("there is room again");
+        let again = result::malloc_sync(200_000).expect("there is enough memory again");
         assert_eq!(context.mem_get_info(), Ok(((1 << 20) - 200_000, 1 << 20)));
         result::free_sync(again).expect("it is there");
     }
@@ -80,11 +80,13 @@ fn an_old_driver_takes_only_old_ptx() {
         let text = SCALE.replace("8.0", version).replace("sm_80", target);
         context.load_module(Ptx::from_src(text)).map(drop)
     };
-    load("8.0", "sm_75").expect("as new as may be");
+    load("8.0", "sm_75").expect("the newest accepted version");
     assert_eq!(code(load("8.1", "sm_75")), CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
     assert_eq!(code(load("8.0", "sm_80")), CUresult::CUDA_ERROR_INVALID_PTX);
     let mut version = 0;
     // SAFETY: the pointer's target lives during the call.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().expect("it is always told");
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .expect("the version is always available");
     assert_eq!(version, 12_000);
 }

@@ -127,11 +127,11 @@ fn assert_nothing_left(what: &str) {
     }
 }
 
-/// Makes every n-th driver call fail. Most failures reach the caller; the others only reduce speed,
-/// or are repaired later.
+/// Runs the scenario once for each driver call, which fails. Most failures reach the caller; the
+/// others only reduce speed, or are repaired later.
 fn sweep(code: u32, looks: bool) {
     let devices = devices();
-    assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "nothing fails, nothing is told");
+    assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "without faults, no call is refused");
     assert_nothing_left("without a fault");
     let mut told = 0;
     for nth in 1.. {
@@ -259,7 +259,7 @@ fn program(device: &Device) -> Result<()> {
 /// Asserts that the device returns its failure at most once; returns whether it had one.
 fn assert_reported_once(device: &Device) -> bool {
     let told: Vec<Result<()>> = (0..4).map(|_| device.synchronize()).collect();
-    assert!(told.iter().skip(1).all(Result::is_ok), "a failure is told once: {told:?}");
+    assert!(told.iter().skip(1).all(Result::is_ok), "a failure is reported once: {told:?}");
     let Err(error) = &told[0] else { return false };
     assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
     let text = error.to_string();

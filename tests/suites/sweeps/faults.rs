@@ -47,7 +47,7 @@ fn calls(device: &Device) -> Vec<Call> {
 fn counted(mode: Mode) -> [Vec<Call>; 2] {
     let devices = devices(mode, &[]);
     let outcome = scenario::run(&devices, &[], false);
-    assert_eq!(outcome, Outcome::default(), "nothing fails, nothing is told");
+    assert_eq!(outcome, Outcome::default(), "without faults, no call is refused");
     devices.map(|device| calls(&device))
 }
 

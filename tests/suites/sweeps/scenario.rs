@@ -91,7 +91,7 @@ impl Run<'_> {
                 Err(error @ Error::Lost { .. }) => {
                     assert!(
                         self.model.may_lose(step),
-                        "step \"{}\" found lost what is not: {error}",
+                        "step \"{}\" found contents lost that are not: {error}",
                         step.name
                     );
                     self.assert_names_a_failure(&error);
@@ -202,7 +202,7 @@ impl Run<'_> {
         let fewest = roots.min(1);
         assert!(
             (fewest..=roots).contains(&self.outcome.told),
-            "{} of {roots} failures told",
+            "{} of {roots} failures reported",
             self.outcome.told
         );
         self.outcome

@@ -182,7 +182,7 @@ impl Description<'_> {
                 return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
             }
         }
-        let cause = |call| format!("a fault asked for by the emulation, at call {call}");
+        let cause = |call| format!("a fault injected by the emulation, at call {call}");
         fault.map_or(Ok(()), |call| Err(self.failure(cause(call))))
     }
 }

@@ -105,7 +105,7 @@ fn streams_may_be_temporaries() -> Result<()> {
     array.fill_on(&Device::cpu().stream(), 2)
 }
 
-/// 16 scalars or 16 arrays, the most parameters that a kernel may have.
+/// 16 parameters, the most that a kernel may have, and one.
 #[test]
 fn a_kernel_has_up_to_sixteen_parameters() -> Result<()> {
     type I = In<u32>;

@@ -96,7 +96,7 @@ fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments(
     assert_eq!(
         values.traffic(),
         resident::Traffic::default(),
-        "copies moved, and not the arguments"
+        "copies of the arguments moved, not the arguments"
     );
     Ok(())
 }

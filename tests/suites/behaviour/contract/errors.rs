@@ -100,7 +100,7 @@ fn a_lost_update_of_a_constant_is_reported_in_plain_words() {
         memory there yet, and this call would lose them;"
     ));
     let device = lab();
-    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    drop(array.gpu_mut_on(&device.stream()).expect("enough memory"));
     let refused = array.host_changed().expect_err("the device is newer").to_string();
     assert!(refused.contains(&format!("its newest contents are on {device},")), "{refused}");
     assert_eq!(array.host_overwrite().map(drop), Ok(()));
@@ -187,9 +187,9 @@ fn a_fill_that_fails_has_words_of_its_own() {
         .filter(|(label, _)| label.starts_with("fill of"))
         .collect();
     let Some((_, told)) = outcomes.first() else { panic!("no call was the fill") };
-    let text = told.first().expect("it is told").to_string();
+    let text = told.first().expect("the failure is reported").to_string();
     assert!(
-        text.contains("the elements are that constant all the same, the next use fills again ("),
+        text.contains("the elements still have that constant, and the next use fills them again ("),
         "{text}"
     );
 }

@@ -83,7 +83,7 @@ fn loss_follows_the_data_and_nothing_else() -> Result<()> {
     let queued = counting.launch_on(&device.stream(), Grid::cover(4), (&lost, &mut follows));
     counting.launch_on(&device.stream(), Grid::cover(4), (&healthy, &mut apart))?;
     assert_eq!(apart.host()?.to_vec(), [5; 4]);
-    assert_eq!(*runs.lock().expect("no panic"), 1, "what reads lost bytes does not run");
+    assert_eq!(*runs.lock().expect("no panic"), 1, "work that reads lost bytes does not run");
     match queued {
         Ok(()) => assert!(matches!(follows.host().map(drop), Err(Error::Lost { .. }))),
         Err(refused) => assert!(matches!(refused, Error::Lost { .. }), "{refused:?}"),
@@ -181,7 +181,7 @@ fn a_library_call_that_would_wait_inside_a_body_is_an_error() -> Result<()> {
         assert_eq!(
             SmartArray::<u32, _>::ones(4).host().map(|host| host.sum()),
             Ok(4),
-            "what need not wait is allowed"
+            "calls that need not wait are allowed"
         );
     });
     nosy.launch_on(&device.stream(), Grid::cover(4), (&mut SmartArray::<u32, _>::zeros(4),))?;

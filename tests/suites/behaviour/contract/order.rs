@@ -70,7 +70,7 @@ fn uses_of_disjoint_parts_do_not_wait_for_each_other() -> Result<()> {
     free.launch_on(&second, Grid::cover(4), (&mut right,))?;
     second.synchronize()?;
     assert!(!first.is_idle()?, "its body still waits");
-    assert_eq!(right.host()?.to_vec(), [2; 4], "and this half came down meanwhile");
+    assert_eq!(right.host()?.to_vec(), [2; 4], "and this half was downloaded meanwhile");
     permit.send(()).expect("the body listens");
     assert_eq!(array.host()?.to_vec(), [1, 1, 1, 1, 2, 2, 2, 2]);
     Ok(())

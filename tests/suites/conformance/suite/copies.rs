@@ -164,7 +164,7 @@ pub(crate) fn a_pinned_array_is_taken_back(lab: &Lab<'_>) -> Result<()> {
     make_newest(&mut array, &lab.stream())?;
     array.prefetch_host()?;
     let mut taken = array.into_array()?;
-    assert_eq!(taken.as_ptr(), start, "its own memory comes back");
+    assert_eq!(taken.as_ptr(), start, "the array's own memory is returned");
     assert!(taken == noise(MIB, 1));
     taken.fill(0);
     // The same memory can be pinned again.
@@ -269,7 +269,7 @@ pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Re
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(&work, over(LEN), (gate.number(), &mut array, LEN as u64))?;
     array.prefetch_host_on(&aside)?;
-    assert!(!lab.has_gates() || !aside.is_idle()?, "it comes behind the kernel");
+    assert!(!lab.has_gates() || !aside.is_idle()?, "the copy comes after the kernel");
     add(lab).launch_on(&work, over(LEN), (10, &mut array, LEN as u64))?;
     array.slice(s![..LEN / 2]).prefetch_host_on(&aside)?;
     array.slice(s![LEN / 3..]).prefetch_host_on(&work)?;

@@ -37,7 +37,7 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
         gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
         array.prefetch_host()?;
         array.slice(s![3..9]).prefetch_host()?;
-        assert!(!lab.stream().is_idle()?, "it returned while the kernel was held up");
+        assert!(!lab.stream().is_idle()?, "the call returned while the gate held the kernel");
         gate.open();
         assert!(*array.host()? == counting(len).mapv(|x| x + 1));
         assert_eq!(bytes(array.traffic()), [4 * len as u64, 4 * len as u64, 0]);
@@ -210,7 +210,7 @@ pub(crate) fn an_array_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
     assert_eq!(
         lab.device().memory().in_use,
         before + 256,
-        "its memory is given back while it is used"
+        "its memory is freed while work uses it"
     );
     gate.open();
     assert_eq!(*last.host()?, counting(LEN).mapv(|x| x + 1));

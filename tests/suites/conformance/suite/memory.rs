@@ -13,7 +13,7 @@ pub(crate) fn live_arrays_are_in_use_and_dropped_ones_are_not(lab: &Lab<'_>) -> 
     let device = lab.device();
     let before = device.memory().in_use;
     let array = SmartArray::<u8, _>::zeros(MIB);
-    assert_eq!(device.memory().in_use, before, "an array takes memory where it is used");
+    assert_eq!(device.memory().in_use, before, "an array has memory where it was used");
     drop(array.gpu_on(&lab.stream())?);
     let constant = SmartArray::<u32, _>::ones(1000);
     drop(constant.gpu_on(&lab.new_stream()?)?);
@@ -117,7 +117,7 @@ pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
         "{text}"
     );
     assert_eq!(array.residency().on(&device), Validity::Absent);
-    assert_eq!(array.get(len - 1)?, 3, "it is as good as before");
+    assert_eq!(array.get(len - 1)?, 3, "it works as before");
     array.fill(4)?;
     assert_eq!(kept.host()?[7], 1);
     Ok(())

@@ -146,7 +146,7 @@ pub(crate) fn many_small_parts_are_one_copy(lab: &Lab<'_>) -> Result<()> {
         drop(array.slice(s![index, 39 - index]).host()?);
     }
     assert_eq!(*array.host()?, expected);
-    assert_eq!(bytes(array.traffic())[1], 6400, "each element comes down once");
+    assert_eq!(bytes(array.traffic())[1], 6400, "each element is downloaded once");
     Ok(())
 }
 

@@ -162,7 +162,7 @@ fn assert_streams_end(made: usize, ended: usize) {
     let kept = KEPT_STREAMS.fetch_add(more, Ordering::Relaxed) + more;
     assert!(
         kept < Device::all().len(),
-        "{made} streams were made and {ended} ended; {kept} are left in all"
+        "{made} streams were created and {ended} destroyed; {kept} are left in all"
     );
 }
 

@@ -122,7 +122,7 @@ pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) ->
     }
     gate.open();
     other.synchronize()?;
-    assert!(one.is_idle()?, "what was waited for is over");
+    assert!(one.is_idle()?, "the awaited work is complete");
     assert_eq!((first.host()?[0], second.host()?[0]), (1, 1));
     Ok(())
 }
@@ -221,7 +221,7 @@ pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab<'_>)
         add(lab).launch_on(&fresh, over(LEN), (5, &mut other, LEN as u64))?;
         fresh.synchronize()?;
     }
-    assert!(!stream.is_idle()?, "it is held up all the while");
+    assert!(!stream.is_idle()?, "the gate holds the kernel all the time");
     assert_eq!(other.host()?[0], 15);
     gate.open();
     assert_eq!(array.host()?[0], 1);

@@ -47,7 +47,7 @@ pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab<'_>) -> Re
         assert_eq!(
             bytes(array.traffic()),
             [4 * len as u64, 4 * len as u64, 0],
-            "each element comes down once"
+            "each element is downloaded once"
         );
     }
     Ok(())
@@ -105,7 +105,7 @@ pub(crate) fn threads_write_parts_of_one_array(lab: &Lab<'_>) -> Result<()> {
         }
         parts.push(Mutex::new(Some(rest)));
         on_threads(|number| {
-            let mut part = parts[number].lock().unwrap().take().expect("one for each thread");
+            let mut part = parts[number].lock().unwrap().take().expect("one part for each thread");
             let (stream, len) = (lab.new_stream()?, part.len());
             for _ in 0..20 {
                 add.launch_on(&stream, over(len), (1, &mut part, len as u64))?;

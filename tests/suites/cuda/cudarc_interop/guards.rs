@@ -224,7 +224,7 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
     assert_eq!(
         cudarc.memcpy_dtoh(&column, &mut [0.0; 0]).map_err(|error| error.0),
         Ok(()),
-        "it was told once"
+        "the error was returned once"
     );
     assert_eq!(told(cudarc.context().check_err()), Some(1));
     drop(column);

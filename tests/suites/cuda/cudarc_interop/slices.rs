@@ -159,7 +159,7 @@ fn what_cannot_be_taken_or_given_is_refused() {
     // below.
     let null = unsafe { theirs.upgrade_device_ptr::<f32>(0, 3) };
     let Err(Error::Foreign { seen, .. }) = SmartArray::from_cuda_slice(null) else {
-        panic!("it starts nowhere")
+        panic!("a slice at address 0 is refused")
     };
     assert!(seen.contains("address 0x0"), "{seen}");
     let _told = context.check_err();

@@ -97,7 +97,7 @@ fn an_adopted_stream_waits_for_what_others_queued_there() {
     assert!(event.is_complete().unwrap());
     assert!(
         !adopted.record().unwrap().is_complete().unwrap(),
-        "only others' work lies between the two events"
+        "only foreign work lies between the two events"
     );
     assert!(!adopted.is_idle().unwrap());
     later.open();
