@@ -116,7 +116,7 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
                 -3,
                 "the first round's writer does not wait for readers that are known to be complete",
             ),
-            ("cuCtxGetCurrent", 17, "with the records, less the waits"),
+            ("cuCtxGetCurrent", 17, "one per record, minus one per omitted wait"),
         ],
     }
 }
@@ -473,7 +473,7 @@ pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
             (
                 "cuCtxGetCurrent",
                 3,
-                "each free makes its context current first, which cudarc omits; less the fills",
+                "each free makes its context current first, which cudarc omits; minus the fills",
             ),
         ],
     }
