@@ -478,7 +478,7 @@ impl Error {
     }
 }
 
-/// Adds the line of the call to an error on its way to the caller.
+/// Adds the line of the call to an error before the caller gets it.
 pub(crate) trait AtCall {
     fn at(self, site: CallSite) -> Self;
 }

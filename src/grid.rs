@@ -206,7 +206,7 @@ impl Grid {
     /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at
     /// most `block_max` along each axis. A one-dimensional grid gets longer blocks; any other keeps
     /// its block width and gets blocks as high or deep as possible. A grid that does not cover
-    /// elements stays as it is.
+    /// elements is returned unchanged.
     #[cfg_attr(
         not(feature = "cuda"),
         allow(dead_code, reason = "the embedded device keeps the given blocks")

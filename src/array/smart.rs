@@ -34,7 +34,7 @@ use crate::transfer::{self, Request, StoredView};
 /// [`gpu_on`](Self::gpu_on) and kernel launches upload them, in each case only those of the
 /// accessed part. The idea is that of Numba's `SmartArray`, which has one GPU and whole arrays.
 ///
-/// | call | what moves, at most | afterwards |
+/// | call | bytes moved, at most | afterwards |
 /// |---|---|---|
 /// | `host()`, `gpu()` | stale bytes, to that side | both sides valid |
 /// | `host_mut()`, `gpu_mut()` | stale bytes, to that side | that side newest |
@@ -67,7 +67,7 @@ pub struct SmartArray<T: Element, D: Dimension> {
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// An array of zero bytes, as a constant: the host and each device fill their own copy at first
-    /// use, which is no transfer. Uses no device and allocates nothing.
+    /// use, which is not a transfer. Uses no device and allocates nothing.
     ///
     /// `shape` is as for ndarray's constructors: `100`, `(3, 4)`, `[2, 3, 4]`, in row-major order,
     /// or column-major with `.f()`.
@@ -290,8 +290,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host), except that elements that were never written are no error. On an
-    /// error the copy stays on the device.
+    /// As [`host`](Self::host), except that elements that were never written do not cause an error.
+    /// On an error the copy stays on the device.
     #[track_caller]
     pub fn release_on(&mut self, device: &Device) -> Result<()> {
         transfer::release_on(&self.request(Cause::Evict, "release_on", call_site()), device)
@@ -308,7 +308,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// Moves nothing; allocates the host's memory if it has none. Pinning takes about a millisecond
     /// per few MiB, and pinned memory cannot be swapped out: pin arrays that are transferred often.
-    /// Memory that another library registered with CUDA is used as it is and stays registered.
+    /// Memory that another library registered with CUDA is used unchanged and stays registered.
     /// Memory that is already pinned for this kind of device stays so; to pin for several kinds,
     /// call once for each.
     ///

@@ -171,8 +171,8 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     /// The position of the operation submitted last.
     fn tail(&self) -> Position;
     /// A position after all work on the stream so far. This includes work queued without this
-    /// library, through a GPU stream that a guard handed out or that was adopted. If no such work
-    /// can exist, this is `tail`.
+    /// library, through a GPU stream that a guard returned or that was adopted. If no such work can
+    /// exist, this is `tail`.
     fn reserve_position(&self) -> Position {
         self.tail()
     }

@@ -39,7 +39,7 @@ impl Device {
     }
 
     /// A stream among the uses whose later work already comes after all of them, if there is one.
-    /// Otherwise the stream for frees: on any other stream, work that is queued behind the free,
+    /// Otherwise the stream for frees: on any other stream, work that is queued after the free,
     /// such as the upload of the next picture, would wait for all uses too.
     fn stream_to_free_on(&self, uses: &[(Stream, UseEnd)]) -> Stream {
         let is_last =

@@ -277,7 +277,7 @@ impl<S: Signature> Kernel<S> {
     /// - [`NoKernelBody`](crate::Error::NoKernelBody) if the kernel has no body for this device.
     /// - [`Compile`](crate::Error::Compile) if its code could not be compiled or loaded.
     ///
-    /// While arguments are acquired; copies made by then stay, and are counted:
+    /// While arguments are acquired (copies made before the error stay valid and are counted):
     ///
     /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some
     ///   elements of an `In` or `InOut` argument have no contents.

@@ -134,7 +134,7 @@ impl Pipeline {
         self.queued.len() - self.waited >= CHUNKS_MAX && !scope::is_in_body()
     }
 
-    /// Records an event behind the last chunk, so that a later chunk can wait for only this one.
+    /// Records an event after the last chunk, so that a later chunk can wait for only this one.
     pub(super) fn expect_more(&self) {
         self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
     }

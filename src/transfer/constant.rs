@@ -89,7 +89,8 @@ pub(super) fn queue_fill(
 }
 
 impl Request<'_> {
-    /// Fills regions of a device's copy with their constant. This is no transfer and not counted.
+    /// Fills regions of a device's copy with their constant. A fill is not a transfer and is not
+    /// counted.
     pub(super) fn fill_on_device(
         &self,
         stream: &Stream,

@@ -85,7 +85,7 @@ pub(crate) fn open_whole(
     Some((ready.location, ready.address))
 }
 
-/// Closes the mark of a dropped write guard: foreign work ends no later than what is queued on its
+/// Closes the mark of a dropped write guard: foreign work ends no later than the work queued on its
 /// stream now.
 pub(crate) fn close_guard(
     storage: &Storage,

@@ -1,4 +1,4 @@
-//! Freeing an array's device memory behind its last uses, without waiting.
+//! Freeing an array's device memory after its last uses, without waiting.
 
 use super::request::Marks;
 use crate::access::Access;

@@ -231,7 +231,7 @@ macro_rules! exclusive_methods {
 
         /// Makes this part a constant: every element is `value`, including elements that were lost.
         /// Nothing is written or copied now. The host and each device fill their own copy at their
-        /// next use, which is no transfer.
+        /// next use, which is not a transfer.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::s};

@@ -231,7 +231,7 @@ macro_rules! shared_methods {
             self.part().snapshot_on(Some(stream), "snapshot_on", call_site())
         }
 
-        /// Reads one element where it is newest, and leaves residency as it is. On a device the
+        /// Reads one element where it is newest, and does not change residency. On a device the
         /// call downloads this element and waits for it: to read more than a few elements, use
         /// [`host`](Self::host) of a part.
         ///

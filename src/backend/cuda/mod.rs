@@ -7,7 +7,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `library`, `call`, `context` | the driver's libraries, its result codes, a primary context |
-//! | `device`, `backend` | one GPU: what its streams share; its [`Backend`](super::Backend) |
+//! | `device`, `backend` | one GPU: the state that its streams share; its [`Backend`](super::Backend) |
 //! | `stream/` | one stream: its [`Queue`](super::Queue), completion, events |
 //! | `copy/` | copies and fills: from boxes of bytes to driver calls |
 //! | `launch` | kernel launches: from packed words to driver calls |

@@ -43,7 +43,8 @@ pub(crate) unsafe fn copy_box_in_parallel(
     let own_share = shares.pop();
     let pending = pool.submit(ends, shares);
     if let Some(share) = own_share {
-        // SAFETY: the shares are disjoint boxes within `whole`, for which the caller promises.
+        // SAFETY: the shares are disjoint boxes within `whole`, whose validity the caller
+        // guarantees.
         unsafe { ends.copy(&share) };
     }
     pending.wait();

@@ -6,8 +6,8 @@
 //! numbers that the owner gave its boxes.
 //!
 //! Invariants: the entry of a node in its parent is the union of the bounds of all boxes below the
-//! node, and `leaf_of_slot` has the leaf of each slot. Insertion widens the entries on its way down
-//! and splits full nodes; removal narrows the entries on its way up and frees empty nodes. Nodes
+//! node, and `leaf_of_slot` has the leaf of each slot. Insertion widens the entries on the way down
+//! and splits full nodes; removal narrows the entries on the way up and frees empty nodes. Nodes
 //! are never merged. Instead, [`RTree::is_sparse`] reports that nodes outnumber slots, and the
 //! owner builds a new tree. It costs as many insertions as there were removals before.
 

@@ -160,7 +160,7 @@ fn strided_phases_end_as_one_value() {
     assert_eq!(map.uniform(), Some(&1));
 }
 
-/// A map with so many boxes of different values that it has an R-tree. All boxes are behind the
+/// A map with so many boxes of different values that it has an R-tree. All boxes lie beyond the
 /// first 1000 elements.
 fn indexed() -> RegionMap<u32> {
     let mut map = RegionMap::new(&[2000], 0);

@@ -19,8 +19,8 @@ pub(crate) struct ReadyCopy {
 }
 
 impl ArrayState {
-    /// The whole array on a stream's device, if it is valid there as `access` needs it and only
-    /// that stream has conflicting uses.
+    /// The whole array on a stream's device, if `access` needs no copy there and only that stream
+    /// has conflicting uses.
     #[inline]
     pub(crate) fn ready_whole(&self, stream: &Stream, access: Access) -> Option<ReadyCopy> {
         if self.has_new_failures() {

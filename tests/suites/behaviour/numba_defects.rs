@@ -211,7 +211,7 @@ fn s14_making_an_array_says_and_does_nothing() {
     assert!(report.sites().is_empty());
 }
 
-/// Numba could make neither an array without dimensions nor one from a shape.
+/// Numba could not make an array without dimensions, or an array from a shape.
 #[test]
 fn s15_arrays_without_dimensions_and_arrays_from_a_shape_can_be_made() -> Result<()> {
     let device = lab();

@@ -74,8 +74,8 @@ unsafe fn set(
             let pitch = shape.destination_pitch;
             let start = address + shape.destination + plane * pitch.plane_lines * pitch.line_bytes;
             if outcome.is_ok() {
-                // SAFETY: a plane of the footprint, for which the caller promises; `queue` checked
-                // the alignment.
+                // SAFETY: a plane of the footprint, whose validity the caller guarantees; `queue`
+                // checked the alignment.
                 outcome = unsafe { set_plane(target.stream, start, shape, value) };
             }
         }
@@ -188,8 +188,8 @@ unsafe fn double(
     // SAFETY: the seed is no longer than a run, and lives until the fill completes.
     unsafe { memcpy::queue(target, CopyEnd::Host(seed.base(), false), device, &[seed_copy])? };
     for part in doublings(footprint, seed.len_bytes() as u64) {
-        // SAFETY: each part copies runs of the footprint to other runs of it, for which the caller
-        // promises; stream order runs the parts one after another.
+        // SAFETY: each part copies runs of the footprint to other runs of it, whose validity the
+        // caller guarantees; stream order runs the parts one after another.
         unsafe { memcpy::queue(target, device, device, &[part])? };
     }
     Ok(())

@@ -47,7 +47,8 @@ pub(crate) unsafe fn queue(
     for part in parts {
         shape::for_each(part, target.pitch_bytes_max, &mut |shape| {
             if outcome.is_ok() && !(are_lines_queued && shape.is_line()) {
-                // SAFETY: a shape covers only runs of its part, for which the caller promises.
+                // SAFETY: a shape covers only runs of its part, whose validity the caller
+                // guarantees.
                 outcome = unsafe { queue_shape(target, source, destination, shape) };
             }
         });
@@ -87,7 +88,7 @@ unsafe fn queue_lines(
     if lines.len() < batch::LINES_MIN {
         return Ok(false);
     }
-    // SAFETY: lines are runs of the parts, for which the caller promises.
+    // SAFETY: lines are runs of the parts, whose validity the caller guarantees.
     unsafe { lines.queue(target.stream) }
 }
 

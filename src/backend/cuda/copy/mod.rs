@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `memcpy` | queues copies: one driver call for each shape |
-//! | `shape` | how a box becomes lines, planes and volumes; arithmetic only |
+//! | `shape` | splits a box into lines, planes and volumes; arithmetic only |
 //! | `batch` | many lines in one driver call |
 //! | `fill` | queues fills |
 //! | `cost` | the cheaper way to download boxes; arithmetic only |

@@ -44,7 +44,7 @@ fn no_room(requested: u64, call: &'static str) -> BackendError {
     }
 }
 
-// SAFETY: the value owns its allocation, and only hands out a pointer.
+// SAFETY: the value owns its allocation, and only returns a pointer.
 unsafe impl Send for PageableBlock {}
 // SAFETY: as above; users of the pointer order their accesses (`HostMemory`).
 unsafe impl Sync for PageableBlock {}

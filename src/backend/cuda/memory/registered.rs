@@ -2,7 +2,7 @@
 //!
 //! The driver gets exactly the bytes of the array. If it refuses because some of these bytes, or of
 //! their pages, are registered already, the array stays pageable and the error names the
-//! neighbouring registration. A range that another library registered as a whole is used as it is.
+//! neighbouring registration. A range that another library registered as a whole is used unchanged.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Runs one piece of work, on worker threads and in simulations, on a thread that is marked as
-//! running queued work.
+//! Runs one piece of work, in both scheduling modes, on a thread that is marked as running queued
+//! work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -17,7 +17,7 @@ use crate::backend::embedded::engine::{
 use crate::backend::embedded::race_check::Tracker;
 
 thread_local! {
-    /// The simulation that seeded devices made on this thread join while it is alive.
+    /// The simulation, while it is alive, that new seeded devices of this thread join.
     static CURRENT: RefCell<Weak<Simulation>> = const { RefCell::new(Weak::new()) };
 }
 
