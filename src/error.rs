@@ -153,9 +153,8 @@ impl fmt::Debug for QueuedAt {
 /// `fn main() -> resident::Result<()>` ends in a readable sentence: the object, the values seen and
 /// expected, the next step, and the line of the call.
 ///
-/// Match on the variant. The fields are parts of the message. An array with a name appears as that
-/// name in quotation marks (`"table"`), an array without one as its type, its shape and the line
-/// that made it.
+/// Match on the variant. The fields are parts of the message. A named array appears as its name in
+/// quotation marks (`"table"`), any other as its type, shape and the line that made it.
 ///
 /// ```
 /// use resident::{Error, SmartArray};
@@ -225,8 +224,7 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// A copy that is not the newest was declared changed, so the update in the newest copy would
-    /// be lost.
+    /// A copy that is not the newest was declared changed, so the newest update would be lost.
     #[non_exhaustive]
     #[error(
         "lost update: {array} was declared changed on {changed}, but its newest contents are \

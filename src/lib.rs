@@ -62,8 +62,8 @@
 //! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
 //!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
 //! - `RESIDENT_STAGING_THREADS`: the number of threads that help to pack and unpack large copies;
-//!   by default half of the processors copy, including the calling thread, with at most seven
-//!   helpers.
+//!   by default half of the processors copy, the calling thread included, and at most seven threads
+//!   help.
 //! - `CUDARC_CUDA_VERSION`, when building: the CUDA version whose functions cudarc binds (`12080`
 //!   for 12.8); by default that of the toolkit, else the newest.
 //!

@@ -8,8 +8,7 @@
 //! callers turn marks into waits.
 //!
 //! A [`Mark`] is one use. It ends at a position of its stream, or is *open*: a guard exists, and
-//! foreign work may be queued until the guard drops. When the guard drops, the mark gets a
-//! position.
+//! foreign work may be queued until the guard drops. Its drop gives the mark a position.
 //!
 //! A mark answers two questions separately: when the use is complete (`end`), and which operation's
 //! failure damages the bytes (`written_by`). They differ for guards: a guard ends at a position of
@@ -34,8 +33,7 @@ impl StreamKey {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// When a use is complete: when its stream reaches a position, or, for an open use, not before it
-/// is closed.
+/// When a use is complete: when its stream reaches a position; an open use, not before it closes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct UseEnd(u64);
 

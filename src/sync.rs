@@ -8,8 +8,8 @@
 //! DESIGN.md, "Locks", has the order.
 //!
 //! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
-//! The backends use `std`'s locks, at which shuttle cannot switch; no thread of these tests blocks
-//! at them.
+//! The backends use `std`'s locks, at which shuttle cannot switch; these tests do not block at
+//! them.
 
 use std::any::Any;
 use std::cell::RefCell;

@@ -9,8 +9,7 @@ use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, Int
 
 /// Shared access to the host's copy of a part, returned by
 /// [`SmartArray::host`](crate::SmartArray::host). Dereferences to an `ndarray::ArrayRef`. The host
-/// stays valid as long as the guard lives. Other threads and devices may read the array at the same
-/// time.
+/// stays valid as long as the guard lives. Other threads and devices may read meanwhile.
 ///
 /// The guard has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by
 /// reference in `for` loops and `Zip`s. For arithmetic use `host.view()`, as in

@@ -112,8 +112,7 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements lie in initialised memory from `base` on, and nothing writes
-    /// them.
+    /// For `'a` the view's elements are initialised memory from `base` on, and nothing writes them.
     #[inline]
     pub(crate) unsafe fn view<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
         if self.runs_upwards() && !base.is_null() {
@@ -166,8 +165,8 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements lie in initialised memory from `base` on, and nothing else
-    /// accesses them.
+    /// For `'a` the view's elements are initialised memory from `base` on, and nothing else
+    /// accesses it.
     #[inline]
     pub(crate) unsafe fn view_mut<'a, T>(&self, base: *mut u8) -> ArrayViewMut<'a, T, D> {
         let start = self.start::<T>(base);

@@ -24,8 +24,7 @@ pub(super) fn adopt<T: Element, D: Dimension>(
     let layout = Layout::new(array.raw_dim(), array.strides(), offset);
     let len = array.len();
     let (vector, start) = array.into_raw_vec_and_offset();
-    // ndarray's offset is that of the first element; offsets in this crate count from the lowest
-    // element.
+    // ndarray's offset is that of the first element; this crate's count from the lowest.
     let start = start.unwrap_or(0).saturating_sub(offset);
     (layout, memory_order, Origin::Host(HostBuffer::from_vec(vector, start, len)))
 }

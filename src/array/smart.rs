@@ -358,8 +358,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host); on an error the array is dropped. To keep the array, call `host`
-    /// first.
+    /// As [`host`](Self::host); an error drops the array. To keep it, call `host` first.
     #[track_caller]
     pub fn into_array(self) -> Result<Array<T, D>> {
         let site = call_site();

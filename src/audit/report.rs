@@ -88,7 +88,7 @@ pub struct Report {
     foreign_uses: BTreeMap<String, u64>,
 }
 
-/// The properties that all copies of one line share. Ordered by file and line of the call site
+/// The properties shared by the copies of one line. Ordered by file and line of the call site
 /// first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct SiteKey {

@@ -1,5 +1,4 @@
-//! The C declaration of a kernel with a given signature, for `Kernel::prototype` and error
-//! messages.
+//! The C declaration of a kernel with a signature, for `Kernel::prototype` and error messages.
 
 use super::{ElementLayout, ParameterLayout};
 
@@ -58,8 +57,8 @@ fn array_name(index: usize) -> String {
     ["x", "y", "z"].get(index).map_or_else(|| format!("x{index}"), |name| (*name).to_owned())
 }
 
-/// The C type of an element. For a type without a C counterpart: a name that the user must declare,
-/// with its size.
+/// The C type of an element. Without a C counterpart: a name that the user must declare, and the
+/// size.
 fn c_type(element: &ElementLayout) -> String {
     let known = match element.rust_name {
         "f32" => "float",

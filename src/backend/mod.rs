@@ -112,8 +112,7 @@ pub(crate) trait Backend: SourceDevice {
     fn trim(&self) -> Result<(), BackendError>;
     /// The byte that the layers above write over stale copies, if this device has poison.
     fn poison_byte(&self) -> Option<u8>;
-    /// Whether copies between this device and `peer` run directly. Other copies go through the
-    /// host.
+    /// Whether copies between this device and `peer` are direct. Others go through the host.
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
     /// Pinned memory in which an upload is packed; its contents are unspecified. `None` if pageable
     /// memory suffices, or staging memory is used up.
@@ -176,8 +175,7 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn reserve_position(&self) -> Position {
         self.tail()
     }
-    /// The last position known to have completed. Does not ask the driver, so it may be out of
-    /// date.
+    /// The last position known to have completed. Makes no driver call, so it may be out of date.
     fn completed(&self) -> Position;
     /// Blocks until all work up to `position` has completed or failed. A seeded device runs ready
     /// work meanwhile. On a thread that runs a kernel body this returns

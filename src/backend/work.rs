@@ -15,8 +15,7 @@ use crate::layout::{CopyBox, Footprint};
 /// The bytes of a value, as a fill pattern.
 pub(crate) type Bytes = SmallVec<[u8; 16]>;
 
-/// The operations whose results an operation reads. If one of them failed, the operation does not
-/// run.
+/// The operations whose results an operation reads. If one failed, the operation does not run.
 pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
 
 /// Pageable or pinned host memory that queued work accesses. The work holds a reference to it.
@@ -38,8 +37,7 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn is_staging(&self) -> bool {
         false
     }
-    /// Records that the backend leaks its reference, because the device died during work with this
-    /// memory.
+    /// Records that the backend leaks its reference: the device died during work with this memory.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
     fn mark_leaked(&self) {}
 }
@@ -128,8 +126,7 @@ pub(crate) struct FillWork {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
-    /// The byte offset of the element with index 0, 0, ..., or of the lowest element of a flat
-    /// array.
+    /// The byte offset of the element with index 0, 0, ..., or of a flat array's lowest element.
     pub(crate) origin_bytes: u64,
     pub(crate) element_bytes: u32,
     /// The index of the array's first word.

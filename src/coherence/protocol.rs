@@ -113,8 +113,7 @@ impl Coherence {
         self.change(region, |content| content.after_invalidation(location, loss));
     }
 
-    /// Like [`apply`](Self::apply), for the whole array; builds no region if all elements have one
-    /// content.
+    /// Like [`apply`](Self::apply), for the whole array; builds no region for a uniform array.
     #[inline]
     pub(crate) fn apply_to_all(&mut self, location: Location, access: Access) {
         match self.contents.uniform_mut() {

@@ -42,8 +42,7 @@ pub(crate) struct DeviceShared {
     /// Uses of this device's memory by streams of other devices.
     pub(super) remote_uses: Mutex<RemoteUses, DeviceLevel>,
     pub(super) deferred_frees: Mutex<Vec<DeferredFree>, DeviceLevel>,
-    /// The stream for frees of memory whose last uses are on several streams; made when first
-    /// needed.
+    /// The stream for frees of memory last used on several streams; made when first needed.
     pub(super) free_stream: OnceLock<Arc<StreamCore>>,
     pub(super) frees_since_reap: AtomicU32,
     pub(super) traffic: TrafficCounter,

@@ -72,8 +72,8 @@ impl StreamCore {
         self.queue.synchronize_to(self.position_of(end))
     }
 
-    /// The position at which a use is complete; for an open use, a position after everything queued
-    /// so far.
+    /// The position at which a use is complete; for an open use, one after everything queued so
+    /// far.
     #[inline]
     fn position_of(&self, end: UseEnd) -> Position {
         end.position().unwrap_or_else(|| self.queue.reserve_position())
@@ -171,8 +171,8 @@ impl StreamCore {
         true
     }
 
-    /// Marks a failure that another call returns as reported, so that `synchronize` does not return
-    /// it again.
+    /// Marks a failure that another call returns as reported: `synchronize` does not return it
+    /// again.
     pub(crate) fn mark_reported(&self, position: Position) {
         let mut log = self.log.lock();
         if position > log.reported_upto && !log.reported.contains(&position) {

@@ -150,8 +150,7 @@ impl Device {
     }
 
     /// Drops the streams that have no handle and nothing left to report. Dropping the last
-    /// reference to a stream drops the work queued there, so the drop is deferred until no lock is
-    /// held.
+    /// reference drops the stream's queued work, so it is deferred until no lock is held.
     fn drop_unused_streams(&self) {
         let mut streams = self.0.streams.lock();
         let (kept, unused): (Vec<_>, Vec<_>) =

@@ -161,8 +161,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not on an
-    /// NVIDIA GPU.
+    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if it is not on an NVIDIA
+    /// GPU.
     #[track_caller]
     pub fn as_cuda_slice(&self) -> Result<&Self> {
         self.part.check_slice().map(|()| self).at(call_site())
@@ -174,8 +174,8 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not on an
-    /// NVIDIA GPU.
+    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if it is not on an NVIDIA
+    /// GPU.
     #[track_caller]
     pub fn as_cuda_slice(&self) -> Result<&Self> {
         self.part.check_slice().map(|()| self).at(call_site())

@@ -1,5 +1,4 @@
-//! One launch with its types erased: acquires each array, submits the body, marks the arrays as
-//! used.
+//! One launch with its types erased: acquires arrays, submits the body, marks the arrays.
 //!
 //! The types that represent an array argument, in the order in which a launch makes them:
 //!

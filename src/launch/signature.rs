@@ -131,8 +131,7 @@ impl<'a> Described<'a> {
 /// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` |
 /// | `InOut<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array` |
 ///
-/// `Out` has the same types as `InOut`. A sized parameter takes arrays and views with its number of
-/// axes.
+/// `Out` is like `InOut`. A sized parameter takes arrays and views with its number of axes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
     note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \

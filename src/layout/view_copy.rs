@@ -182,8 +182,7 @@ fn copies_between(
             aligned.push(Axis { count, source, destination: to });
         }
     }
-    // A copy's strides are positive at both ends, so each index along opposed axes needs its own
-    // copy.
+    // A copy's strides are positive at both ends, so each index along opposed axes is a copy.
     let indices: u64 = opposed.iter().map(|axis| axis.count).product();
     let copy = |number: u64| {
         let (mut rest, mut from, mut to) = (number, source.offset as i64, destination_start);

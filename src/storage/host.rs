@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::backend::{DeviceKind, HostMemory, PinnedRegistration};
 use crate::element::Element;
 
-/// The memory of a `Vec`, kept as a pointer: while devices share the memory, no reference or box to
-/// it may exist.
+/// The memory of a `Vec`, kept as a pointer: while devices share it, no reference or box to it may
+/// exist.
 ///
 /// The memory can become the vector again. `VecMemory::release` knows the vector's element type.
 #[derive(Debug)]
@@ -104,8 +104,7 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Unregisters the memory with all drivers. Returns whether no driver has it registered any
-    /// more.
+    /// Unregisters the memory with all drivers. Returns whether none has it registered any more.
     fn unregister(&mut self) -> bool {
         let Some(registrations) = self.registrations.get_mut() else { return true };
         for registration in &mut registrations.by_kind {
@@ -227,8 +226,8 @@ unsafe fn release<T: Element>(start: NonNull<u8>, offset: usize, capacity: usize
     drop(unsafe { Vec::from_raw_parts(first, 0, capacity) });
 }
 
-/// A vector of zeros. Returns `None` instead of aborting; the system zeroes its pages when they are
-/// first used.
+/// A vector of zeros. Returns `None` instead of aborting; the system zeroes pages at their first
+/// use.
 fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {

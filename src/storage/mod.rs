@@ -84,8 +84,7 @@ pub(crate) enum Origin {
     Constant(Bytes),
     /// Memory of the host.
     Host(HostBuffer),
-    /// Memory of a stream's device, whose contents are complete after the work queued on the stream
-    /// so far.
+    /// Memory of a stream's device, complete after the work queued on the stream so far.
     #[cfg(feature = "cuda")]
     Device(Stream, Address),
 }
@@ -213,15 +212,13 @@ impl Storage {
         self.published.publish_reader(state.failure_epoch(), stream, address);
     }
 
-    /// Forgets all published readers, because the array is about to change. Called with the lock
-    /// held.
+    /// Forgets all published readers before the array changes. Called with the lock held.
     #[inline]
     pub(crate) fn forget_readers(&self) {
         self.published.forget_readers();
     }
 
-    /// Removes the array from the registry, and so from the inventory and the candidates for
-    /// eviction.
+    /// Removes the array from the registry, and so from inventory and eviction.
     pub(crate) fn unregister(&self) {
         LIVE_ARRAYS.remove(self.number);
     }

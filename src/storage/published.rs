@@ -21,8 +21,7 @@ const READERS_MAX: usize = 2;
 /// See the module's documentation.
 pub(crate) struct Published {
     hot: AtomicU32,
-    /// The host memory's start, or null. Written before `HOST_READY` is set for the first time, and
-    /// never again.
+    /// The host memory's start, or null. Written once, before `HOST_READY` is first set.
     host_base: AtomicPtr<u8>,
     known: [PublishedReader; READERS_MAX],
     /// The failure epoch at which the readers were published.

@@ -52,8 +52,7 @@ impl Chunk {
     }
 }
 
-/// The first of these regions, up to the free bytes of the chunk. An empty chunk takes at least one
-/// element.
+/// The first regions, up to the free bytes of the chunk. An empty chunk takes at least one element.
 fn head(
     memory_order: &MemoryOrder,
     regions: &Regions,

@@ -89,8 +89,7 @@ pub(super) fn queue_fill(
 }
 
 impl Request<'_> {
-    /// Fills regions of a device's copy with their constant. A fill is not a transfer and is not
-    /// counted.
+    /// Fills regions of a device's copy with their constant. A fill is not counted as a transfer.
     pub(super) fn fill_on_device(
         &self,
         stream: &Stream,

@@ -126,8 +126,7 @@ fn read_on_device(request: &Request<'_>, location: Location, region: &Region) ->
     Ok(value)
 }
 
-/// Queues a copy of the element to `room`. Returns `None` if the location does not hold it any
-/// more.
+/// Queues a copy of the element to `room`. `None` if the location does not hold it any more.
 fn queue_read(
     request: &Request<'_>,
     location: Location,

@@ -1,5 +1,4 @@
-//! Eviction: frees an array's copy on a device, on request or because another array needs the
-//! memory.
+//! Eviction: frees an array's copy on a device, on request or for lack of memory.
 
 use super::acquire::acquire_host;
 use super::release;

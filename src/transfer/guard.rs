@@ -85,8 +85,8 @@ pub(crate) fn open_whole(
     Some((ready.location, ready.address))
 }
 
-/// Closes the mark of a dropped write guard: foreign work ends no later than the work queued on its
-/// stream now.
+/// Closes the mark of a dropped write guard: foreign work ends with the work queued on its stream
+/// now.
 pub(crate) fn close_guard(
     storage: &Storage,
     selection: &Selection,

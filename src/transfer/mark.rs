@@ -146,8 +146,7 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
     Ok(())
 }
 
-/// As [`write_on_host`], if no copy and no wait is needed. Otherwise does nothing and returns
-/// `false`.
+/// As [`write_on_host`], if no copy or wait is needed. Otherwise does nothing and returns `false`.
 #[inline]
 fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
@@ -187,8 +186,7 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
 }
 
 impl Request<'_> {
-    /// Records a use. If it is queued work that writes, its failure damages the elements that it
-    /// writes.
+    /// Records a use. If queued work writes, its failure damages what it writes.
     #[inline]
     pub(super) fn record_use(
         &self,

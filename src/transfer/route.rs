@@ -1,6 +1,5 @@
-//! The route of each planned copy: it depends on whether the host's memory is pinned for the
-//! device, and whether one device can access the other's memory. No other file of `transfer` makes
-//! this decision.
+//! The route of each planned copy: whether the host's memory is pinned for the device, and whether
+//! one device can access the other's. No other file of `transfer` makes this decision.
 
 use smallvec::SmallVec;
 

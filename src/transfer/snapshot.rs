@@ -117,8 +117,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
         sources.extend(copies.into_iter().map(|copy| (copy.source, copy.region)));
         return Ok(sources);
     }
-    // A copy to the host is pending: use a device as the source where one holds the contents, so as
-    // not to wait.
+    // A copy to the host is pending: use devices as sources where they can be, so as not to wait.
     let mut is_defined = true;
     request.selection.for_each(memory_order, |region| {
         state.coherence.visit_contents(region, |part, content| match content {

@@ -63,8 +63,8 @@ impl Request<'_> {
         Ok(position)
     }
 
-    /// Makes `stream` wait for the writers of `regions` at `from`. Returns the writers that may
-    /// still fail.
+    /// Makes `stream` wait for the writers of `regions` at `from`. Returns those that may still
+    /// fail.
     pub(super) fn wait_for_writers(
         &self,
         state: &ArrayState,

@@ -213,8 +213,7 @@ fn devices_with_little_room() -> [Device; 2] {
     [Device::emulated(seeded().memory(LEN as u64 * 6)), Device::emulated(seeded())]
 }
 
-/// Allocates an array on the first device, which may have to evict other arrays. The allocation may
-/// fail.
+/// Allocates an array on the first device, which may evict others. The allocation may fail.
 fn crowd(devices: &[Device; 2]) {
     let more = SmartArray::from(vec![1_u32; LEN]);
     let refused = more.prefetch(&devices[0].stream()).err();

@@ -1,5 +1,5 @@
-//! Kernels over flat `u32` arrays, and a gate that makes a body wait until the test has queued more
-//! work after it.
+//! Kernels over flat `u32` arrays, and a gate that holds a body until the test has queued more
+//! work.
 
 use std::sync::{Arc, Condvar, Mutex};
 

@@ -1,5 +1,4 @@
-//! Runs tests in their own process: tests that load a driver, set a subscriber, or leave a device
-//! dead.
+//! Runs tests in their own process, if they load a driver, set a subscriber, or lose a device.
 //!
 //! `cargo test` runs the tests of one program as threads of one process. A test that begins with
 //! [`own_process!`](crate::own_process) is run in another process instead, by its name. Under

@@ -66,8 +66,8 @@ impl Journal {
         self.failures_left
     }
 
-    /// Counts a failure that a backend reported: a refused call, or work that failed. Each is
-    /// reported once.
+    /// Counts a failure that a backend reported: a refused call or failed work. Each is reported
+    /// once.
     pub(super) fn note(&mut self, error: &Error) {
         match error {
             Error::OutOfMemory { .. } if self.is_limited => {}

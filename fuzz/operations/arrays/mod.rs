@@ -1,5 +1,4 @@
-//! Programs over the public API, beside a reference that models values, but not where they are
-//! valid.
+//! Programs over the public API, beside a reference that models values, but not validity.
 //!
 //! Devices are seeded, so a program runs the same way each time. The devices' calls fail where the
 //! program says so, at once or when their work runs. `reference` tracks for each element whether a

@@ -6,8 +6,7 @@ use resident::ndarray::{ArrayD, IxDyn, SliceInfo, SliceInfoElem};
 /// The number of axes that are drawn; further axes repeat them.
 const AXES: usize = 3;
 
-/// Elements of an array by number, in the order of a part's indices. A number is a position in
-/// memory.
+/// Elements of an array by number, in a part's index order. A number is a position in memory.
 pub(super) type Cells = ArrayD<usize>;
 
 /// ndarray's slice argument.

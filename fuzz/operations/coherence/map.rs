@@ -51,8 +51,7 @@ impl Table {
         }
     }
 
-    /// Checks that the parts of a region are disjoint, cover it, and have the values of their
-    /// cells.
+    /// Checks that a region's parts are disjoint, cover it, and have their cells' values.
     fn check_parts(&self, space: &Space, region: &Region, mask: &Mask) {
         let (mut parts, mut values) = (Vec::new(), Vec::new());
         self.map.visit(region, |part, value| {

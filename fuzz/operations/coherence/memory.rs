@@ -97,7 +97,7 @@ impl Cell {
         }
     }
 
-    /// Replaces a cell's truth, valid at one location or nowhere; all other memory becomes unique
+    /// Replaces a cell's truth, valid at one location or nowhere; other memory becomes unique
     /// garbage.
     fn write(&mut self, truth: Truth, at: Option<Location>, garbage: u64) {
         self.truth = truth;
@@ -197,8 +197,7 @@ impl Memory {
         assert_eq!(is_lost(&undefined_read.undefined), undefined.iter().any(is_lost));
     }
 
-    /// Performs a plan: copies each element that is needed and not valid here exactly once, and no
-    /// other.
+    /// Performs a plan: copies exactly the elements that are needed and not valid here, each once.
     fn copy(&mut self, space: &Space, at: Location, mask: &Mask, copies: &[PlannedCopy]) {
         let lower_bound =
             self.inside(mask).filter(|cell| !cell.is_fresh[at.index()]).count() as u64;

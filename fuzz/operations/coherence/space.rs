@@ -7,8 +7,7 @@ use crate::coherence::{Region, Span};
 /// The most axes in a program; the core works axis by axis, so three exercise all of it.
 const AXES_MAX: usize = 3;
 
-/// The largest extents by the number of axes, so that a program has at most about two hundred
-/// cells.
+/// The largest extents by the number of axes, so that a program has at most about 200 cells.
 const EXTENTS_MAX: [u8; AXES_MAX + 1] = [0, 48, 12, 6];
 
 /// Whether each cell is selected.

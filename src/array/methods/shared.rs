@@ -67,8 +67,8 @@ macro_rules! shared_methods {
 
         /// The copy of `stream`'s device, for external work on that stream to read: launches and
         /// library calls that this crate does not know of. Uploads the bytes that are stale on the
-        /// device, which leaves the source valid. Orders the stream after all work that writes
-        /// these bytes.
+        /// device; the source stays valid. Orders the stream after all work that writes these
+        /// bytes.
         ///
         /// The host does not wait for the device. It may block for a pending download, for staging
         /// memory, or for device memory. Pageable bytes have been copied to staging memory when the
@@ -112,10 +112,9 @@ macro_rules! shared_methods {
         }
 
         /// Uploads this part to `stream`'s device ahead of its use, in that stream's order. The
-        /// source stays valid. A later use on any stream waits for the copy, and not for work
-        /// queued on `stream` after it. Returns once pageable data has been staged; pinned data and
-        /// peer copies return immediately. CUDA's `cudaMemPrefetchAsync` does the same for managed
-        /// memory.
+        /// source stays valid. A later use on any stream waits for the copy, not for later work of
+        /// `stream`. Returns once pageable data has been staged; pinned data and peer copies return
+        /// immediately. CUDA's `cudaMemPrefetchAsync` does the same for managed memory.
         ///
         /// ```
         /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -207,8 +206,8 @@ macro_rules! shared_methods {
         /// writes do not change it, and no residency changes. Contents that are valid on the host
         /// are copied before the call returns. Contents that only devices have are downloaded
         /// asynchronously: on `stream` if it belongs to that device, else as by
-        /// [`prefetch_host`](Self::prefetch_host). Use it to examine a state while the next one is
-        /// computed.
+        /// [`prefetch_host`](Self::prefetch_host). Use it to examine a state while computing the
+        /// next.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};

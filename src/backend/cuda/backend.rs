@@ -106,8 +106,7 @@ impl Backend for CudaDevice {
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         let staging = self.core().staging();
         if !staging.has_unused(len_bytes) {
-            // Completed work returns staging blocks, and pinning more takes far longer than
-            // reaping.
+            // Completed work returns staging blocks, and pinning takes far longer than reaping.
             stream::reap_all(self.core());
         }
         staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)

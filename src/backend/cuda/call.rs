@@ -55,8 +55,7 @@ pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
 }
 
 /// Whether every later call in the context fails too. For these errors the driver API says that the
-/// process must be terminated and relaunched. Given as numbers, because older bindings lack some
-/// names.
+/// process must be restarted. Given as numbers, because older bindings lack some names.
 fn is_sticky(failed: CUresult) -> bool {
     const ECC_UNCORRECTABLE: i64 = 214;
     const NVLINK_UNCORRECTABLE: i64 = 220;

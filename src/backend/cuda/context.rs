@@ -1,5 +1,4 @@
-//! One GPU's primary context, as two cudarc objects: one for this library, and one for code outside
-//! the library.
+//! One GPU's primary context, as two cudarc objects: one for this library, one for code outside it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,8 +23,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Retains the primary context of a device. The caller checked that the driver library is
-    /// present.
+    /// Retains the primary context of a device. The caller checked that the driver is present.
     pub(super) fn open(ordinal: usize) -> Result<Self, BackendError> {
         let cudarc = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
         // SAFETY: cudarc's tracking orders uses of its slices, and this object makes none: the
@@ -130,8 +128,7 @@ impl Context {
     }
 }
 
-/// Makes a context current. cudarc's own function would return an error that a drop recorded in the
-/// context.
+/// Makes a context current. cudarc's own function would return an error that a drop recorded in it.
 pub(super) fn make_current(context: &CudaContext) -> Result<(), BackendError> {
     // SAFETY: the handle is that of a context, which `context` retains.
     check(unsafe { sys::cuCtxSetCurrent(context.cu_ctx()) }, "cuCtxSetCurrent")

@@ -14,8 +14,7 @@ pub(crate) struct EmbeddedEvent {
     pub(super) has_timing: bool,
     /// The operations that happen before it, on emulated devices.
     pub(super) clock: Option<VectorClock>,
-    /// Keeps a simulation alive, so that a program can wait for an event that is the simulation's
-    /// last handle.
+    /// Keeps a simulation alive, so that its last event can be waited for.
     pub(super) _streams: Arc<Streams>,
 }
 

@@ -1,8 +1,7 @@
 //! The embedded device: an asynchronous device made of this process's memory and threads.
 //!
 //! Programs run on it if there is no GPU, and tests use it to check the layers above. Streams run
-//! in one of two modes: each on its own worker thread, or all of them in an order that a seed
-//! determines.
+//! in one of two modes: each on its own worker thread, or all in an order that a seed determines.
 //!
 //! * `device`, `backend`, `queue`, `event` implement the three traits of [`super`]. They check,
 //!   count and refuse calls, and forward valid ones to the engine.

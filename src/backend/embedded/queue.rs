@@ -128,8 +128,7 @@ impl EmbeddedQueue {
     }
 
     fn record_event(&self, has_timing: bool) -> Result<EmbeddedEvent, BackendError> {
-        // Every event of a simulation has a time: a stream that waits for the event continues no
-        // earlier.
+        // Every event of a simulation has a time, before which a waiting stream does not continue.
         let timestamp = (has_timing || self.stream.is_seeded()).then(Timestamp::default);
         let mut clock = None;
         let record = ControlOperation::Record(timestamp.clone());

@@ -164,8 +164,7 @@ fn threads_wanted() -> usize {
     })
 }
 
-/// Half of the processors copy, including the calling thread. With two processors there is one pool
-/// thread.
+/// Half of the processors copy, the calling thread included. Two processors get one pool thread.
 fn default_threads(processors: usize) -> usize {
     (processors / 2).saturating_sub(1).clamp(processors.saturating_sub(1).min(1), THREADS_MAX)
 }

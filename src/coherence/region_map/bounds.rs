@@ -30,8 +30,7 @@ impl Scale {
         Self { shifts: ends.map(|end| (u64::BITS - end.leading_zeros()).saturating_sub(30) as u8) }
     }
 
-    /// Whether all coordinates of this box are below the largest one, to which larger indices
-    /// saturate.
+    /// Whether all coordinates of this box are below the largest, to which larger indices saturate.
     pub(super) fn can_represent(&self, spans: &[Span]) -> bool {
         spans
             .iter()

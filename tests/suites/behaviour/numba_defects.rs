@@ -19,7 +19,7 @@ fn sum_on(device: &Device, array: &SmartArray<i32, ndarray::Ix1>) -> Result<i32>
     total.get(0)
 }
 
-/// Numba made an array "on the GPU" by allocating memory there without a copy, so its contents were
+/// Numba made an array "on the GPU" by allocating memory without a copy, so its contents were
 /// garbage.
 #[test]
 fn s1_an_array_made_from_an_object_has_the_objects_contents_on_the_device() -> Result<()> {
@@ -94,8 +94,7 @@ fn s6_a_slice_written_on_the_device_reaches_its_parent() -> Result<()> {
     Ok(())
 }
 
-/// Numba used Python's reference count to guess whether the other side was in use, and then copied
-/// immediately.
+/// Numba used Python's reference count to guess whether the other side was in use, and then copied.
 #[test]
 fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result<()> {
     let device = lab();

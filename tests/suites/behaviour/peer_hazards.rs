@@ -1,5 +1,4 @@
-//! Defects of other libraries, each of which was reproduced; here the results are right, with exact
-//! traffic.
+//! Reproduced defects of other libraries; here the results are right, with exact traffic.
 
 use resident::ndarray::{Array1, s};
 use resident::{Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
@@ -25,8 +24,7 @@ fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -
     Ok(())
 }
 
-/// MFEM: the base does not see a device write through an alias, and claims that both sides are
-/// valid.
+/// MFEM: the base misses a device write through an alias, and claims that both sides are valid.
 #[test]
 fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result<()> {
     let device = lab();

@@ -173,8 +173,7 @@ fn an_empty_array_with_a_reversed_axis_is_launched_on() -> Result<()> {
     Ok(())
 }
 
-/// Makes a device without a copy read `array`, so that the read's mark holds the last handle of
-/// that device.
+/// Lets a device without a copy read `array`, so that the mark holds the device's last handle.
 fn let_go_of_a_device_that_read(
     array: &SmartArray<u32, Ix1>,
     on_drop: impl Fn() + Send + Sync + 'static,

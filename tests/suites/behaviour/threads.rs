@@ -56,8 +56,7 @@ fn at_once(work: impl Fn(usize) -> Result<()> + Sync) {
     });
 }
 
-/// Runs a scenario on a separate thread, so that a deadlock is a failure instead of a test that
-/// never ends.
+/// Runs a scenario on a separate thread, so that a deadlock is a failure.
 fn within_two_minutes(scenario: impl FnOnce() + Send + 'static) {
     let (done, is_done) = channel();
     let runner = thread::spawn(move || {

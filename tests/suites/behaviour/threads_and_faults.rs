@@ -59,8 +59,7 @@ fn read(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) -> Result<
     }
 }
 
-/// Reads until it succeeds. Copies of the array may be lost by the failure; the array itself may
-/// not.
+/// Reads until it succeeds. Copies of the array may be lost; the array itself may not.
 fn read_right(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) {
     for _ in 0..6 {
         match read(array, streams, way) {

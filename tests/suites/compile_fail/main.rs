@@ -1,5 +1,5 @@
-//! Programs that must not compile, each with a twin that differs only in that one point, compiles,
-//! and runs.
+//! Programs that must not compile, each with a twin that differs in that one point, compiles, and
+//! runs.
 //!
 //! The expected messages are rustc's; `TRYBUILD=overwrite cargo test --test compile_fail` rewrites
 //! them. The twins are modules of this test program, so that they need no build of their own.

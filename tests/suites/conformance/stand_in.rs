@@ -102,8 +102,7 @@ fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All boxes go in one call in each direction if the driver is new enough, else each box takes one
-/// call.
+/// One call for all boxes in each direction if the driver is new enough, else one per box.
 #[test]
 fn many_small_boxes_go_in_one_call() {
     run(test_name!(many_small_boxes_go_in_one_call), |lab| {
@@ -168,8 +167,8 @@ fn arrays_of_several_streams_are_freed_without_a_wait() {
         let [up, one, other] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
         let mut most = 0;
         for turn in 0..COUNT {
-            // A constant needs no upload; an upload would reap completed work when it finds no
-            // pinned memory.
+            // A constant needs no upload, which would reap completed work if there is no pinned
+            // memory.
             let array = SmartArray::<u8, _>::full(BYTES, 1);
             array.prefetch(&up)?;
             drop((array.gpu_on(&one)?, array.gpu_on(&other)?));

@@ -264,8 +264,7 @@ fn an_array_larger_than_what_is_free() {
         let kept = SmartArray::from(vec![1_u8; 6 * MIB]);
         kept.prefetch(&stream).expect("enough memory");
         let mut large = SmartArray::from(vec![2_u8; 12 * MIB]).named("picture");
-        // One of these copies is evicted, since the host has it too; the other is newest on the
-        // device.
+        // One copy is evicted, since the host has it too; the other is newest on the device.
         let mut newest = SmartArray::<u8, _>::uninit(6 * MIB);
         drop(newest.gpu_overwrite_on(&stream).expect("enough memory"));
         let refused = large.gpu_on(&stream).map(drop);

@@ -218,8 +218,7 @@ fn works_after_faults(device: &Device) {
     works(&scale(SOURCE), device);
 }
 
-/// If there is no cubin, the PTX is loaded; if there is neither, the error names the option at
-/// fault.
+/// Without a cubin the PTX is loaded; without both, the error names the option at fault.
 fn what_comes_out(device: &Device) {
     register_scale("scale");
     let with = |options: &[&str]| {
@@ -311,8 +310,7 @@ fn refused_once(device: &Device) {
     works(&scale(SOURCE), device);
 }
 
-/// Compiles with the NVRTC that the library finds, and prints the files of all open NVRTC
-/// libraries.
+/// Compiles with the NVRTC that the library finds, and prints the open NVRTC files.
 fn which_nvrtc(driver_version: i32) {
     resident_stand_in::load(Settings::new().driver_version(driver_version))
         .expect("the stand-in driver loads");

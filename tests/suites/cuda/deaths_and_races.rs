@@ -225,8 +225,7 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
         for locked_bytes in [LEN / 2, LEN] {
             let array = SmartArray::<u8, _>::from(vec![5; LEN]);
             let start = array.host().expect("it is there").as_ptr().cast_mut();
-            // SAFETY: these bytes belong to the array, which keeps them until they are unregistered
-            // below.
+            // SAFETY: the array owns these bytes and keeps them until they are unregistered below.
             let outcome = unsafe {
                 resident::cudarc::driver::sys::cuMemHostRegister_v2(start.cast(), locked_bytes, 1)
             };
@@ -242,8 +241,7 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
     });
 }
 
-/// While the host waits for a device of another kind, work on that device may query any array's
-/// state.
+/// While the host waits for a device of another kind, its work may query any array's state.
 #[test]
 fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
     alone(test_name!(an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it), || {

@@ -244,7 +244,7 @@ fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
     devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
     let ([one, mut other], [_, start]) = arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES]);
     let memory = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: these bytes belong to the array, which keeps them until they are unregistered below.
+    // SAFETY: the array owns these bytes and keeps them until they are unregistered below.
     let outcome = unsafe { sys::cuMemHostRegister_v2(memory, 2 * PAGE_BYTES, 1) };
     assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     one.page_lock().expect("registered");
@@ -267,8 +267,7 @@ fn memory_that_others_registered_in_pieces_is_refused() {
     let pieces =
         [(start, page + PAGE_BYTES - start), (page + PAGE_BYTES, start + 3 * PAGE_BYTES - page)];
     for (piece, len_bytes) in pieces {
-        // SAFETY: these bytes belong to the array, which keeps them until they are unregistered
-        // below.
+        // SAFETY: the array owns these bytes and keeps them until they are unregistered below.
         let outcome = unsafe {
             sys::cuMemHostRegister_v2(std::ptr::with_exposed_provenance_mut(piece), len_bytes, 1)
         };

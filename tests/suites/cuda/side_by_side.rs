@@ -94,8 +94,7 @@ unsafe impl GlobalAlloc for SideBySide {
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         match self.place(start.addr()) {
             Some(place) => GIVEN_BACK[place].store(true, Ordering::SeqCst),
-            // SAFETY: as the caller promises; the block is not in the reserved memory, so it is the
-            // system's.
+            // SAFETY: as the caller promises; a block outside the reserved memory is the system's.
             None => unsafe { System.dealloc(start, layout) },
         }
     }

@@ -39,8 +39,7 @@ extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<
 /// Whether a compiler can be found. Opening it by its path first makes its name resolvable later.
 fn is_there() -> bool {
     if let Some(path) = std::env::var_os("RESIDENT_NVRTC") {
-        // SAFETY: the variable names NVIDIA's compiler, whose initialisers run in any program that
-        // uses it.
+        // SAFETY: the variable names NVIDIA's compiler, whose initialisers run in all its users.
         let library = unsafe { libloading::Library::new(&path) };
         std::mem::forget(
             library.unwrap_or_else(|fault| panic!("RESIDENT_NVRTC={}: {fault}", path.display())),

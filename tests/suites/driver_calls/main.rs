@@ -24,8 +24,7 @@ struct Pair {
     /// kernels before.
     ours: Box<dyn FnMut()>,
     twin: Box<dyn FnMut()>,
-    /// The calls that it makes more often (negative: less often; zero: at another place), with the
-    /// reasons.
+    /// The calls that it makes more often (negative: less; zero: elsewhere), with the reasons.
     extra: &'static [(&'static str, i64, &'static str)],
 }
 

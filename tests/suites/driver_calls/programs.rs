@@ -45,8 +45,7 @@ fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     })
 }
 
-/// Launches one after the other on one stream, by `launch`, compared with a twin with as many
-/// arrays.
+/// Launches one after the other on one stream, compared with a twin with as many arrays.
 fn chain(
     name: &'static str,
     count: usize,

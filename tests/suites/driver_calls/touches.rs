@@ -1,11 +1,9 @@
-//! Kernels on one, four and eight arrays, as PTX whose bodies are host functions of the stand-in
-//! driver.
+//! Kernels on one, four and eight arrays, as PTX with host functions of the stand-in driver.
 
 use resident::{CudaSource, In, InOut, Kernel};
 use resident_stand_in::{Access, Length, Parameter, register};
 
-/// The entry with this number of pointers to floats: all but the last are read, the last is read
-/// and written.
+/// The entry with this number of pointers to floats: all are read, the last is also written.
 pub(crate) fn ptx(arrays: usize) -> String {
     let parameters: Vec<String> =
         (0..arrays).map(|index| format!(".param .u64 touch{arrays}_param_{index}")).collect();
@@ -22,8 +20,7 @@ pub(crate) fn stand_in_for(arrays: usize) {
     let mut parameters = vec![pointer(Access::Read); arrays];
     parameters[arrays - 1] = pointer(Access::ReadWrite);
     register(&format!("touch{arrays}"), &parameters, move |launch| {
-        // SAFETY: the driver keeps the memory during the launch, and its hazard check finds other
-        // accesses.
+        // SAFETY: the driver keeps the memory during the launch and reports other accesses.
         let first = |index| unsafe { launch.slice::<f32>(index) }[0];
         let sum: f32 = (0..arrays - 1).map(first).sum();
         // SAFETY: as above.
@@ -38,8 +35,8 @@ macro_rules! touch {
         pub(crate) fn $name() -> Kernel<$signature> {
             stand_in_for($arrays);
             let kernel = Kernel::<$signature>::new(concat!("touch", $arrays));
-            // SAFETY: the entry's parameters are those of the signature, and the host function
-            // keeps to them.
+            // SAFETY: entry and signature have the same parameters, and the host function keeps to
+            // them.
             unsafe { kernel.cuda(CudaSource::ptx(ptx($arrays))) }
         }
     };

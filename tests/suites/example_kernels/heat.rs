@@ -14,8 +14,7 @@ const SIZES: [Size; 5] = [(6, 8, 4), (8, 6, 4), (1, 1, 1), (0, 5, 2), (3, 17, 33
 /// The value of the elements around those that a launch may write.
 const FRAME: f64 = -7.0;
 
-/// Grids for a cube of that size: the right one, one that covers too little, one that covers too
-/// much.
+/// Grids for a cube of that size: the right one, a smaller and a larger one.
 fn grids((planes, rows, columns): Size) -> [Grid; 3] {
     let block = (4, 4, 32);
     [

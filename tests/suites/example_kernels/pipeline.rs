@@ -14,8 +14,7 @@ const SIZES: [Size; 5] = [(6, 8), (8, 6), (1, 1), (0, 5), (33, 17)];
 /// The size of the picture in tests with invalid contents.
 const SIZE: (usize, usize) = (33, 17);
 
-/// Grids for a picture of that size: the right one, one that covers too little, one that covers too
-/// much.
+/// Grids for a picture of that size: the right one, a smaller and a larger one.
 fn grids((rows, columns): (usize, usize)) -> [Grid; 3] {
     let block = (8, 32);
     [

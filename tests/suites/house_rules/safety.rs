@@ -36,8 +36,7 @@ fn a_safety_comment_stands_directly_above_every_unsafe_block_and_impl() {
 /// attributes, may be in between.
 fn has_safety_comment(above: &[&str]) -> bool {
     let mut lines = above.iter().rev().map(|line| line.trim()).peekable();
-    // The statement may have begun above: the lines of its beginning end neither a statement nor a
-    // block.
+    // The statement may have begun above, in lines that end neither a statement nor a block.
     while lines.peek().is_some_and(|line| {
         !line.starts_with("//") && !line.is_empty() && !line.ends_with([';', '{', '}', ','])
     }) {

@@ -95,8 +95,7 @@ impl Source {
     }
 }
 
-/// Adds the words that follow `crate::`: one word, or the first word of each item of a list in
-/// braces.
+/// Adds the words that follow `crate::`: one, or the first of each item of a list in braces.
 pub(crate) fn first_words(text: &str, found: &mut BTreeSet<String>) {
     let word = |text: &str| {
         text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()

@@ -123,8 +123,7 @@ fn no_file_is_named_after_nothing() {
     );
 }
 
-/// Words of an earlier vocabulary, for which CUDA, ndarray or operating systems have standard
-/// terms.
+/// Words of an earlier vocabulary, for which CUDA, ndarray or systems have standard terms.
 const RETIRED_WORDS: [&str; 21] = [
     "Crew",
     "Flight",

@@ -1,5 +1,4 @@
-//! The reference: the value of each element, if it has one. It does not model where elements are
-//! valid.
+//! The reference: the value of each element, if it has one. It does not model validity.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,8 +18,7 @@ pub(crate) fn info(part: &Part) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
     SliceInfo::try_from(part.clone()).expect("as many axes as a dynamic dimension has")
 }
 
-/// Elements of an array by number, in the order of a part's indices. A number is a position in
-/// memory.
+/// Elements of an array by number, in a part's index order. A number is a position in memory.
 pub(crate) type Cells = ArrayD<usize>;
 
 /// One array's contents.

@@ -202,8 +202,7 @@ impl Ledger {
         Expected::Fine
     }
 
-    /// The bytes that `look` moves if it does not wait for downloads in flight: all that any device
-    /// holds.
+    /// The bytes that `look` moves without waiting for downloads: all that any device holds.
     pub(crate) fn most_looked_at(&self, cells: &Cells) -> u64 {
         ELEMENT
             * cells
@@ -265,8 +264,7 @@ impl Ledger {
 ///
 /// Nothing may be copied between host and device: elements that only the host holds are copied
 /// there. Elements that devices hold go to a device that is newest for some of the destination, if
-/// there is one. Otherwise they stay on the host if it holds them too, else on the device that
-/// holds them.
+/// there is one. Otherwise they stay on the host if it holds them, else on their device.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     sources: Vec<Cell>,

@@ -1,5 +1,5 @@
-//! The model's devices: GPUs of the stand-in driver. A process opens them once, with one seed for
-//! all runs.
+//! The model's devices: GPUs of the stand-in driver. A process has them once, with one seed for all
+//! runs.
 
 use std::sync::Once;
 

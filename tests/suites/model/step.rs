@@ -1,8 +1,7 @@
 //! Randomly drawn steps, and their meaning for arrays of given shapes.
 //!
 //! A step is a kind and raw numbers, each taken modulo the number of choices. So every step is
-//! legal in every state, and a failing run can be shrunk by leaving steps out and making numbers
-//! smaller.
+//! legal in every state, and a failing run can be shrunk by omitting steps and reducing numbers.
 
 use std::fmt;
 
@@ -337,8 +336,7 @@ impl Maker {
 }
 
 impl Step {
-    /// The operation that the step performs on arrays of these shapes, of which there are at least
-    /// three.
+    /// The operation that the step performs on at least three arrays of these shapes.
     pub(crate) fn plan(&self, shapes: &[Vec<usize>], lanes: usize) -> Plan {
         let mut picks = Picks { bytes: &self.picks, at: 0 };
         let [array, other, third] = distinct(self.arrays, shapes.len());
@@ -438,8 +436,7 @@ impl Step {
     }
 }
 
-/// Chooses the first of `count` half of the time, so that steps often use the results of earlier
-/// ones.
+/// Chooses the first of `count` half of the time, so that steps often use earlier results.
 fn favoured(byte: u8, count: usize) -> usize {
     Some(usize::from(byte) % (2 * count)).filter(|number| *number < count).unwrap_or(0)
 }

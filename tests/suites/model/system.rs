@@ -270,8 +270,7 @@ impl System {
         self.arrays[into.0] = target;
     }
 
-    /// Changes even rows on one stream and writes odd rows on another; both views are alive at
-    /// once.
+    /// Changes even rows on one stream and writes odd rows on another; both views live at once.
     fn combs(&mut self, world: &World, array: usize, lanes: [usize; 2], value: u32) {
         let Some([even, odd]) = world.combs(array) else { return };
         let contents = &world.arrays[array];
@@ -376,7 +375,7 @@ impl System {
         }
     }
 
-    /// Checks that the devices' totals equal those of the arrays; both devices count a copy between
+    /// Compares the devices' totals with those of the arrays; both devices count a copy between
     /// them.
     fn check_device_totals(&self) {
         let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
@@ -593,8 +592,8 @@ fn snapshot(
     let expected = ledger.look(cells);
     let pending = expect(view.snapshot_on(stream), expected)?;
     if cells.iter().any(|cell| ledger.unsettled.contains(cell)) {
-        // A snapshot waits for no download: it may copy from a device elements that are in flight
-        // to the host.
+        // A snapshot waits for no download: elements in flight to the host may be copied from a
+        // device.
         let moved = view.traffic().to_host;
         assert!(
             moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most,

@@ -13,8 +13,7 @@ thread_local! {
 /// The system's allocator, counting per thread, so that workers and other tests have no effect.
 struct Counting;
 
-// SAFETY: every call is forwarded to `System` unchanged; counting uses a thread-local that does not
-// allocate.
+// SAFETY: every call is forwarded to `System` unchanged; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -47,8 +46,7 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A stream that no other test uses: work of other tests would make its queue grow at arbitrary
-/// times.
+/// A stream that no other test uses: their work would make its queue grow at arbitrary times.
 fn own_stream() -> Result<Stream> {
     Device::cpu().new_stream()
 }

@@ -25,8 +25,7 @@ mod scenario {
         pub(crate) refused: usize,
     }
 
-    /// Repeats a call until it succeeds: there is one fault, so the second or third attempt
-    /// succeeds.
+    /// Repeats a call until it succeeds: with one fault, the second or third attempt does.
     fn again<T>(refused: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
         for _ in 0..4 {
             match call() {
@@ -299,8 +298,7 @@ fn dies_at_a_call() {
     die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
 }
 
-/// Runs the program in child processes, each with another number; returns how many of them lost the
-/// device.
+/// Runs the program in child processes, each with another number; returns how many lost the device.
 fn deaths(test: &str, numbers: impl Iterator<Item = u64>) -> usize {
     let died = |nth: &u64| {
         let output = own_process::run(test, &[(NTH, &nth.to_string())]);

@@ -1,5 +1,4 @@
-//! Runs one scenario repeatedly; each time another backend call fails, immediately or when its work
-//! runs.
+//! Repeats one scenario; each time another backend call fails, immediately or when its work runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

@@ -18,8 +18,7 @@ pub(crate) struct Model {
     unwritten: Vec<Row>,
     /// Rows that may be lost.
     tainted: Vec<Row>,
-    /// Arrays of which a copy may fail: they are not lost, but results computed from that copy may
-    /// be.
+    /// Arrays of which a copy may fail: they are not lost, but results of that copy may be.
     doubtful: Vec<usize>,
 }
 

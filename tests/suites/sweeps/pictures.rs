@@ -1,6 +1,5 @@
 //! A scenario of two parts, for runs in many orders: a pipeline of pictures, and a plate that is
-//! cut in two. This file has the code common to all devices, and the expected results in plain
-//! ndarray.
+//! cut in two. This file has the common code, and the expected results in plain ndarray.
 
 use resident::ndarray::{Array2, ArrayView2, Axis, Ix2, concatenate, s};
 use resident::{Grid, In, Kernel, Out, Result, SmartArray, Stream};

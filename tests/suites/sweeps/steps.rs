@@ -43,8 +43,7 @@ const A_AND_C: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (C, 0), (C, 1), (C, 2)
 fn plus() -> Kernel<(u32, Read, Write)> {
     let kernel = Kernel::new("plus")
         .host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)));
-    // SAFETY: on the stand-in driver a host function replaces it, which accesses only the views'
-    // elements.
+    // SAFETY: the stand-in's host function accesses only the views' elements.
     unsafe { kernel.cuda(device_code("plus")) }
 }
 

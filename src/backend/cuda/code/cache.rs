@@ -74,8 +74,7 @@ fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     }
 }
 
-/// Whether only this process's user can write to the folder. This matters because code from it is
-/// executed.
+/// Whether only this process's user can write to the folder, whose code is executed.
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

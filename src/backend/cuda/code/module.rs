@@ -133,8 +133,7 @@ fn load_into_context(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     let mut handle = null_mut();
     // SAFETY: the context is current (the caller's promise). The image is text that ends with a
     // zero, or a whole cubin: it comes from the compiler, or from the caller of `Kernel::cuda`, who
-    // guarantees it. There are two values for two options, and the log is as long as the second
-    // says.
+    // guarantees it. There are two values for two options; the second is the log's length.
     let outcome = unsafe {
         sys::cuModuleLoadDataEx(
             &raw mut handle,

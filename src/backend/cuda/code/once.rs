@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Values stay as long as the table. If making a value failed, the next caller that needs it tries
-/// again.
+/// Values stay as long as the table. If making a value failed, the next caller tries again.
 #[derive(Debug)]
 pub(super) struct OncePerKey<K, V> {
     slots: Mutex<HashMap<K, Slot<V>>>,

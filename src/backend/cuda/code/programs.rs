@@ -161,8 +161,7 @@ fn find_in_c(
     FoundFunction::of(&module, name)?.ok_or_else(|| no_entry(name, &program.source, &module).into())
 }
 
-/// Adds a hint: a name expression that does not compile is most often the name of a missing
-/// function.
+/// Adds a hint: a name expression that does not compile is often a missing function's name.
 fn with_hint(error: LoadError, hint: &str) -> LoadError {
     match error {
         LoadError::Program(log) if !hint.is_empty() => LoadError::Program(format!("{hint}; {log}")),

@@ -57,8 +57,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The key of the code compiled for a target. It does not include the name of the source in the
-    /// log.
+    /// The key of the code compiled for a target. It does not include the source's name in the log.
     pub(super) fn key(&self, target: &str) -> Vec<u8> {
         let mut key = Vec::new();
         let prelude = if self.has_prelude { prelude::prepend_to("", "") } else { String::new() };

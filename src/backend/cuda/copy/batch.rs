@@ -77,8 +77,7 @@ impl LineBatch {
         self.sources.len()
     }
 
-    /// Queues all lines. If the driver does not support the call, queues nothing and returns
-    /// `false`.
+    /// Queues all lines. If the driver lacks the call, queues nothing and returns `false`.
     ///
     /// # Safety
     ///

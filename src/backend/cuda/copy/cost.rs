@@ -8,8 +8,7 @@ use crate::backend::{CopyBox, Footprint};
 /// The bytes that a link transfers in the time of one driver call: about 6 µs at 25 GB/s.
 const CALL_BYTES: u64 = 150_000;
 
-/// The bytes that a link transfers while a device moves from one short row to the next: about 2.5
-/// ns.
+/// The bytes that a link transfers while a device moves to the next short row: about 2.5 ns.
 const ROW_BYTES: u64 = 64;
 
 type Parts = SmallVec<[CopyBox; 1]>;

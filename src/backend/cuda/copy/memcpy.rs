@@ -1,5 +1,4 @@
-//! Queues copies: one driver call for each shape, or one call for many lines if the driver supports
-//! it.
+//! Queues copies: one driver call for each shape, or one for many lines if the driver supports it.
 
 use std::ffi::c_void;
 
@@ -56,7 +55,7 @@ pub(crate) unsafe fn queue(
     outcome
 }
 
-/// Queues all lines in one call, if there are many and the driver supports it. Returns whether it
+/// Queues all lines in one call, if they are many and the driver supports it. Returns whether it
 /// did.
 ///
 /// # Safety

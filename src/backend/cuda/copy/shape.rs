@@ -1,5 +1,4 @@
-//! Splits a box of bytes into lines, planes and volumes within the driver's pitch limit. Arithmetic
-//! only.
+//! Splits a box of bytes into lines, planes and volumes within the pitch limit. Arithmetic only.
 
 use crate::backend::CopyBox;
 use crate::layout::for_each_start;
@@ -55,8 +54,7 @@ impl Shape {
         })
     }
 
-    /// A volume of `count` planes, if the distance between planes is a whole number of lines at
-    /// both ends.
+    /// A volume of `count` planes, if planes are a whole number of lines apart at both ends.
     fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
         let lines = |stride: u64, pitch: Pitch| {
             let lines = stride / pitch.line_bytes;

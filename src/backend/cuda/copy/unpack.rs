@@ -1,5 +1,4 @@
-//! The host's part of a download to pageable memory: copies bytes from staging memory to their
-//! destination.
+//! The host's part of a download to pageable memory: copies bytes from staging memory.
 
 use std::sync::Arc;
 
@@ -17,8 +16,7 @@ pub(crate) struct PendingUnpack {
 }
 
 impl PendingUnpack {
-    /// Copies the bytes to their destination. The caller ensures that the device has completed the
-    /// download.
+    /// Copies the bytes to their destination. Called after the device has completed the download.
     pub(crate) fn unpack(&self) {
         for part in &self.parts {
             // SAFETY: the parts lie within both memories: `submit::queue_copy` checked the bounds

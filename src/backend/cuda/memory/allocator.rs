@@ -1,5 +1,4 @@
-//! Device memory of one GPU: its live allocations, their limit, and freed memory that is still in
-//! use.
+//! Device memory of one GPU: its live allocations, their limit, and freed memory still in use.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -154,8 +153,7 @@ impl DeviceMemory {
         if self.pool.is_some() {
             return;
         }
-        // Removed first, so that no two threads free the same memory and no lock is held during the
-        // calls.
+        // Removed first, so that only one thread frees it and no lock is held during the calls.
         let drained: Vec<(u64, Draining)> =
             self.allocations().draining.extract_if(|_, draining| draining.is_drained).collect();
         for (address, draining) in drained {

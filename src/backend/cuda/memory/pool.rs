@@ -46,7 +46,7 @@ const _: () =
 
 impl MemoryPool {
     /// Creates a pool of pinned device memory that is not shared with other processes. It keeps
-    /// freed memory for later allocations until `trim`, so a steady state takes no memory from the
+    /// freed memory for later allocations until `trim`, so a steady state takes none from the
     /// system.
     pub(super) fn create(ordinal: usize) -> Result<Self, BackendError> {
         const PINNED: c_int = 1;

@@ -32,8 +32,8 @@ pub(crate) struct StagingPool {
     context: Arc<Context>,
     affinity: NumaAffinity,
     limit_bytes: u64,
-    /// The process that made the pool. A forked child has neither the pinned blocks nor the pool's
-    /// copy threads.
+    /// The process that made the pool. A forked child has neither the pinned blocks nor the copy
+    /// threads.
     process: u32,
     free: Mutex<FreeBlocks>,
 }
@@ -67,8 +67,7 @@ impl StagingPool {
         }
     }
 
-    /// A block of `len_bytes` bytes; `None` if the limit or the system prevents it, and in a forked
-    /// child.
+    /// A block of `len_bytes` bytes; `None` if limit or system prevent it, and in a forked child.
     pub(crate) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<StagingBlock> {
         if std::process::id() != self.process {
             return None;
@@ -89,8 +88,7 @@ impl StagingPool {
         })
     }
 
-    /// An unused block and its length; `Some(None)` if a new block may be pinned; `None` if it may
-    /// not.
+    /// An unused block and its length; `Some(None)` if a new block may be pinned, else `None`.
     fn reserve(&self, block_bytes: u64) -> Option<Option<(BlockStart, u64)>> {
         // These blocks are freed after the lock is released, because freeing is slow.
         let mut removed = Vec::new();

@@ -21,8 +21,7 @@ fn parse_bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// The memory that this process may use, if the system reports it: the machine's, or its
-/// container's.
+/// The memory that this process may use, if the system reports it: the machine's or container's.
 fn machine_bytes() -> Option<u64> {
     const CONTAINER_LIMITS: [&str; 2] =
         ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];

@@ -71,8 +71,7 @@ impl StreamCore {
         Ok(())
     }
 
-    /// Blocks until the device has completed `position`. Returns the position that it is known to
-    /// have reached.
+    /// Blocks until the device has completed `position`. Returns the position that it has reached.
     fn wait_on_device(&self, position: Position) -> Result<Position, BackendError> {
         let (event, tail) = self.covering_event_and_tail(position);
         if let Some((upto, event)) = event {
@@ -136,8 +135,7 @@ impl StreamCore {
         self.poll(position).unwrap_or(true)
     }
 
-    /// Completes all work that has finished, without waiting. The caller holds no lock: an action
-    /// may copy.
+    /// Completes all finished work, without waiting. The caller holds no lock: an action may copy.
     pub(super) fn reap(&self) {
         // The next caller that waits gets the error of a stream that cannot be polled.
         let _outcome = self.poll(self.tail());
@@ -232,8 +230,7 @@ impl StreamCore {
         };
         let external = self.run_actions_locked(upto);
         drop(completion);
-        // Dropping an external slice may wait for the device, so it drops after the lock is
-        // released.
+        // Dropping an external slice may wait for the device, so this happens without the lock.
         drop(external);
         true
     }

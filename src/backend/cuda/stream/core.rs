@@ -47,8 +47,7 @@ pub(crate) struct StreamCore {
     state: Mutex<StreamState>,
     /// Whether so many operations are in flight that the next launch should reap.
     pub(super) needs_reap: AtomicBool,
-    /// Held while completion actions run, which may copy, so that one thread at a time runs them,
-    /// in order.
+    /// Held while completion actions run, which may copy, so that one thread runs them, in order.
     pub(super) completion_lock: Mutex<()>,
 }
 
@@ -134,8 +133,7 @@ impl StreamCore {
         Position(state.tail)
     }
 
-    /// Assigns a position to queued work, and keeps the work in flight if its completion needs the
-    /// host.
+    /// Assigns a position to queued work, and keeps it in flight if its completion needs the host.
     #[inline]
     pub(super) fn enter_queued(
         &self,
@@ -178,8 +176,7 @@ impl StreamCore {
             if let Some(root) = failure::at(queue, position) {
                 return Err(root);
             }
-            // Work of this stream fails only if its device dies, unless it depends on other
-            // streams.
+            // Work of this stream fails only with its device, unless it depends on other streams.
             if queue != self.id || state.in_flight.has_dependencies(position) {
                 pending.push((queue, position));
             }

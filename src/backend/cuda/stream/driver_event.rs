@@ -87,16 +87,16 @@ impl Drop for DriverEvent {
 }
 
 impl DriverEvent {
-    /// Records the event after all work queued on `stream`, a stream of the pool's context, which
-    /// is current.
+    /// Records the event after all work queued on `stream`. The stream belongs to the pool's
+    /// context, which is current.
     pub(super) fn record(&self, stream: sys::CUstream) -> Result<(), BackendError> {
         // SAFETY: the caller owns the stream, and `self` the event.
         let outcome = unsafe { sys::cuEventRecord(self.handle.0, stream) };
         self.pool.context.record_loss(check(outcome, "cuEventRecord"))
     }
 
-    /// Makes `stream` wait for the event. The stream's context is current; the event may belong to
-    /// another one.
+    /// Makes `stream` wait for the event. The stream's context is current; the event's may be
+    /// another.
     pub(super) fn make_wait(
         &self,
         stream: sys::CUstream,

@@ -65,7 +65,7 @@ impl CompletionAction {
         matches!(self, Self::Unpack(_) | Self::CompleteFirst { .. })
     }
 
-    /// Drops the action of work on a dead device. Memory that the device may still write is never
+    /// Drops the action of a dead device's work. Memory that the device may still write is never
     /// freed.
     pub(super) fn abandon(self) {
         match self {

@@ -106,8 +106,8 @@ impl Queue for CudaQueue {
         let mut state = self.0.state();
         let context = self.0.device.context().cudarc().cu_ctx();
         self.0.record_loss_locked(event.event.make_wait(self.0.raw_stream(), context))?;
-        // The event gets its own position, so that a stream that waits for this one waits for the
-        // event too.
+        // The event has its own position, so a stream that waits for this one waits for the event
+        // too.
         self.0.enter_action(&mut state, action);
         Ok(())
     }

@@ -94,8 +94,7 @@ impl CudaQueue {
 }
 
 /// Runs cudarc calls that record their errors in the context for the next caller, and returns the
-/// first such error. An error that was recorded earlier stays recorded, because it belongs to other
-/// code.
+/// first such error. An earlier error stays recorded, because it belongs to other code.
 fn keeping_recorded_error<R>(
     context: &CudaContext,
     calls: impl FnOnce() -> Result<R, BackendError>,

@@ -175,8 +175,7 @@ fn drained_on_error(
     outcome: Result<(), BackendError>,
 ) -> Result<(), BackendError> {
     outcome.inspect_err(|_| {
-        // SAFETY: the stream lives. If it cannot be drained, its context is dead and executes
-        // nothing.
+        // SAFETY: the stream lives. If it cannot be drained, its dead context executes nothing.
         let _dead = unsafe { sys::cuStreamSynchronize(core.raw_stream()) };
     })
 }

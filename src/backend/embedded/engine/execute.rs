@@ -1,5 +1,4 @@
-//! Runs one piece of work, in both scheduling modes, on a thread that is marked as running queued
-//! work.
+//! Runs one piece of work, in both modes, on a thread that is marked as running queued work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -172,8 +172,7 @@ impl Description<'_> {
         }
     }
 
-    /// Returns a failure if work that this operation depends on failed, or if a test injected a
-    /// failure.
+    /// Returns a failure if a dependency of this operation failed, or if a test injected a failure.
     fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
         if failure::epoch() != 0 {
             let mut roots = self.depends.iter();

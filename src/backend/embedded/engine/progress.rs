@@ -16,8 +16,7 @@ use smallvec::SmallVec;
 use super::panic_message::panic_message;
 use crate::backend::{Position, QueueId};
 
-/// The number of checks before a thread sleeps: a few microseconds, since there may be only one
-/// other core.
+/// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
 const SPINS: u32 = 200;
 
 /// Wakers whose position has completed, to be woken with no lock held.

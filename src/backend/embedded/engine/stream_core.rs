@@ -306,8 +306,7 @@ impl StreamCore {
     pub(crate) fn drop_queued(&self) {
         let queued = std::mem::take(&mut self.lock().queued);
         for queued in queued {
-            // If a drop panics, the panic hook has reported it, and there is no caller to return it
-            // to.
+            // If a drop panics, the panic hook has reported it; no caller could get it.
             let _reported_by_the_hook = queued.drop_caught();
         }
         wake_all(self.progress.publish(self.tail()));

@@ -208,7 +208,7 @@ impl AddressSpace {
         Ok(address)
     }
 
-    /// A new block whose bytes are counted already. If the system has no memory, trims the pool and
+    /// A new block whose bytes are counted already. If the system has none, trims the pool and
     /// retries once.
     fn new_block(&self, len_bytes: u64) -> Result<Block, BackendError> {
         let block = Block::zeroed(len_bytes).or_else(|| {

@@ -119,8 +119,7 @@ impl Tracker {
         let histories = &mut *self.lock();
         let will_run = !has_failed_dependency(submission.depends);
         let mut hazards = Vec::new();
-        // All accesses are checked before any is added, since an operation does not conflict with
-        // itself.
+        // All accesses are checked before any is added: an operation does not conflict with itself.
         for access in accesses.iter().filter(|_| will_run) {
             hazards.extend(histories.check(submission, access));
         }
@@ -185,8 +184,7 @@ impl MemoryHistories {
         (offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
     }
 
-    /// Adds one access, if it is in range. If the operation will not run, only the written bytes
-    /// are added.
+    /// Adds one access, if it is in range. If the operation will not run, adds only written bytes.
     fn add(&mut self, submission: &Submission<'_>, access: &MemoryAccess, will_run: bool) {
         if let (AccessKind::Free, AccessedMemory::Device { device, address }) =
             (access.kind, access.memory)

@@ -1,5 +1,4 @@
-//! Vector clocks: for each stream, the last position that happens before a given operation or
-//! event.
+//! Vector clocks: each stream's last position that happens before an operation or event.
 
 #![forbid(unsafe_code)]
 

@@ -191,8 +191,7 @@ pub struct Call {
     pub label: Arc<str>,
     /// Bytes allocated, copied or filled; for a launch, the bytes that its arguments cover; else 0.
     pub len_bytes: u64,
-    /// The stream's number on this device, 0 for the default stream. `None` for calls of the device
-    /// itself.
+    /// The stream's number on this device, 0 for the default stream. `None` for device calls.
     pub stream: Option<u32>,
     /// The position in that stream, from 1; 0 if the call queued nothing.
     pub position: u64,

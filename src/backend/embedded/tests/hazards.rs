@@ -1,5 +1,5 @@
-//! The race check: the hazards that it reports, the accesses that it accepts, and the histories
-//! that it drops.
+//! The race check: the hazards that it reports, the accesses that it accepts, the histories that it
+//! drops.
 
 use std::sync::Arc;
 

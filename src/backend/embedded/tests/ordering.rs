@@ -1,5 +1,4 @@
-//! The order of work on worker threads: within a queue, across events, and undefined without an
-//! event.
+//! The order of work on worker threads: within a queue, across events, and none without events.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,4 @@
-//! `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as they can be tested
-//! without a GPU.
+//! `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as testable without a GPU.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

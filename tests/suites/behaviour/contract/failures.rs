@@ -78,8 +78,8 @@ fn loss_follows_the_data_and_nothing_else() -> Result<()> {
         (SmartArray::<u32, _>::uninit(4).named("follows"), SmartArray::<u32, _>::uninit(4));
     let healthy = SmartArray::from(vec![5_u32; 4]);
     panicking().launch_on(&device.stream(), Grid::cover(4), (&mut lost,))?;
-    // This launch is queued after the failure; if the failure is known by then, the launch itself
-    // is refused.
+    // This launch is queued after the failure; if that is known by then, the launch itself is
+    // refused.
     let queued = counting.launch_on(&device.stream(), Grid::cover(4), (&lost, &mut follows));
     counting.launch_on(&device.stream(), Grid::cover(4), (&healthy, &mut apart))?;
     assert_eq!(apart.host()?.to_vec(), [5; 4]);

@@ -133,8 +133,7 @@ pub(crate) fn an_array_is_pinned_after_it_was_used(lab: &Lab<'_>) -> Result<()> 
     SmartArray::<u8, _>::zeros(0).page_lock()
 }
 
-/// Arrays of a few pages each, allocated one after the other, so that most share a page with the
-/// next.
+/// Arrays of a few pages each, allocated one after the other; most share a page with the next.
 pub(crate) fn pinned_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let mut arrays: Vec<_> =
@@ -239,8 +238,7 @@ pub(crate) fn a_large_array_in_column_order(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A kernel waits on the default stream, and a download on another stream completes before that
-/// kernel.
+/// While a kernel waits on the default stream, a download on another stream completes.
 pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>) -> Result<()> {
     for len in [100, 3 * MIB] {
         let (work, aside) = (lab.stream(), lab.new_stream()?);

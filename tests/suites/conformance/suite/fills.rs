@@ -43,8 +43,7 @@ fn fills_whole<T: Sample>(lab: &Lab<'_>, len: usize, with: T) -> Result<()> {
     Ok(())
 }
 
-/// Calls `test` with elements whose bytes repeat with several periods, and with one whose bytes do
-/// not repeat.
+/// Calls `test` with elements whose bytes repeat with several periods, and with one without.
 fn each_pattern<T: Sample>(mut test: impl FnMut(T) -> Result<()>) -> Result<()> {
     let of_bytes = |byte: &dyn Fn(usize) -> u8| -> T {
         let bytes: Vec<u8> = (0..size_of::<T>()).map(byte).collect();

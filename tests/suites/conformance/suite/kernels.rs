@@ -1,5 +1,4 @@
-//! The kernels of the suite: their signatures and host bodies. The backend under test provides the
-//! device code.
+//! The kernels of the suite: signatures and host bodies. Each backend provides its device code.
 
 use resident::ndarray::{Ix2, Zip};
 use resident::{Grid, In, InOut, Kernel, Out};

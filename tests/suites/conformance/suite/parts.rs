@@ -85,8 +85,7 @@ pub(crate) fn reversed_parts_move_the_same_bytes(lab: &Lab<'_>) -> Result<()> {
     assert_only_the_part_moves(lab, numbered((4, 5, 6), 0), s![..;-1, 2..;-2, ..;-3])
 }
 
-/// A driver copies a volume in one call only if the distance between planes is a whole number of
-/// lines.
+/// A driver copies a volume in one call only if planes are a whole number of lines apart.
 pub(crate) fn planes_whose_distance_is_no_whole_number_of_lines(lab: &Lab<'_>) -> Result<()> {
     let volume = numbered((4, 7, 5), 0);
     assert_only_the_part_moves(lab, volume.clone(), s![.., ..;2, 1..3])?;

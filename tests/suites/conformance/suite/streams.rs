@@ -45,8 +45,7 @@ pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
     for gate in &gates {
         let image = SmartArray::from(counting(LEN));
         image.prefetch(&up)?;
-        // This would not return if the upload waited for the earlier pictures, which are all held
-        // back.
+        // This would not return if the upload waited for earlier pictures, which are held back.
         up.synchronize()?;
         let mut soft = SmartArray::<u32, _>::uninit(LEN);
         copy.launch_on(&compute, over(LEN), (gate.number(), &image, &mut soft, LEN as u64))?;

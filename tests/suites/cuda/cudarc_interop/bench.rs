@@ -1,5 +1,4 @@
-//! Fixtures of these tests: one GPU at a time, kernels that wait at a gate, and the record of
-//! driver calls.
+//! Fixtures of these tests: one GPU at a time, kernels that wait at a gate, the record of calls.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,8 +10,7 @@ use resident::cudarc::driver::{
 use resident::cudarc::nvrtc::Ptx;
 use resident_stand_in::{self as stand_in, Access, Length, Parameter, Settings};
 
-/// The first GPU. The record of calls and hazards belongs to the process, so tests run one at a
-/// time.
+/// The first GPU. The process has one record of calls, so tests run one at a time.
 pub(crate) struct Bench {
     pub(crate) gpu: Device,
     _alone: MutexGuard<'static, ()>,
@@ -52,8 +50,7 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
     type Create =
         unsafe extern "C" fn(*mut sys::CUcontext, *mut c_void, c_uint, c_int) -> sys::CUresult;
     let device = gpu.cuda_context().expect("a GPU").cu_device();
-    // Looked up by name, because the CUDA version determines which version of the function the
-    // bindings have.
+    // Looked up by name, because the bindings' version of the function depends on CUDA's version.
     // SAFETY: the driver is loaded, since the GPU is open.
     let driver = unsafe { sys::culib() };
     // SAFETY: this is the function's type.
@@ -94,8 +91,7 @@ impl Gate {
     }
 }
 
-/// The kernel `name` with this number of pointer parameters, loaded in the context shared with
-/// users.
+/// The kernel `name` with this number of pointers, loaded in the context shared with users.
 fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
     let list: Vec<String> =
         (0..parameters).map(|index| format!(".param .u64 {name}_param_{index}")).collect();
@@ -127,8 +123,7 @@ pub(crate) fn doubling(gpu: &Device, name: &str, gate: &Gate) -> CudaFunction {
         &[Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd }],
         move |launch| {
             gate.pass();
-            // SAFETY: the driver keeps the memory during the launch, and its hazard check finds
-            // other accesses.
+            // SAFETY: the driver keeps the memory during the launch and reports other accesses.
             unsafe { launch.slice_mut::<f32>(0) }.iter_mut().for_each(|element| *element *= 2.0);
             Ok(())
         },

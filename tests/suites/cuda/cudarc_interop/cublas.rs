@@ -1,5 +1,4 @@
-//! Guards as arguments of cuBLAS, which launches its own kernels: on the guards' stream and on
-//! another.
+//! Guards as arguments of cuBLAS, which launches kernels on the guards' stream and on another.
 
 use resident::cudarc::cublas::{CudaBlas, Gemm, GemmConfig, sys::cublasOperation_t};
 use resident::ndarray::{Array2, Ix2};
@@ -84,7 +83,7 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     let mut product = Matrix::uninit((SIDE, SIDE)).named("product");
     launch(&foreign, &wait);
     bench.calls();
-    // Work on the foreign stream delays the product. The product is complete when the call returns
+    // Work on the foreign stream delays the product. It is complete when the call returns
     // nevertheless.
     let opening = gate.open_after("cuLaunchKernel");
     let ((), report) = audit::capture(|| multiply(&blas, &stream, (&a, &b), &mut product));

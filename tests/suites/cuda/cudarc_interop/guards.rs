@@ -47,8 +47,8 @@ fn a_launch_takes_guards_as_arguments() {
     bench.finish();
 }
 
-/// The library waits for all work on the stream, including work of others; its own work completed
-/// long before.
+/// The library waits for all work on the stream, including others' work; its own completed long
+/// before.
 #[test]
 fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
     own_process!();

@@ -155,8 +155,7 @@ fn what_cannot_be_taken_or_given_is_refused() {
         SmartArray::<f32, _>::uninit(3).into_cuda_slice_on(&bench.gpu.stream()),
         Err(Error::Uninitialised { .. })
     ));
-    // SAFETY: only its address is read; dropping it fails in the driver, and the error is taken
-    // below.
+    // SAFETY: only its address is read; the driver refuses its free, and the error is taken below.
     let null = unsafe { theirs.upgrade_device_ptr::<f32>(0, 3) };
     let Err(Error::Foreign { seen, .. }) = SmartArray::from_cuda_slice(null) else {
         panic!("a slice at address 0 is refused")

@@ -36,8 +36,7 @@ fn a_stream_that_is_adopted_twice_is_one() {
     assert!(Arc::ptr_eq(&first.cudarc(), &theirs));
     // The same holds for another object of the same stream, in another object of the same context.
     let other = CudaContext::new(0).unwrap();
-    // SAFETY: the stream belongs to the same primary context, and `theirs` outlives the borrowed
-    // object.
+    // SAFETY: the stream belongs to the same primary context, and `theirs` outlives this.
     let borrowed = unsafe { other.wrap_borrowed_stream(theirs.cu_stream()) };
     assert_eq!(Stream::adopt(borrowed).unwrap(), first);
     assert_ne!(Stream::adopt(other.new_stream().unwrap()).unwrap(), first);

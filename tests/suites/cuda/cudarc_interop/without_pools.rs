@@ -1,5 +1,4 @@
-//! cudarc's slices as arrays on a GPU without memory pools, where calls that free memory wait for
-//! the device.
+//! cudarc's slices as arrays on a GPU without memory pools, where frees wait for the device.
 
 use resident::{Device, SmartArray};
 use resident_stand_in::{self as stand_in, Settings};
