@@ -116,7 +116,7 @@ impl Detector {
     }
 
     /// Queues one photograph after another. Delivers the results in order, each when enough
-    /// photographs are queued behind it to keep the device busy.
+    /// photographs are queued after it to keep the device busy.
     fn process_all(
         &self,
         streams: &Streams,

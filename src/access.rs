@@ -1,11 +1,11 @@
-//! What a caller does with elements: the one vocabulary from a kernel's signature to the backends.
+//! The kinds of access to elements, from a kernel's signature down to the backends.
 
-/// What is done with a region of one copy of an array.
+/// An access to a region of one copy of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Access {
     /// Read it.
     Read,
-    /// Read it and write all of it, or any part.
+    /// Read it, and write any or all of it.
     ReadWrite,
     /// Write all of it without reading.
     Overwrite,

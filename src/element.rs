@@ -6,10 +6,11 @@ use bytemuck::Pod;
 /// [`bytemuck::Pod`] type that is `Send + Sync`.
 ///
 /// Integers, floats, the types of `half` and `num_complex`, and your own `#[derive(Pod, Zeroable)]`
-/// structs are elements. `bool` is not, since some bytes are no `bool`: use `u8`. All such types
-/// implement the trait already. The code that its derives generate refers to the crate `bytemuck`,
-/// so your crate must depend on it, with feature `derive`. Arrays of elements larger than 4 GiB, or
-/// aligned to more than the 256 bytes to which devices align memory, do not compile.
+/// structs are elements. `bool` is not an element, since some byte values are not valid `bool`s:
+/// use `u8`. All such types implement the trait already. The code that these derives generate
+/// refers to the crate `bytemuck`, so your crate must depend on it, with feature `derive`. Arrays
+/// of elements larger than 4 GiB, or aligned to more than the 256 bytes to which devices align
+/// memory, do not compile.
 ///
 /// ```
 /// use resident::{SmartArray, bytemuck::{Pod, Zeroable}};

@@ -1,4 +1,4 @@
-//! The one error of this crate, with its messages.
+//! The error type of this crate, with its messages.
 
 use std::fmt;
 use std::ops::Deref;
@@ -42,7 +42,7 @@ pub struct Shortage {
     pub free: u64,
     /// Bytes held by live arrays of this library.
     pub in_use: u64,
-    /// The limit on `in_use`, where there is one; `free` then counts up to it.
+    /// The limit on `in_use`, if one is set; `free` is then the memory that the limit leaves.
     pub limit: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// The call that failed: file, line and column.
+/// The file, line and column of the call that failed.
 ///
 /// ```
 /// use resident::{Error, SmartArray};
@@ -68,10 +68,10 @@ impl fmt::Display for Shortage {
 pub struct CalledAt(Option<CallSite>);
 
 impl CalledAt {
-    /// Filled in by [`Error::at`] on the way to the caller.
+    /// No position yet: [`Error::at`] fills it in.
     pub(crate) const UNKNOWN: Self = Self(None);
 
-    /// Where the call stands; `None` for calls that cannot know, such as a poll by an executor.
+    /// The call's source position; `None` for calls without one, such as a poll by an executor.
     #[must_use]
     pub const fn location(&self) -> Option<&'static Location<'static>> {
         self.0
@@ -99,7 +99,7 @@ impl fmt::Debug for CalledAt {
     }
 }
 
-/// The line that queued an operation which failed later. Reads as a `str`.
+/// The line that queued an operation which failed later. Dereferences to a `str`.
 ///
 /// ```
 /// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
@@ -115,7 +115,7 @@ impl fmt::Debug for CalledAt {
 #[derive(Clone, PartialEq, Eq)]
 pub struct QueuedAt {
     line: String,
-    /// The call that found the loss.
+    /// The call that reported the loss.
     call: CalledAt,
 }
 
@@ -148,14 +148,13 @@ impl fmt::Debug for QueuedAt {
 
 /// Why an operation failed.
 ///
-/// On `Err` nothing was queued and array contents are unchanged; copies that were already made
-/// stay and are counted. `Debug` prints what `Display` prints, so that a program with
-/// `fn main() -> resident::Result<()>` ends in a readable sentence: the object, the values seen
-/// and expected, the next step, and the line of the call.
+/// On `Err` nothing is queued and array contents are unchanged; transfers made before the error
+/// stay valid and are counted. `Debug` prints what `Display` prints, so that a program with
+/// `fn main() -> resident::Result<()>` ends in a readable sentence: the object, the values seen and
+/// expected, the next step, and the line of the call.
 ///
-/// Match on the variant. The fields are parts of the message: a name that was given stands in
-/// quotation marks (`"table"`); an array without one is called by its type, shape and the line
-/// that made it.
+/// Match on the variant. The fields are parts of the message. A named array appears as its name in
+/// quotation marks (`"table"`), any other as its type, shape and the line that made it.
 ///
 /// ```
 /// use resident::{Error, SmartArray};
@@ -187,9 +186,9 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// A device or the host has no room for an array. A part takes room for its whole array: to
-    /// work on a large array in parts, copy each to an array of its own, by `part.try_clone()` or
-    /// `tile.assign(&part)`, and send that to the device.
+    /// A device or the host has too little memory for an array. Using a part takes memory for the
+    /// whole array: to work on a large array in parts, copy each to an array of its own, by
+    /// `part.try_clone()` or `tile.assign(&part)`, and send that to the device.
     #[non_exhaustive]
     #[error(
         "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are \
@@ -225,7 +224,7 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// A side was declared changed that was not the newest: the other side's update would be lost.
+    /// A copy that is not the newest was declared changed, so the newest update would be lost.
     #[non_exhaustive]
     #[error(
         "lost update: {array} was declared changed on {changed}, but its newest contents are \
@@ -235,7 +234,7 @@ pub enum Error {
     LostUpdate {
         /// The array.
         array: String,
-        /// The side that was declared changed.
+        /// The copy that was declared changed.
         changed: String,
         /// Where the newest contents are (`on cpu:0`), or what they are (`a constant that is not
         /// in memory there yet`).
@@ -271,7 +270,7 @@ pub enum Error {
     DeviceLost {
         /// The device.
         device: String,
-        /// The operation that found out.
+        /// The operation that detected it.
         operation: String,
         /// The driver's text.
         cause: String,
@@ -384,7 +383,7 @@ pub enum Error {
         /// The launch.
         call: CalledAt,
     },
-    /// A call inside a kernel body would have to wait, perhaps for that body. Make the call before
+    /// A call inside a kernel body would have to wait, possibly for that body. Make the call before
     /// or after the launch.
     #[non_exhaustive]
     #[error(
@@ -424,8 +423,8 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// A backend refused a call, or queued work failed: a kernel body that panicked, found by a
-    /// `synchronize`; a copy that failed, which loses nothing and can be repeated.
+    /// A backend refused a call, or queued work failed: for example a kernel body panicked, which
+    /// `synchronize` returns, or a copy failed, which loses nothing and can be repeated.
     #[non_exhaustive]
     #[error("{device} failed at {operation}: {cause}{call}")]
     Backend {
@@ -477,7 +476,7 @@ impl Error {
     }
 }
 
-/// Adds the line of the call to an error on its way to the caller.
+/// Adds the line of the call to an error before the caller gets it.
 pub(crate) trait AtCall {
     fn at(self, site: CallSite) -> Self;
 }

@@ -71,7 +71,7 @@ pub struct Grid {
     shape: GridShape,
 }
 
-/// Where a grid's numbers come from.
+/// How a grid's numbers were specified.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum GridShape {
     Given,
@@ -204,8 +204,9 @@ impl Grid {
     }
 
     /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at
-    /// most `block_max` along each axis. Over one axis, blocks become longer; else they keep their
-    /// width and become as high or deep as possible. Any other grid stays as it is.
+    /// most `block_max` along each axis. A one-dimensional grid gets longer blocks; any other keeps
+    /// its block width and gets blocks as high or deep as possible. A grid that does not cover
+    /// elements is returned unchanged.
     #[cfg_attr(
         not(feature = "cuda"),
         allow(dead_code, reason = "the embedded device keeps the given blocks")
@@ -222,7 +223,7 @@ impl Grid {
             covered(blocks.y, given.y, surplus[1]),
             covered(blocks.z, given.z, surplus[2]),
         ];
-        // At least one; at most what is asked for, the device's limit, and what there is to cover.
+        // At least 1; at most the wanted size, the device's limit and the extent to cover.
         let within =
             |wanted: u32, max: u32, len: u64| u64::from(wanted.min(max)).min(len).max(1) as u32;
         let (is_line, is_plane) =
@@ -246,8 +247,8 @@ impl Grid {
             && self.threads.count() != 0
     }
 
-    /// Why no device can launch this grid, and what to do instead. Completes "the grid ..., which
-    /// ...".
+    /// Why no device can launch this grid, and what to do instead. The text completes "the grid
+    /// ..., which ...".
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.shape == GridShape::TooLarge {
             Some("needs more blocks along an axis than 32 bits can count; use larger blocks")

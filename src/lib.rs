@@ -46,9 +46,9 @@
 //!
 //! # GPUs
 //!
-//! With feature `cuda`, which is on by default, [`Device::cuda`] opens an NVIDIA GPU, and
-//! [`Device::current`] is the first one unless the program chooses another device. Kernels run
-//! there by their [`cuda`](Kernel::cuda) bodies; arrays, order, failures and audit are the same as
+//! With feature `cuda` (on by default), [`Device::cuda`] opens an NVIDIA GPU, and
+//! [`Device::current`] is the first GPU unless the program chooses another device. Kernels run
+//! there by their [`cuda`](Kernel::cuda) bodies; arrays, ordering, failures and the audit work as
 //! on the embedded device. Building needs no CUDA toolkit: the program looks for the driver when it
 //! starts to use GPUs, and for NVRTC when it first compiles CUDA C.
 //!
@@ -62,16 +62,17 @@
 //! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
 //!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
 //! - `RESIDENT_STAGING_THREADS`: the number of threads that help to pack and unpack large copies;
-//!   by default half of the processors copy, with seven helpers at most.
+//!   by default half of the processors copy, the calling thread included, and at most seven threads
+//!   help.
 //! - `CUDARC_CUDA_VERSION`, when building: the CUDA version whose functions cudarc binds (`12080`
 //!   for 12.8); by default that of the toolkit, else the newest.
 //!
 //! # The embedded device
 //!
 //! Without a GPU, kernels run on [`Device::cpu`], the embedded device, which has its own memory and
-//! asynchronous streams. [`Device::emulated`] makes new ones for tests: with a seed, one test tries
-//! thousands of legal execution orders; a fault fails any chosen call; and unordered work on the
-//! same bytes is reported as a hazard.
+//! asynchronous streams. [`Device::emulated`] makes further embedded devices for tests: seeds
+//! select among thousands of legal execution orders, faults make chosen calls fail, and unordered
+//! accesses to the same bytes are reported as hazards.
 
 #![deny(missing_docs)]
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, LazyLock, Weak};
 
 use dashmap::DashMap;
 
-/// The name of an array. Its `Display` is the name as messages show it: quoted if it was given.
+/// The name of an array. Its `Display` is the name as messages show it: in quotation marks if the
+/// program gave it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ArrayName {
     /// The program gave it.
@@ -85,8 +86,8 @@ impl<A> LiveArrays<A> {
         }
     }
 
-    /// Every live array, oldest first. Holds no lock of the map when it returns: callers lock the
-    /// arrays, and may drop the last reference to one.
+    /// Every live array, oldest first. It has released the map's lock when it returns: callers lock
+    /// the arrays, and may drop the last reference to one.
     pub(crate) fn all(&self) -> Vec<Arc<A>> {
         let mut arrays: Vec<(u64, Weak<A>)> = self
             .entries

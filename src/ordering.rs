@@ -4,14 +4,13 @@
 //!
 //! The rule is that of CUDA streams over one buffer: a read comes after the writes of the same
 //! bytes, a write after their writes and reads. Uses are kept in a [`RegionMap`], like validity, so
-//! uses of disjoint regions never wait for each other. This module knows no stream, only keys;
+//! uses of disjoint regions never wait for each other. This module uses keys instead of streams;
 //! callers turn marks into waits.
 //!
-//! A [`Mark`] is one use. It ends at a position of its stream, or is *open*: a guard was handed
-//! out, and foreign work may be queued until the guard drops. When the guard drops, the mark gets a
-//! position.
+//! A [`Mark`] is one use. It ends at a position of its stream, or is *open*: a guard exists, and
+//! foreign work may be queued until the guard drops. Its drop gives the mark a position.
 //!
-//! A mark answers two questions separately: when the use is over (`end`), and which operation's
+//! A mark answers two questions separately: when the use is complete (`end`), and which operation's
 //! failure damages the bytes (`written_by`). They differ for guards: a guard ends at a position of
 //! foreign work, whose failure this library cannot see, while an operation queued earlier may still
 //! fail and damage the bytes.
@@ -34,16 +33,16 @@ impl StreamKey {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// When a use is over: when its stream reaches a position, or not before it is closed.
+/// When a use is complete: when its stream reaches a position; an open use, not before it closes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct UseEnd(u64);
 
 impl UseEnd {
-    /// Handed out as a guard: only an event recorded at the time of the wait covers it. Later than
-    /// every position.
+    /// The use of a guard that still exists: only an event recorded at the time of the wait covers
+    /// it. Later than every position.
     pub(crate) const OPEN: Self = Self(u64::MAX);
 
-    /// Queued: over when the stream reaches `position`.
+    /// The end of queued work: complete when the stream reaches `position`.
     pub(crate) const fn at(position: Position) -> Self {
         Self(position.0)
     }
@@ -306,7 +305,7 @@ impl Uses {
     }
 
     /// Forgets which operation wrote `region`, since its failure has been handled. Its use stays
-    /// pending until it is over.
+    /// pending until it is complete.
     pub(crate) fn forget_write_failure(&mut self, shape: &[u64], region: &Region) {
         self.update(shape, Some(region), |uses| uses.writer.written_by = Position::START);
     }

@@ -5,10 +5,11 @@
 //! Each lock has a level. A thread takes a lock only while all locks that it holds have lower
 //! levels. So it never holds two locks of one level, and threads cannot deadlock. Debug builds
 //! check this, and that no lock is held while a thread waits for a device ([`assert_none_held`]).
-//! DESIGN.md has the table of locks.
+//! DESIGN.md, "Locks", has the order.
 //!
 //! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
-//! The backends use `std`'s locks, at which it cannot switch, so these never block there.
+//! The backends use `std`'s locks, at which shuttle cannot switch; these tests do not block at
+//! them.
 
 use std::any::Any;
 use std::cell::RefCell;

@@ -9,8 +9,8 @@ use crate::sync::ShortLock;
 /// Copies of one direction: how many, and how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flow {
-    /// Planned copies: one per array, source, destination and request, however many parts or driver
-    /// calls it takes.
+    /// Planned copies: one per array, source, destination and request, regardless of how many parts
+    /// or driver calls it takes.
     pub count: u64,
     /// The exact number of bytes.
     pub bytes: u64,
@@ -58,7 +58,7 @@ impl fmt::Display for Flow {
     }
 }
 
-/// What an array, a device or a capture has copied so far. Totals can be added and subtracted.
+/// The copies of an array, a device or a capture so far. Totals can be added and subtracted.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Traffic};
@@ -85,8 +85,8 @@ pub struct Traffic {
     pub to_host: Flow,
     /// From one device to another.
     pub between_devices: Flow,
-    /// What was not copied, although a launcher that copies each argument in and out would have
-    /// copied it at the launches so far.
+    /// The copies that the launches so far avoided, compared with a launcher that copies each
+    /// argument in and out.
     pub avoided: Flow,
 }
 
@@ -108,7 +108,7 @@ impl Add for Traffic {
     }
 }
 
-/// What was copied since `other`; each number is 0 where `other` has more.
+/// The copies since `other`; each number is 0 where `other` has more.
 impl Sub for Traffic {
     type Output = Self;
 
@@ -128,8 +128,8 @@ impl Sum for Traffic {
     }
 }
 
-/// What was copied, in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the
-/// host`, or `nothing moved`.
+/// The copies in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the host`, or
+/// `nothing moved`.
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ways = [

@@ -60,7 +60,7 @@ pub fn print() {
         (0..16 * ARRAYS).map(|_| SmartArray::<f32, Ix2>::uninit((256, 256))).collect();
     warm.truncate(1);
     warm[0].fill(0.0).expect("a constant");
-    // No work runs behind the gate, so that the queue reaches its largest size. It has two halves,
+    // No work runs after the gate, so that the queue reaches its largest size. It has two halves,
     // which alternate.
     let gate = Gate::new();
     for _ in 0..4 {

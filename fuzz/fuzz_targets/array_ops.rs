@@ -1,4 +1,4 @@
-//! Programs over the public API, on seeded devices that fail where the input says so.
+//! Programs over the public API, on seeded devices whose calls fail where the input says so.
 #![no_main]
 
 #[path = "../operations/arrays/mod.rs"]

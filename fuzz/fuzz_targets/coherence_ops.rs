@@ -1,4 +1,4 @@
-//! Programs over the coherence core, which is included here as it is: it is pure, and needs nothing
+//! Programs over the coherence core, whose sources are included here: it is pure, and uses nothing
 //! else of the library.
 #![no_main]
 

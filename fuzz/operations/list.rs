@@ -1,9 +1,9 @@
-//! A list that takes all the bytes there are.
+//! A list that uses all remaining bytes of the input.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// As many values as the input has bytes for. A `Vec` asks before each value whether there is
-/// another, so that random bytes make short ones.
+/// As many values as the input has bytes for. A `Vec` decides before each value whether there is
+/// another, so random bytes make short vectors.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 

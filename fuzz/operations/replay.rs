@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use arbitrary::{Arbitrary, Unstructured};
 
-/// Runs the program in these bytes; if it goes wrong, the program is told.
+/// Runs the program in these bytes; if it panics, prints the program.
 fn run<P: for<'a> Arbitrary<'a> + Debug>(bytes: &[u8], name: &str, body: impl Fn(&P)) {
     let Ok(program) = P::arbitrary_take_rest(Unstructured::new(bytes)) else { return };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(&program))) {
@@ -16,7 +16,7 @@ fn run<P: for<'a> Arbitrary<'a> + Debug>(bytes: &[u8], name: &str, body: impl Fn
     }
 }
 
-/// All inputs in `fuzz/regressions/<target>`; a target that never failed has no such folder.
+/// Runs all inputs in `fuzz/regressions/<target>`; a target that never failed has no such folder.
 pub(crate) fn kept<P: for<'a> Arbitrary<'a> + Debug>(target: &str, body: impl Fn(&P)) {
     let all = regressions();
     let folder = all.join(target);
@@ -31,14 +31,14 @@ pub(crate) fn kept<P: for<'a> Arbitrary<'a> + Debug>(target: &str, body: impl Fn
     }
 }
 
-/// The folder of kept inputs: of the package that is tested, or of the workspace around it.
+/// The folder of regression inputs: in the tested package, or in the workspace around it.
 fn regressions() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = package.ancestors().map(|folder| folder.join("fuzz/regressions"));
     folders.find(|folder| folder.is_dir()).expect("the repository has the folder")
 }
 
-/// Programs from as many random inputs of up to this length, the same each time.
+/// Runs programs from this number of random inputs of up to this length, the same each time.
 pub(crate) fn random<P: for<'a> Arbitrary<'a> + Debug>(
     inputs: u64,
     len_max: u64,

@@ -1,4 +1,4 @@
-//! The sealed traits by which functions and launches take arrays and views alike.
+//! Sealed traits for functions and launches that accept both arrays and views.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::view::{SmartView, SmartViewMut};
 use crate::element::Element;
 use crate::transfer::StoredView;
 
-/// Arrays and views of this library, for functions that take either. Sealed, since soundness
+/// Arrays and views of this library, for functions that accept both. Sealed, since soundness
 /// depends on the borrow that a view carries.
 ///
 /// ```
@@ -33,7 +33,7 @@ pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
     fn as_view(&self) -> SmartView<'_, T, D>;
 }
 
-/// Arrays and exclusive views, for functions that write either. Sealed as [`AsView`].
+/// Arrays and exclusive views, for functions that write to one of them. Sealed as [`AsView`].
 ///
 /// ```
 /// use resident::{AsViewMut, Result, SmartArray, ndarray::{Ix1, s}};

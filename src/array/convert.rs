@@ -107,7 +107,7 @@ impl<T: Element> FromIterator<T> for SmartArray<T, Ix1> {
 }
 
 /// An empty array, as `std::mem::take` leaves it. An array without axes has one element instead, of
-/// zero bytes. Asks no device.
+/// zero bytes. Uses no device.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::Ix2};

@@ -1,6 +1,6 @@
-//! Guards of accesses to a device's copy. Dropping one waits for nothing, and leaking one is safe
-//! and loses no update: state changes when a guard is created. Dropping a [`DeviceMut`] only tells
-//! the library where the external work ends.
+//! Guards of accesses to a device's copy. Dropping one does not wait, and leaking one is safe and
+//! loses no update: state changes when a guard is created. Dropping a [`DeviceMut`] only records
+//! where the external work ends in its stream.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,15 +16,15 @@ use crate::device::{Device, Stream};
 use crate::storage::Storage;
 use crate::transfer;
 
-/// A part of one device's copy, on one stream: the contents of both guards.
+/// A part of one device's copy, used on one stream: the state of both kinds of guard.
 pub(crate) struct DevicePart<'a, D> {
     storage: &'a Storage,
     layout: Layout<D>,
-    /// Of the element with index 0, 0, ...
+    /// The address of the element with index 0, 0, ...
     address: u64,
     stream_id: u64,
-    /// The stream itself, once it was asked for by reference, or if the part has no bytes. Else the
-    /// array keeps the stream, as part of the guard's mark.
+    /// Set when the stream is first borrowed, or at creation if the part has no bytes. Until then
+    /// the array holds the stream, as part of the guard's mark.
     stream: OnceLock<Box<Stream>>,
 }
 
@@ -54,7 +54,7 @@ impl<'a, D: Dimension> DevicePart<'a, D> {
         }
     }
 
-    /// The array keeps the stream as long as the guard's mark stands, and nothing replaces the mark
+    /// The array keeps the stream as long as the guard's mark exists, and nothing replaces the mark
     /// while the guard's borrow lasts.
     fn find_stream(&self) -> Stream {
         let state = self.storage.lock();
@@ -74,7 +74,7 @@ impl<D: Dimension> DevicePart<'_, D> {
         &self.layout
     }
 
-    /// The address, borrowed from the guard: a launch reads its argument from there.
+    /// The address, borrowed from the guard: a launch reads its argument through this reference.
     pub(crate) fn address(&self) -> &u64 {
         &self.address
     }
@@ -95,7 +95,7 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 }
 
-/// The methods of both guards.
+/// The methods that both kinds of guard share.
 macro_rules! device_guard_methods {
     () => {
         /// The number of elements.
@@ -129,7 +129,7 @@ macro_rules! device_guard_methods {
             self.part.address
         }
 
-        /// The stream to queue external work on: this access is ordered there.
+        /// The stream to queue external work on: the library orders this access on it.
         #[must_use]
         pub fn stream(&self) -> Stream {
             self.part.stream()
@@ -178,9 +178,9 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 /// [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and similar methods return it; their
 /// examples show its use.
 ///
-/// It is the newest copy from the moment the guard is created. Later uses elsewhere are ordered
-/// after all work queued on the stream before the guard drops; if it is leaked, after all work
-/// queued on the stream before those uses. Dropping it waits for nothing.
+/// This copy is the newest from the moment the guard is created. Later uses elsewhere are ordered
+/// after all work queued on the stream before the guard drops; if the guard is leaked, after all
+/// work queued on the stream before those uses. Dropping the guard does not wait.
 #[must_use = "pass this guard to external work, which ends when the guard drops; if there is no \
               such work, `drop` it"]
 pub struct DeviceMut<'a, T, D: Dimension> {

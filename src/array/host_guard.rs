@@ -7,13 +7,13 @@ use std::ops::{Deref, DerefMut};
 use ndarray::iter::{Iter, IterMut};
 use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, IntoNdProducer};
 
-/// The host's copy of a part, to be read, as [`SmartArray::host`](crate::SmartArray::host) returns
-/// it: an `ndarray::ArrayRef`. The host stays valid as long as the guard lives. Other threads and
-/// devices may read the array at the same time.
+/// Shared access to the host's copy of a part, returned by
+/// [`SmartArray::host`](crate::SmartArray::host). Dereferences to an `ndarray::ArrayRef`. The host
+/// stays valid as long as the guard lives. Other threads and devices may read meanwhile.
 ///
-/// It has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by reference in
-/// `for` loops and `Zip`s. For arithmetic use `host.view()`, as in `&host.view() + 1.0`, since
-/// ndarray has operators for its own types only.
+/// The guard has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by
+/// reference in `for` loops and `Zip`s. For arithmetic use `host.view()`, as in
+/// `&host.view() + 1.0`, since ndarray has operators for its own types only.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::{ArrayRef, Ix1, Zip, array}};
@@ -40,8 +40,8 @@ pub struct HostRef<'a, T, D: Dimension> {
 }
 
 impl<'a, T, D: Dimension> HostRef<'a, T, D> {
-    /// The same copy as an ndarray view, with the lifetime of the guard's borrow: for functions
-    /// that return what they looked up. Moves nothing.
+    /// The same copy as an ndarray view that may outlive the guard, for functions that return
+    /// elements they looked up. Moves nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayView1, Ix2, s}};
@@ -68,14 +68,14 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
     }
 }
 
-/// The host's copy of a part, to be written, as
+/// Exclusive access to the host's copy of a part, returned by
 /// [`SmartArray::host_mut`](crate::SmartArray::host_mut) and
-/// [`host_overwrite`](crate::SmartArray::host_overwrite) return it: an `ndarray::ArrayRef`. The
-/// host has the newest contents from the moment the guard is created.
+/// [`host_overwrite`](crate::SmartArray::host_overwrite). Dereferences to an `ndarray::ArrayRef`.
+/// The host has the newest contents from the moment the guard is created.
 ///
-/// It has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by reference in
-/// `for` loops and `Zip`s. For arithmetic use `host.view()` or `host.view_mut()`, as in
-/// `host.view_mut().scaled_add(2.0, &x)` or `let mut all = host.view_mut(); all += 1.0`.
+/// The guard has all methods of an `ArrayRef`, compares with ndarray's arrays, and works by
+/// reference in `for` loops and `Zip`s. For arithmetic use `host.view()` or `host.view_mut()`, as
+/// in `host.view_mut().scaled_add(2.0, &x)` or `let mut all = host.view_mut(); all += 1.0`.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::{Zip, array}};
@@ -100,7 +100,7 @@ pub struct HostMut<'a, T, D: Dimension> {
 }
 
 impl<'a, T, D: Dimension> HostMut<'a, T, D> {
-    /// The same copy as an ndarray view, with the lifetime of the guard's borrow. Moves nothing.
+    /// The same copy as an ndarray view that may outlive the guard. Moves nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayViewMut2, Axis, Ix2}};

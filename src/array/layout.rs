@@ -14,12 +14,12 @@ use crate::layout::{MemoryOrder, Selection, Strided};
 pub(crate) struct Layout<D> {
     dim: D,
     strides: D,
-    /// Of the element with index 0, 0, ..., from the start of memory.
+    /// The offset of the element with index 0, 0, ... from the start of memory.
     offset: usize,
 }
 
 impl<D: Dimension> Layout<D> {
-    /// What ndarray would make of that shape: rows first, or columns first with `.f()`.
+    /// The layout that ndarray gives this shape: rows first, or columns first with `.f()`.
     ///
     /// # Panics
     ///
@@ -29,8 +29,8 @@ impl<D: Dimension> Layout<D> {
     pub(crate) fn of_shape<T>(shape: impl ShapeBuilder<Dim = D>) -> Self {
         let shape: StrideShape<D> = shape.into_shape_with_order().into();
         assert_fits::<T>(shape.raw_dim().slice());
-        // SAFETY: elements without bytes are everywhere; the lengths were checked, and the strides
-        // are ndarray's own.
+        // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them;
+        // `assert_fits` checked the lengths, and the strides are ndarray's own.
         let view =
             unsafe { RawArrayView::<(), D>::from_shape_ptr(shape, NonNull::dangling().as_ptr()) };
         Self::new(view.raw_dim(), view.strides(), 0)
@@ -71,7 +71,7 @@ impl<D: Dimension> Layout<D> {
         memory_order.select(&self.strided())
     }
 
-    /// Calls with the selection, by reference: the whole is a constant, and boxes are large.
+    /// Calls `serve` with a reference to the selection, which is not moved because boxes are large.
     #[inline]
     pub(crate) fn with_selection<R>(
         &self,
@@ -89,12 +89,12 @@ impl<D: Dimension> Layout<D> {
         self
     }
 
-    /// Whether elements lie row by row without gaps; lone axes do not count.
+    /// Whether elements lie row by row without gaps; axes of length 1 are ignored.
     pub(crate) fn is_c_contiguous(&self) -> bool {
         self.strided().is_c_contiguous()
     }
 
-    /// Whether elements lie column by column without gaps; lone axes do not count.
+    /// Whether elements lie column by column without gaps; axes of length 1 are ignored.
     pub(crate) fn is_f_contiguous(&self) -> bool {
         self.strided().is_f_contiguous()
     }
@@ -113,13 +113,12 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody writes
-    /// them.
+    /// For `'a` the view's elements are initialised memory from `base` on, and nothing writes them.
     #[inline]
     pub(crate) unsafe fn view<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
         if self.runs_upwards() && !base.is_null() {
             let start = base.cast::<T>().wrapping_add(self.offset);
-            // SAFETY: as below; strides are upwards already, so that the element with index 0, 0,
+            // SAFETY: as in `view_turned`; no stride is negative, so the element with index 0, 0,
             // ... lies lowest.
             let raw = unsafe {
                 RawArrayView::<T, D>::from_shape_ptr(
@@ -130,17 +129,17 @@ impl<D: Dimension> Layout<D> {
             // SAFETY: as the caller promises.
             return unsafe { raw.deref_into_view() };
         }
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { self.view_turned(base) }
     }
 
-    /// No stride is below zero: the usual case.
+    /// Whether no stride is negative, the usual case.
     #[inline]
     fn runs_upwards(&self) -> bool {
         self.strides().iter().all(|stride| *stride >= 0)
     }
 
-    /// `view` where axes may run backwards.
+    /// As `view`, for any strides.
     ///
     /// # Safety
     ///
@@ -150,7 +149,7 @@ impl<D: Dimension> Layout<D> {
         let start = self.start::<T>(base);
         // SAFETY: the elements lie in one allocation from `base` on, as the caller promises, so
         // moving along all axes stays within it; the lengths were checked when the array was made;
-        // strides are turned upwards.
+        // `upwards` makes all strides positive.
         let mut raw = unsafe {
             RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start)
         };
@@ -163,17 +162,17 @@ impl<D: Dimension> Layout<D> {
         unsafe { raw.deref_into_view() }
     }
 
-    /// As `view`, to be written.
+    /// As `view`, but mutable.
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements lie in initialised memory from `base` on and nobody else
-    /// touches them.
+    /// For `'a` the view's elements are initialised memory from `base` on, and nothing else
+    /// accesses it.
     #[inline]
     pub(crate) unsafe fn view_mut<'a, T>(&self, base: *mut u8) -> ArrayViewMut<'a, T, D> {
         let start = self.start::<T>(base);
-        // ndarray's debug builds check that no two elements lie at one place, and do not notice
-        // where there are none: then strides are its own.
+        // ndarray's debug builds check that no two elements overlap, even in an empty view, which
+        // therefore gets ndarray's own strides.
         let shape: StrideShape<D> = match self.len() {
             0 => self.dim.clone().into_shape_with_order().into(),
             _ => self.dim.clone().strides(self.upwards()),
@@ -204,8 +203,8 @@ impl<D: Dimension> Layout<D> {
     /// As ndarray's `slice`, if an index lies outside or the number of axes does not fit.
     #[track_caller]
     pub(crate) fn slice<I: SliceArg<D>>(&self, info: &I) -> Layout<I::OutDim> {
-        // SAFETY: elements without bytes are everywhere, so any view of them is good; strides are
-        // turned upwards.
+        // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them; `upwards`
+        // makes all strides positive.
         let mut whole = unsafe {
             RawArrayView::<(), D>::from_shape_ptr(
                 self.dim.clone().strides(self.upwards()),
@@ -220,12 +219,12 @@ impl<D: Dimension> Layout<D> {
         let offset = self.offset_of(info.as_ref());
         let part = whole.slice_move(info);
         let dim = part.raw_dim();
-        // Nothing is looked at in an empty part, so it lies at the start.
+        // An empty part has no element, so its offset is irrelevant and becomes 0.
         let offset = if dim.size() == 0 { 0 } else { offset };
         Layout::new(dim, part.strides(), offset)
     }
 
-    /// Where a slice starts: ndarray's own rule (`do_slice`), which it does not publish.
+    /// The offset of a slice: ndarray's rule in `do_slice`, which is private.
     fn offset_of(&self, info: &[SliceInfoElem]) -> usize {
         let of_axes = info.iter().filter(|element| !matches!(element, SliceInfoElem::NewAxis));
         let first = |(element, len): (&SliceInfoElem, &usize)| {

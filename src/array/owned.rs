@@ -1,4 +1,4 @@
-//! Between ndarray's owned arrays and host memory: adopting one, and giving it back.
+//! Conversions between ndarray's owned arrays and host memory.
 
 use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
@@ -14,7 +14,7 @@ pub(super) fn memory_order<T>(shape: &[usize], strides: &[isize]) -> Option<(Mem
     MemoryOrder::of(shape, strides, element_bytes)
 }
 
-/// Takes an array's memory as it is if it has no gaps; else packs the elements once.
+/// Takes over an array's memory if it has no gaps; else packs the elements once.
 pub(super) fn adopt<T: Element, D: Dimension>(
     array: Array<T, D>,
 ) -> (Layout<D>, MemoryOrder, Origin) {
@@ -24,7 +24,7 @@ pub(super) fn adopt<T: Element, D: Dimension>(
     let layout = Layout::new(array.raw_dim(), array.strides(), offset);
     let len = array.len();
     let (vector, start) = array.into_raw_vec_and_offset();
-    // ndarray's offset is that of the first element; ours counts from the lowest one.
+    // ndarray's offset is that of the first element; this crate's count from the lowest.
     let start = start.unwrap_or(0).saturating_sub(offset);
     (layout, memory_order, Origin::Host(HostBuffer::from_vec(vector, start, len)))
 }

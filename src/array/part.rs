@@ -69,9 +69,9 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         StoredView { storage: self.storage, view: self.layout.strided() }
     }
 
-    // The host's side. The caller chooses the guards' lifetime within the array's borrow, since the
-    // guards of a view may outlive the view. Reading takes `self` by value: the two pointers then
-    // stay in registers.
+    // Methods of the host's copy. The caller chooses the guards' lifetime within the array's
+    // borrow, since the guards of a view may outlive the view.
+    // Reading takes `self` by value: the two pointers then stay in registers.
 
     #[inline]
     pub(super) fn host<'g, T: Element>(self, site: CallSite) -> Result<HostRef<'g, T, D>>
@@ -120,7 +120,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))
     }
 
-    /// The program wrote the host's copy through a pointer.
+    /// Marks the host's copy as newest after the program wrote it through a pointer.
     pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
             self.expect_newest(Some(Location::HOST), "the host")?;
@@ -157,7 +157,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         Err(transfer::lost_update(self.storage, changed.to_owned(), newest))
     }
 
-    // The device's side.
+    // Methods of a device's copy.
 
     #[inline]
     pub(super) fn gpu_on<'g, T: Element>(
@@ -224,7 +224,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    /// The program changed the device's copy with external work queued on `stream`.
+    /// Marks the device's copy as newest after external work queued on `stream` changed it.
     pub(super) fn gpu_changed_on(&self, stream: &Stream, site: CallSite) -> Result<()> {
         self.with(Cause::Gpu, "gpu_changed", site, |request| {
             if self.storage.memory_order().is_empty() || request.selection.is_empty() {
@@ -355,7 +355,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 }
 
 impl<D: Dimension> Part<'_, '_, D> {
-    /// The stream of the methods that name none: the current device's default stream.
+    /// The stream for methods without a stream argument: the current device's default stream.
     pub(super) fn current_stream(site: CallSite) -> Result<Stream> {
         Ok(Device::current().at(site)?.stream())
     }

@@ -18,10 +18,10 @@ use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::HostBuffer;
 use crate::transfer::Snapshot;
 
-/// The result of an asynchronous copy, by
+/// The result of an asynchronous copy, returned by
 /// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): [`wait`](Self::wait) for it, or
 /// `await` it in a task of any executor. It owns the source and the destination of the copy, so the
-/// array may be written, moved or dropped at any time. Dropping it waits for nothing.
+/// array may be written, moved or dropped at any time. Dropping it does not wait.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::s};
@@ -38,8 +38,8 @@ use crate::transfer::Snapshot;
 ///
 /// # Errors
 ///
-/// As a future it returns what [`wait`](Self::wait) returns, except for [`Error::InsideKernel`],
-/// since polling never waits. Polling again after it was ready returns [`Error::Backend`].
+/// As a future it yields what [`wait`](Self::wait) returns, except for [`Error::InsideKernel`],
+/// since polling never waits. Polling it again after it was ready yields [`Error::Backend`].
 #[must_use = "wait for the copy, or drop it"]
 pub struct Pending<A> {
     snapshot: Option<Snapshot>,
@@ -126,7 +126,7 @@ impl<A> Pending<A> {
 }
 
 /// Takes the buffer from its last owner. Completed work drops its handle right after it counts as
-/// complete, so this waits for a moment at most.
+/// complete, so this waits only briefly.
 pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
     loop {
         match Arc::try_unwrap(buffer) {
@@ -139,7 +139,7 @@ pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
     }
 }
 
-/// The array and the shape; asks no device.
+/// Prints the array and the shape; uses no device.
 impl<A> fmt::Debug for Pending<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = if self.snapshot.is_none() { ", taken" } else { "" };

@@ -1,4 +1,4 @@
-//! The coherent array: how it is made, its memory, and how it is turned back into an ndarray array.
+//! The coherent array: construction, memory, and conversion back into an ndarray array.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -30,12 +30,11 @@ use crate::transfer::{self, Request, StoredView};
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.
 ///
-/// Data moves only when it is accessed: [`host`](Self::host) downloads the bytes that are stale on
-/// the host, [`gpu_on`](Self::gpu_on) and kernel launches upload the bytes that are stale on a
-/// device, in each case only those of the accessed part. The idea is that of Numba's `SmartArray`,
-/// which has one GPU and whole arrays.
+/// Data moves only when it is accessed: [`host`](Self::host) downloads stale bytes, and
+/// [`gpu_on`](Self::gpu_on) and kernel launches upload them, in each case only those of the
+/// accessed part. The idea is that of Numba's `SmartArray`, which has one GPU and whole arrays.
 ///
-/// | call | what moves, at most | afterwards |
+/// | call | bytes moved, at most | afterwards |
 /// |---|---|---|
 /// | `host()`, `gpu()` | stale bytes, to that side | both sides valid |
 /// | `host_mut()`, `gpu_mut()` | stale bytes, to that side | that side newest |
@@ -54,12 +53,12 @@ use crate::transfer::{self, Request, StoredView};
 /// ```
 ///
 /// The host or a device gets memory for the whole array when any part of it is first used there,
-/// and keeps it until the array drops or [`release_on`](Self::release_on). A full device also gives
-/// up copies that are valid on the host when another array needs the memory.
+/// and keeps it until the array drops or [`release_on`](Self::release_on). If a device is full, the
+/// library also frees copies there that are valid on the host.
 ///
-/// Many threads may read the contents at once; a transfer that several of them need happens once.
-/// State changes when a guard is created, so leaking a guard is safe and loses no update. Dropping
-/// an array waits for nothing.
+/// Many threads may read the contents at once; if several of them need the same transfer, it
+/// happens once. State changes when a guard is created, so leaking a guard is safe and loses no
+/// update. Dropping an array does not wait.
 pub struct SmartArray<T: Element, D: Dimension> {
     storage: Arc<Storage>,
     layout: Layout<D>,
@@ -68,10 +67,10 @@ pub struct SmartArray<T: Element, D: Dimension> {
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// An array of zero bytes, as a constant: the host and each device fill their own copy at first
-    /// use, which is no transfer. Asks no device and allocates nothing.
+    /// use, which is not a transfer. Uses no device and allocates nothing.
     ///
-    /// The shape is what ndarray's constructors take: `100`, `(3, 4)`, `[2, 3, 4]`, in row-major
-    /// order, or column-major with `.f()`.
+    /// `shape` is as for ndarray's constructors: `100`, `(3, 4)`, `[2, 3, 4]`, in row-major order,
+    /// or column-major with `.f()`.
     ///
     /// ```
     /// use resident::{SmartArray, Validity, ndarray::ShapeBuilder};
@@ -126,10 +125,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::constant(shape, value, call_site())
     }
 
-    /// An array without contents or memory, for results. It tracks which elements were written;
-    /// reading one that was not is [`Uninitialised`](crate::Error::Uninitialised). An overwriting
-    /// access ([`Out`](crate::Out), `host_overwrite`, `gpu_overwrite`) counts as writing its whole
-    /// part.
+    /// An array without contents or memory, for results. The array tracks which elements were
+    /// written; reading one that was not returns [`Uninitialised`](crate::Error::Uninitialised). An
+    /// overwriting access ([`Out`](crate::Out), `host_overwrite`, `gpu_overwrite`) counts as
+    /// writing its whole part.
     ///
     /// ```
     /// use resident::{Error, SmartArray, ndarray::s};
@@ -211,8 +210,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(Layout::of_shape::<T>(dim), Origin::Device(stream, address), site)
     }
 
-    /// Brings the newest contents to `stream`'s device and gives its memory to the caller, who
-    /// frees it after the work queued on the stream. `None` if the array has no bytes.
+    /// Brings the newest contents to `stream`'s device and gives its memory to the caller, which
+    /// must free it after the work queued on the stream. `None` if the array has no bytes.
     #[cfg(feature = "cuda")]
     pub(crate) fn into_device_memory(
         self,
@@ -252,8 +251,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Ok(clone)
     }
 
-    /// The layout of a copy in memory of its own: in the same axis order if there are no gaps, else
-    /// row-major.
+    /// The layout of a packed copy: in the same axis order if there are no gaps, else row-major.
     #[track_caller]
     fn packed(layout: &Layout<D>) -> Layout<D> {
         match owned::memory_order::<T>(layout.shape(), layout.strides()) {
@@ -298,8 +296,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host), except that elements that were never written are no error. On an
-    /// error the copy stays on the device.
+    /// As [`host`](Self::host), except that elements that were never written do not cause an error.
+    /// On an error the copy stays on the device.
     #[track_caller]
     pub fn release_on(&mut self, device: &Device) -> Result<()> {
         transfer::release_on(&self.request(Cause::Evict, "release_on", call_site()), device)
@@ -310,15 +308,15 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     /// Pins (page-locks) the host's copy for devices of the current device's kind, as CUDA's
-    /// `cuMemHostRegister` does. Their copies then go directly to and from this memory, without
-    /// staging, and uploads return immediately. The memory stays pinned until the array drops or
+    /// `cuMemHostRegister` does. Copies then go directly to and from this memory, without staging,
+    /// and uploads return immediately. The memory stays pinned until the array drops or
     /// [`into_array`](Self::into_array) returns it.
     ///
-    /// Moves nothing; allocates the host's memory if it has none. Pinning takes the system about a
-    /// millisecond per few MiB, and pinned memory cannot be swapped out: it pays for arrays that
-    /// are transferred often. Memory that another library registered with CUDA is used as it is and
-    /// stays registered. Memory that is already pinned for this kind stays so; to pin for several
-    /// kinds, call once for each.
+    /// Moves nothing; allocates the host's memory if it has none. Pinning takes about a millisecond
+    /// per few MiB, and pinned memory cannot be swapped out: pin arrays that are transferred often.
+    /// Memory that another library registered with CUDA is used unchanged and stays registered.
+    /// Memory that is already pinned for this kind of device stays so; to pin for several kinds,
+    /// call once for each.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -350,7 +348,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// The contents as an owned ndarray array. An adopted array comes back with its allocation,
     /// axis order and strides. Downloads stale bytes, waits for queued work that uses the host's
     /// copy, and frees device copies. Nothing is copied on the host, unless a device may still
-    /// access this memory: because the device died, or because the driver did not unpin it.
+    /// access this memory because the device died or the driver did not unpin it.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::Array2};
@@ -366,8 +364,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host); the array is dropped then. To keep it on an error, call `host`
-    /// before.
+    /// As [`host`](Self::host); an error drops the array. To keep it, call `host` first.
     #[track_caller]
     pub fn into_array(self) -> Result<Array<T, D>> {
         let site = call_site();

@@ -45,8 +45,8 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
 /// [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut) and
 /// similar ones return it.
 ///
-/// It has the array's methods. Those that consume the view (`into_host_mut`, `slice_move`,
-/// `split_at`) return what lives as long as the view's borrow of the array.
+/// It has the array's methods. Methods that consume the view (`into_host_mut`, `slice_move`,
+/// `split_at`) return values that live as long as the view's borrow of the array.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
@@ -150,8 +150,8 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         SmartView::new(self.storage, self.layout.clone())
     }
 
-    /// An exclusive view of the same part with a shorter lifetime, to pass on while keeping this
-    /// one.
+    /// An exclusive view of the same part with a shorter lifetime, to pass to a function while
+    /// keeping this view.
     ///
     /// ```
     /// use resident::{Result, SmartArray, SmartViewMut, ndarray::Ix1};

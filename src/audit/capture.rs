@@ -7,13 +7,13 @@ use super::report::Report;
 use crate::traffic::Flow;
 
 thread_local! {
-    /// The number of captures that this thread is in.
+    /// The number of nested captures on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// Their reports, the outermost first.
+    /// The reports of these captures, the outermost first.
     static REPORTS: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work`, and reports what the calls of this thread moved meanwhile, and why. Captures nest:
+/// Runs `work`, and reports what the calls of this thread copied meanwhile, and why. Captures nest:
 /// an outer capture includes the inner ones. A copy counts when it is queued. Copies by other
 /// threads are not included.
 ///
@@ -44,7 +44,7 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
     (value, report)
 }
 
-/// One capture. It ends when this is dropped, also by a panic.
+/// One capture. It ends when this value drops, also during a panic.
 struct Scope {
     depth: usize,
 }
@@ -70,7 +70,7 @@ impl Drop for Scope {
 
 #[inline]
 pub(super) fn is_active() -> bool {
-    // A thread whose thread-locals are being destroyed captures nothing.
+    // While a thread's thread-locals are being destroyed, it captures nothing.
     DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 

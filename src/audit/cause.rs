@@ -5,7 +5,7 @@ use std::fmt;
 /// What made a copy necessary: the kind of call that needed the bytes.
 ///
 /// To add a cause: add a variant with its name below, and pass it in the `Request` of the calls
-/// that it stands for (`transfer`). Only reports depend on causes.
+/// that have this cause (`transfer`). Only reports depend on causes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {

@@ -12,9 +12,9 @@ pub(crate) struct CopyRecord {
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
     pub(crate) array: Arc<str>,
-    /// The device whose stream copies; between two devices, the destination.
+    /// The device whose stream runs the copy; for a copy between two devices, the destination.
     pub(crate) device: Arc<str>,
-    /// The device that the bytes come from, if it is another one.
+    /// The source device of a copy between two devices.
     pub(crate) source: Option<Arc<str>>,
     pub(crate) stream: u32,
     pub(crate) cause: Cause,
@@ -26,11 +26,11 @@ pub(crate) struct CopyRecord {
 /// Why the bytes of a copy were not valid at its destination.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Staleness {
-    /// They had never been there.
+    /// They were never valid there.
     NeverThere,
     /// Unknown, or irrelevant because the copy overwrites its destination.
     Unreported,
-    /// This was the last call that made any of them stale there.
+    /// This call was the last that made any of them stale there.
     Since(CallSite),
 }
 

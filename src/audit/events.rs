@@ -1,4 +1,4 @@
-//! Events for `tracing`, which no other file names.
+//! `tracing` events. No other file uses `tracing`.
 
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, event, event_enabled};
@@ -18,7 +18,7 @@ pub(super) fn is_enabled() -> bool {
     event_enabled!(target: "resident::transfer", Level::DEBUG)
 }
 
-/// The event of one copy.
+/// Emits the event of one copy.
 pub(super) fn emit_copy(record: &CopyRecord) {
     let CopyRecord { direction, bytes, array, device, source, stream, cause, site, staleness } =
         record;
@@ -37,7 +37,7 @@ pub(super) fn emit_copy(record: &CopyRecord) {
     );
 }
 
-/// The event of one use of an array on a foreign stream.
+/// Emits the event of one use of an array on a foreign stream.
 #[cfg(feature = "cuda")]
 pub(super) fn emit_foreign_use(array: &str, device: &str, stream: u32) {
     event!(

@@ -27,7 +27,7 @@ impl Entry {
         }
     }
 
-    /// The array's name; if it was given none: its type, shape and the line that made it.
+    /// The array's name: the given one, else its type, shape and the line that made it.
     #[must_use]
     pub fn name(&self) -> &str {
         self.name.text()
@@ -45,7 +45,7 @@ impl Entry {
         &self.element
     }
 
-    /// The bytes of one whole copy, which each place that is not absent holds.
+    /// The size in bytes of one whole copy, which each place that is not absent has allocated.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -75,8 +75,8 @@ impl fmt::Display for Entry {
 }
 
 /// Every live array of the process, oldest first: its name, shape, bytes, and where it is valid.
-/// Moves nothing. Arrays are looked at one after the other, so what other threads do meanwhile may
-/// show in one entry and not in another.
+/// Moves nothing. The arrays are read one after the other, so an operation of another thread
+/// meanwhile may show in one entry and not in another.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Validity, audit};

@@ -9,7 +9,7 @@
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
 //! the call that needed the bytes) and `stale_since` (the last call that made any of them stale
 //! there, or released them). A copy between two devices has the destination as `device` and the
-//! other as `source`. `stale_since` is missing if the bytes had never been there, if that call is
+//! other as `source`. `stale_since` is missing if the bytes were never valid there, if that call is
 //! unknown, and if it does not matter ([`Site::never_there`] is true in the first case).
 //!
 //! A copy is reported under the name of the array whose bytes it moves. The exception is
@@ -52,7 +52,7 @@ pub use inventory::{Entry, inventory};
 pub use report::{Report, Site};
 
 thread_local! {
-    /// Copies that this thread queued and did not report yet.
+    /// Copies that this thread queued and has not reported yet.
     static UNREPORTED: RefCell<VecDeque<CopyRecord>> = const { RefCell::new(VecDeque::new()) };
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn has_listeners() -> bool {
 #[inline]
 pub(crate) fn record_copy(make: impl FnOnce() -> CopyRecord) {
     if has_listeners() {
-        // A thread whose thread-locals are being destroyed reports nothing.
+        // While a thread's thread-locals are being destroyed, it reports nothing.
         let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(make()));
     }
 }
@@ -86,8 +86,8 @@ pub(crate) fn report_copies() {
     }
 }
 
-/// Reports one use of an array, through its guard, on a stream that is not the guard's own: that
-/// stream was waited for, before the use and after it. Callers hold no lock.
+/// Reports one use of an array, through its guard, on a stream that is not the guard's own. The
+/// library waited for that stream before and after the use. Callers hold no lock.
 #[cfg(feature = "cuda")]
 pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
     if capture::is_active() {

@@ -20,7 +20,7 @@ pub struct Site {
     pub array: String,
     /// The direction.
     pub direction: Direction,
-    /// The device; between two devices, the destination.
+    /// The device; for a copy between two devices, the destination.
     pub device: String,
     /// The source, if the copies went from one device to another.
     pub source: Option<String>,
@@ -29,11 +29,11 @@ pub struct Site {
     /// How many copies, and how many bytes.
     pub flow: Flow,
     /// The last call that made any of these bytes stale at their destination, or released them
-    /// there. `None` if they had never been there, if the call is unknown because more than a
-    /// thousand parts became stale by calls of their own, and for copies of an `assign` from one
-    /// device to another, which overwrites.
+    /// there. `None` if the bytes were never valid there, if the call is unknown because more than
+    /// a thousand parts became stale by calls of their own, and for copies of an `assign` from one
+    /// device to another, which overwrites its destination.
     pub stale_since: Option<CallSite>,
-    /// Whether none of these bytes had ever been at their destination.
+    /// Whether none of these bytes was ever valid at the destination.
     pub never_there: bool,
 }
 
@@ -82,13 +82,14 @@ impl Site {
 pub struct Report {
     sites: BTreeMap<SiteKey, Flow>,
     traffic: Traffic,
-    /// The copies in `traffic` that launches made.
+    /// The part of `traffic` that launches copied.
     launched: Flow,
-    /// By array: uses on foreign streams, which were waited for.
+    /// The number of uses on foreign streams that the library waited for, by array.
     foreign_uses: BTreeMap<String, u64>,
 }
 
-/// What the copies of one line have in common. Ordered by file and line of the call site first.
+/// The properties shared by the copies of one line. Ordered by file and line of the call site
+/// first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct SiteKey {
     location: CallSite,
@@ -193,10 +194,10 @@ impl Report {
         flow
     }
 
-    /// How often each array was used through its guard on another stream than the guard's own, by
-    /// cudarc or a library built on it, in the order of names. Each such use waits for that stream,
-    /// before and after. To avoid the waits, make guards on the stream that uses them (`gpu_on`,
-    /// `Stream::adopt`).
+    /// How often each array was used through its guard, by cudarc or a library built on it, on
+    /// another stream than the guard's own, in the order of names. Each such use waits for that
+    /// stream, before and after. To avoid the waits, make guards on the stream that uses them
+    /// (`gpu_on`, `Stream::adopt`).
     #[must_use]
     pub fn waited_for(&self) -> Vec<(&str, u64)> {
         self.foreign_uses.iter().map(|(array, count)| (array.as_str(), *count)).collect()

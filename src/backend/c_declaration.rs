@@ -1,9 +1,8 @@
-//! The C declaration of a kernel with a given signature, as `Kernel::prototype` and error messages
-//! show it.
+//! The C declaration of a kernel with a signature, for `Kernel::prototype` and error messages.
 
 use super::{ElementLayout, ParameterLayout};
 
-/// Bytes of a pointer, a length, a stride.
+/// The size in bytes of a pointer, a length, or a stride.
 pub(crate) const WORD_BYTES: usize = 8;
 
 /// The C declaration of a kernel with these parameters. Scalars are named a, b, c, ..., arrays x,
@@ -29,7 +28,7 @@ pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String
     format!("extern \"C\" __global__ void {}({})", identifier(entry), list.join(", "))
 }
 
-/// The size of a parameter in the kernel's parameter list. `None` where only the launch knows it.
+/// The size of a parameter in the kernel's parameter list. `None` if only the launch determines it.
 pub(crate) fn parameter_bytes(parameter: &ParameterLayout) -> Option<usize> {
     match parameter {
         ParameterLayout::Scalar(element) => Some(element.len_bytes),
@@ -58,7 +57,7 @@ fn array_name(index: usize) -> String {
     ["x", "y", "z"].get(index).map_or_else(|| format!("x{index}"), |name| (*name).to_owned())
 }
 
-/// The C type of an element. For a type that C lacks, a name that the user has to declare, with its
+/// The C type of an element. Without a C counterpart: a name that the user must declare, and the
 /// size.
 fn c_type(element: &ElementLayout) -> String {
     let known = match element.rust_name {
@@ -90,7 +89,7 @@ fn type_name(rust_name: &str) -> String {
     identifier(&last.collect::<Vec<_>>().join("_"))
 }
 
-/// Whether it is a C identifier.
+/// Whether the text is a C identifier.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     !name.is_empty()

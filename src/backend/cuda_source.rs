@@ -1,5 +1,5 @@
-//! CUDA device code as the user gives it. It exists in every build, so that a program with `.cuda`
-//! bodies also compiles without the feature `cuda`.
+//! CUDA device code from the user. It exists in every build, so that a program with `.cuda` bodies
+//! also compiles without the feature `cuda`.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -65,8 +65,8 @@ impl CudaSource {
         Self { code, entry: None, defines: Vec::new(), options: Vec::new(), includes: Vec::new() }
     }
 
-    /// The function to run, by default the one named as the kernel: a name, or for a template a
-    /// name expression such as `scale<float>`.
+    /// The function to run: a name, or for a template a name expression such as `scale<float>`. By
+    /// default it has the kernel's name.
     #[must_use]
     pub fn entry(mut self, name: impl Into<Arc<str>>) -> Self {
         self.entry = Some(name.into());
@@ -81,8 +81,8 @@ impl CudaSource {
     }
 
     /// Passes an option to NVRTC, as in `--use_fast_math`. `--gpu-architecture` (or `-arch`)
-    /// overrides the device's architecture. With an option that leaves no code to load, such as
-    /// `-dlto`, the first launch returns an error.
+    /// overrides the device's architecture. If an option leaves no code to load, as `-dlto` does,
+    /// the first launch returns an error.
     #[must_use]
     pub fn option(mut self, option: impl Into<Arc<str>>) -> Self {
         self.options.push(option.into());

@@ -1,8 +1,7 @@
-//! Failures: of calls, which return them, and of queued work, which are recorded under its
-//! position.
+//! Failures: calls return theirs, and those of queued work are recorded under its position.
 //!
-//! One table holds the failures of queued work on all devices. [`epoch`] rises with each
-//! failure: a caller that has found none can remember the epoch, and need not look again until it
+//! One table holds the failures of queued work on all devices. [`epoch`] rises with each failure: a
+//! caller that has found no failure can store the epoch, and need not search again until it
 //! changes. Records stay for the life of the process.
 
 use std::collections::HashMap;
@@ -16,16 +15,16 @@ use crate::call_site::CallSite;
 /// Why a backend refused a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BackendErrorKind {
-    /// Not enough memory; both in bytes.
+    /// Not enough memory; both numbers are in bytes.
     OutOfMemory { requested: u64, free: u64 },
     /// The call would have to wait, and the thread runs a kernel body.
     InsideKernel,
-    /// A fault that the emulation was asked for.
+    /// A fault that the emulation injected.
     Injected,
     /// The device is lost.
     #[allow(dead_code, reason = "the embedded device is never lost")]
     DeviceLost,
-    /// The event has no time stamp, or none yet.
+    /// The event has no time stamp, or does not have it yet.
     NoTiming,
     /// Any other error of the driver, with its code.
     Driver { code: i64 },
@@ -46,10 +45,10 @@ impl fmt::Display for BackendError {
         write!(f, "{}: ", self.call)?;
         match &self.kind {
             BackendErrorKind::OutOfMemory { requested, free } => {
-                write!(f, "{requested} bytes asked for, {free} free")?;
+                write!(f, "{requested} bytes requested, {free} free")?;
             }
             BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
-            BackendErrorKind::Injected => write!(f, "a fault asked for by the emulation")?,
+            BackendErrorKind::Injected => write!(f, "a fault injected by the emulation")?,
             BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
             BackendErrorKind::NoTiming => write!(f, "the event carries no time")?,
             BackendErrorKind::Driver { code } => write!(f, "driver error {code}")?,
@@ -58,8 +57,8 @@ impl fmt::Display for BackendError {
     }
 }
 
-/// What a failure means for the bytes that the operation was to write, the least severe first. An
-/// operation that fails because of another one has the more severe of both kinds.
+/// The effect of a failure on the bytes that the operation should have written, the least severe
+/// first. An operation that fails because of another one has the more severe of both kinds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum FailureKind {
     /// A poison fill of a stale copy: nothing is lost and nothing is reported.
@@ -68,7 +67,7 @@ pub(crate) enum FailureKind {
     Copy,
     /// A fill with a constant that the library still knows: its destination is invalid.
     Constant,
-    /// A kernel or an assignment: the contents that it was to write are lost.
+    /// A kernel or an assignment: the contents that it should have written are lost.
     Contents,
     /// The device is lost, with everything that was queued on it.
     Device,
@@ -85,7 +84,7 @@ pub(crate) struct FailureRecord {
     /// The panic's message, or the driver's text.
     pub(crate) cause: String,
     /// Whether the operation did not run because one that it depends on failed. The other fields
-    /// then describe that one.
+    /// then describe that operation.
     pub(crate) inherited: bool,
 }
 
@@ -101,9 +100,9 @@ pub(crate) fn record(queue: QueueId, position: Position, record: Arc<FailureReco
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Records that the device of `queue` is lost: every position after `after` has failed, present and
-/// future. The first one failed itself, the rest because of it. Later calls for the same queue
-/// change nothing.
+/// Records that the device of `queue` is lost: every position after `after` has failed, including
+/// future ones. The first of them failed itself, the others because of it. Later calls for the same
+/// queue change nothing.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
 pub(crate) fn record_queue_loss(queue: QueueId, after: Position, first: FailureRecord) {
     let inherited = Arc::new(FailureRecord { inherited: true, ..first.clone() });
@@ -135,16 +134,16 @@ fn table() -> MutexGuard<'static, Option<Table>> {
 
 #[derive(Default)]
 struct Table {
-    /// Failures of one operation each.
+    /// Failures of single operations.
     single: HashMap<(QueueId, Position), Arc<FailureRecord>>,
     /// Queues of lost devices.
     lost_queues: HashMap<QueueId, QueueLoss>,
 }
 
-/// Everything after a position of a queue has failed.
+/// The loss of everything after a position of a queue.
 struct QueueLoss {
     after: Position,
-    /// The record of the first position after it.
+    /// The record of the first position after the loss.
     first: Arc<FailureRecord>,
     /// The record of all later positions.
     inherited: Arc<FailureRecord>,

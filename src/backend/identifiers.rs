@@ -1,4 +1,4 @@
-//! The kinds, numbers and addresses that name devices, queues, operations and memory.
+//! The kinds, numbers and addresses that identify devices, queues, operations and memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,13 +19,13 @@ impl DeviceKind {
     pub(crate) const COUNT: usize = Self::Hip as usize + 1;
 }
 
-/// The number of an operation in its queue, counted from 1. 0 stands before the first operation and
-/// is always completed.
+/// The number of an operation in its queue, counted from 1. 0 precedes the first operation and is
+/// always completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Position(pub(crate) u64);
 
 impl Position {
-    /// Before the first operation: always completed.
+    /// The position before the first operation, which is always completed.
     pub(crate) const START: Self = Self(0);
 }
 
@@ -34,7 +34,7 @@ impl Position {
 pub(crate) struct QueueId(pub(crate) u64);
 
 impl QueueId {
-    /// An unused number.
+    /// Returns an unused number.
     pub(crate) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))

@@ -1,9 +1,9 @@
-//! The interface to devices: what a device and its streams can do.
+//! The interface to devices and their streams.
 //!
 //! [`Backend`] is one device and [`Queue`] is one of its in-order streams. The layers above use
 //! devices only through these traits, and pass plain data: addresses, footprints in bytes,
-//! positions. A backend takes no decision about coherence or order. The checks that the embedded
-//! device makes find bugs of the layers above; no layer relies on them.
+//! positions. A backend makes no decision about coherence or order. The embedded device's checks
+//! find bugs of the layers above; no layer relies on them.
 //!
 //! Every backend keeps this contract:
 //!
@@ -16,10 +16,10 @@
 //!   [`failure`] under its position and counts as completed, so a failure changes no order.
 //! * Work that depends on a failed (queue, position) does not run. It fails with the same record.
 //! * Memory is named by its [`Address`]. The caller orders a free after all uses of the address.
-//!   Work holds a reference to the host memory that it touches.
+//!   Work holds a reference to the host memory that it accesses.
 //! * No call waits for another thread of this process that may hold a lock of this library. The
-//!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: callers
-//!   hold no lock there.
+//!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: their
+//!   callers hold no lock.
 //!
 //! To add a kind of GPU:
 //!
@@ -91,22 +91,22 @@ pub struct MemoryUsage {
 /// One device.
 pub(crate) trait Backend: SourceDevice {
     fn kind(&self) -> DeviceKind;
-    /// The number within its kind.
+    /// The device's number within its kind.
     fn ordinal(&self) -> usize;
-    /// The name in messages, as in `cuda:0`.
+    /// The device's name in messages, as in `cuda:0`.
     fn name(&self) -> String;
     /// The vendor's name of the device, as in `NVIDIA H200`.
     fn model(&self) -> String;
     fn capacity(&self) -> Result<Capacity, BackendError>;
-    /// Bytes from `allocate` until `free` are in use. Freed bytes that queued work still uses, or
-    /// that are kept for reuse, are pooled.
+    /// Bytes are in use from `allocate` until `free`. Freed bytes that queued work still uses, or
+    /// that are kept for reuse, count as pooled.
     fn memory(&self) -> MemoryUsage;
     /// From now on, refuses an allocation that would bring the bytes in use above this limit.
     /// Existing allocations stay.
     fn set_memory_limit(&self, len_bytes: u64);
     fn memory_limit(&self) -> Option<u64>;
-    /// The queue of the default stream. Called once, when the device is opened; an emulation
-    /// neither counts nor fails this call.
+    /// The queue of the default stream. Called once, when the device is opened; an emulation does
+    /// not count this call and cannot fail it.
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
     /// Creates another in-order queue.
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
@@ -116,15 +116,15 @@ pub(crate) trait Backend: SourceDevice {
     /// Waits for queued frees, then returns the memory kept for reuse to the driver. Called after
     /// an allocation failed.
     fn trim(&self) -> Result<(), BackendError>;
-    /// The byte that the layers above write over stale copies, if this device asks for that.
+    /// The byte that the layers above write over stale copies, if this device has poison.
     fn poison_byte(&self) -> Option<u8>;
-    /// Whether copies between this device and `peer` run directly. Others go through the host.
+    /// Whether copies between this device and `peer` are direct. Others go through the host.
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
-    /// Pinned memory in which an upload is packed, its contents unspecified. `None` where pageable
-    /// memory does as well, or staging memory is used up.
+    /// Pinned memory in which an upload is packed; its contents are unspecified. `None` if pageable
+    /// memory suffices, or staging memory is used up.
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
-    /// Prepares for simultaneous downloads of these lengths to pageable memory: allocates now, with
-    /// no lock held, the staging memory that they will need.
+    /// Prepares for simultaneous downloads of these lengths to pageable memory: allocates their
+    /// staging memory now, while no lock is held.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
     /// The largest copy between pageable host memory and this device that should be one operation,
     /// in bytes. The caller splits larger copies.
@@ -135,25 +135,25 @@ pub(crate) trait Backend: SourceDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
-    /// Which body of a kernel runs here.
+    /// The body of a kernel that this device runs.
     fn body_kind(&self) -> BodyKind;
-    /// Compiles device code if necessary, and loads it. Slow the first time. Only devices whose
-    /// `body_kind` is device code load any.
+    /// Compiles device code if necessary, and loads it. Slow the first time. Called only if
+    /// `body_kind` is device code.
     fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError>;
 }
 
 /// Host memory that is registered with a driver (pinned) until this value drops. The memory
 /// outlives it.
 pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
-    /// Unregisters the memory, which no queued work uses any more. `false` if a device may still
-    /// access it: the caller then passes the memory to `keep_until_unregistered`. May be called
-    /// again.
+    /// Unregisters the memory, which no queued work uses any more. Returns `false` if a device may
+    /// still access it: the caller then passes the memory to `keep_until_unregistered`. May be
+    /// called again.
     fn unregister(&mut self) -> bool {
         true
     }
 
-    /// Takes ownership of memory that `unregister` could not unregister. Drops it once that
-    /// succeeds, which may be never.
+    /// Takes ownership of memory that `unregister` could not unregister. Drops it once
+    /// unregistering succeeds, which may be never.
     fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
 }
 
@@ -161,43 +161,43 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
 pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
     /// Allocates memory for work that is submitted to this queue from now on, and for other queues
-    /// that wait for an event recorded here afterwards. `len_bytes` is above zero. The contents are
+    /// that wait for an event recorded here afterwards. `len_bytes` is not zero. The contents are
     /// unspecified (zeros, poison, or old contents of this process), but initialised.
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
-    /// Frees memory after everything queued here so far.
+    /// Frees memory after all work queued here so far.
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
-    /// Queues an event, which completes when everything before it has completed.
+    /// Queues an event, which completes when all work before it has completed.
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;
     /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the
     /// same kind.
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;
     /// The position of the operation submitted last.
     fn tail(&self) -> Position;
-    /// A position after everything on the stream so far. This includes work queued without this
-    /// library, through a GPU stream that a guard handed out or that was adopted. Where no such
-    /// work can exist, this is `tail`.
+    /// A position after all work on the stream so far. This includes work queued without this
+    /// library, through a GPU stream that a guard returned or that was adopted. If no such work can
+    /// exist, this is `tail`.
     fn reserve_position(&self) -> Position {
         self.tail()
     }
-    /// The last position known to have completed. Does not ask the driver, so it may lag behind.
+    /// The last position known to have completed. Makes no driver call, so it may be out of date.
     fn completed(&self) -> Position;
-    /// Blocks until everything up to `position` has completed or failed. A seeded device runs ready
+    /// Blocks until all work up to `position` has completed or failed. A seeded device runs ready
     /// work meanwhile. On a thread that runs a kernel body this returns
     /// `BackendErrorKind::InsideKernel` at once.
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError>;
-    /// Whether everything up to `position` has completed. Asks the driver. A seeded device runs one
+    /// Whether all work up to `position` has completed. Asks the driver. A seeded device runs one
     /// ready operation per call.
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
-    /// Wakes `waker` once everything queued so far has completed.
+    /// Wakes `waker` once all work queued so far has completed.
     fn register_waker(&self, waker: Waker) -> Result<(), BackendError>;
 }
 
 /// A recorded event.
 pub(crate) trait RawEvent: Any + Debug + Send + Sync {
     fn queue(&self) -> QueueId;
-    /// Its position in that queue.
+    /// The event's position in its queue.
     fn position(&self) -> Position;
     fn is_complete(&self) -> Result<bool, BackendError>;
     fn synchronize(&self) -> Result<(), BackendError>;

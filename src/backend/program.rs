@@ -1,4 +1,4 @@
-//! Device code: what a kernel passes to a backend to be compiled and loaded, and the result.
+//! Device code: the program that a kernel passes to a backend, and the loaded result.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{BackendError, CudaSource};
 use crate::grid::Grid;
 
-/// Which body of a kernel a device runs.
+/// The body of a kernel that a device runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyKind {
     /// A closure of this process.
@@ -47,7 +47,7 @@ impl ParameterLayout {
         }
     }
 
-    /// The number of words it takes, of which `first` is the first.
+    /// The number of words that the parameter takes, of which `first` is the first.
     pub(crate) fn words(&self, first: u64) -> usize {
         match self {
             Self::Scalar(element) => element.len_bytes.div_ceil(8),
@@ -94,13 +94,13 @@ pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
 }
 
-/// Why device code could not be loaded.
+/// The reason why device code could not be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LoadError {
     /// The code is at fault: the compiler's log, a missing entry point, parameters that differ from
     /// the signature, an unreadable file.
     Program(String),
-    /// A call was refused.
+    /// The driver refused a call.
     Refused(BackendError),
 }
 
@@ -121,8 +121,8 @@ pub(crate) trait LoadedKernel: Any + Debug + Send + Sync {
     /// The kernel's name.
     fn name(&self) -> &Arc<str>;
     fn attributes(&self) -> KernelAttributes;
-    /// The grid that the device chooses for an automatic one, `None` where it launches the given
-    /// one, or which limit of the device the grid exceeds.
+    /// The grid that the device chooses for an automatic one; `None` if it launches the given one;
+    /// an error that names the device limit which the grid exceeds.
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String>;
 }
 

@@ -1,5 +1,5 @@
-//! Whether the current thread runs queued work, a kernel body for example. Such a thread must not
-//! wait for other queued work.
+//! Whether the current thread runs queued work, such as a kernel body. Such a thread must not wait
+//! for other queued work.
 
 use std::cell::Cell;
 

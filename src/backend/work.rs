@@ -1,4 +1,4 @@
-//! The work that a queue takes: copies, fills and launches, as plain data with lengths in bytes.
+//! The kinds of work of a queue: copies, fills and launches, as plain data with lengths in bytes.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use crate::layout::{CopyBox, Footprint};
 /// The bytes of a value, as a fill pattern.
 pub(crate) type Bytes = SmallVec<[u8; 16]>;
 
-/// The operations whose results an operation reads. If one of them failed, it does not run.
+/// The operations whose results an operation reads. If one failed, the operation does not run.
 pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
 
 /// Pageable or pinned host memory that queued work accesses. The work holds a reference to it.
@@ -24,7 +24,7 @@ pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
 ///
 /// `base()` points to `len_bytes()` initialised bytes, which stay allocated at this address while
 /// the value lives. The order of work decides which thread or device accesses which bytes when: see
-/// DESIGN.md, "Why it is sound".
+/// DESIGN.md, "Soundness".
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
@@ -37,7 +37,7 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn is_staging(&self) -> bool {
         false
     }
-    /// Notes that the backend leaks its reference: the device died during work with this memory.
+    /// Records that the backend leaks its reference: the device died during work with this memory.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
     fn mark_leaked(&self) {}
 }
@@ -60,16 +60,16 @@ pub(crate) struct Label {
 }
 
 /// A copy of boxes between two memories. `loss` is the meaning of a failure: `Copy` if the contents
-/// remain at the source, `Contents` if this copy was to create them, as an assignment does.
+/// remain at the source, `Contents` if this copy should have created them, as in an assignment.
 #[derive(Debug)]
 pub(crate) struct CopyWork {
     pub(crate) source: Memory,
     pub(crate) destination: Memory,
-    /// The device of `source`, if it is another one that `Backend::can_access_peer` allows.
+    /// The device of `source`, if it is another device that `Backend::can_access_peer` allows.
     pub(crate) source_device: Option<Arc<dyn SourceDevice>>,
     pub(crate) parts: SmallVec<[CopyBox; 1]>,
-    /// Whether the copy may also read the bytes between the boxes in the source, and discard them,
-    /// where that takes fewer calls: they are written, and no other work writes them meanwhile.
+    /// Whether the copy may also read, and discard, the bytes between the boxes in the source, if
+    /// that takes fewer calls: they are initialised, and no other work writes them meanwhile.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device ignores it"))]
     pub(crate) may_read_between: bool,
     pub(crate) loss: FailureKind,
@@ -78,13 +78,13 @@ pub(crate) struct CopyWork {
 }
 
 impl CopyWork {
-    /// The number of bytes that it moves, saturating.
+    /// The number of bytes that the copy moves, saturating.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.parts.iter().map(CopyBox::len_bytes).fold(0, u64::saturating_add)
     }
 
-    /// How the copy would leave the host memory at one of its ends, in words. Backends check the
-    /// bounds of device memory themselves.
+    /// A description of how the copy exceeds the host memory at one of its ends, if it does.
+    /// Backends check the bounds of device memory themselves.
     pub(crate) fn host_overrun(&self) -> Option<String> {
         let overrun = |memory: &Memory, end_bytes: fn(&CopyBox) -> Option<u64>| {
             let Memory::Host(host) = memory else { return None };
@@ -108,8 +108,8 @@ impl dyn SourceDevice {
     }
 }
 
-/// Repeats a pattern over boxes of device memory. Where `loss` is `Poison`, the pattern is not
-/// contents, and later reads of these bytes are still reads of stale or unwritten memory.
+/// Repeats a pattern over boxes of device memory. If `loss` is `Poison`, the pattern does not count
+/// as contents, and later reads of these bytes are still reads of stale or unwritten memory.
 #[derive(Debug)]
 pub(crate) struct FillWork {
     pub(crate) address: Address,
@@ -122,17 +122,17 @@ pub(crate) struct FillWork {
 }
 
 /// One array of a launch: its memory, and the words of `Arguments` that describe the bytes which
-/// the body may access. Small, because launches are moved.
+/// the body may access. It is kept small, because launches are moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
-    /// The byte offset of the element with index 0, 0, ..., for a flat array of the lowest one.
+    /// The byte offset of the element with index 0, 0, ..., or of a flat array's lowest element.
     pub(crate) origin_bytes: u64,
     pub(crate) element_bytes: u32,
-    /// The index of its first word.
+    /// The index of the array's first word.
     pub(crate) at_word: u32,
-    /// Flat: contiguous from the origin on; one word, the length in elements. Sized: the words are
-    /// the number of dimensions, the shape, and the strides in elements.
+    /// A flat array is contiguous from the origin on; its one word is the length in elements. The
+    /// words of a sized array are the number of dimensions, the shape, and the strides in elements.
     pub(crate) is_flat: bool,
     pub(crate) access: Access,
 }

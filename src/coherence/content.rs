@@ -1,4 +1,4 @@
-//! What is known of one element of an array, and how accesses change it.
+//! The state of one element of an array, and how accesses change it.
 
 use super::location::{Holders, Location, LocationSet};
 use crate::access::Access;
@@ -20,7 +20,7 @@ pub(crate) enum Undefined {
     Lost(LossId),
 }
 
-/// What is known of one element. No value means "defined, but valid nowhere".
+/// The state of one element. No value means "defined, but valid nowhere".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Content {
     /// No contents.

@@ -6,7 +6,7 @@
 //! The coherence core: which location holds the newest contents of which region of an array, and
 //! which copies an access needs.
 //!
-//! This module decides; it performs nothing. It knows locations, regions and accesses. It knows no
+//! This module decides; it executes nothing. It knows locations, regions and accesses. It uses no
 //! clock, lock, thread, device, byte, call site or array type. A caller asks [`Coherence`] for a
 //! plan, queues the copies, and then applies the access.
 //!
@@ -18,7 +18,7 @@
 //!   difference is found axis by axis.
 //! - [`RegionMap`]: a value for every element of an array. It stores a background value and
 //!   disjoint boxes whose values differ from the background.
-//! - [`Content`]: what is known of one element: undefined, a constant, or stored at some locations.
+//! - [`Content`]: the state of one element: undefined, a constant, or stored at some locations.
 //! - [`Coherence`]: a `RegionMap<Content>` for one array. It makes plans (`plan`) and applies
 //!   accesses.
 //!
@@ -39,7 +39,7 @@
 //!    contents, and it makes its own location the only holder. A copy adds a holder that has the
 //!    contents of another.
 //!
-//! `tests` checks each of these against models that know only cells and bytes.
+//! `tests` checks each of these properties against models that contain only cells and bytes.
 
 mod content;
 mod location;

@@ -1,4 +1,4 @@
-//! Plans: which copies a read needs, from where.
+//! Plans: which copies a read needs, and from which sources.
 
 use super::content::{ConstantId, Content, Undefined};
 use super::location::Location;

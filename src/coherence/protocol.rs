@@ -14,7 +14,7 @@ use crate::access::Access;
 /// As in [`RegionMap`], regions have as many axes as the array and are clipped to its shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Coherence {
-    /// What is known of each element.
+    /// The state of each element.
     contents: RegionMap<Content>,
 }
 
@@ -97,26 +97,25 @@ impl Coherence {
         planned
     }
 
-    /// The effect of an access, once the copies of its plan are queued: a read makes `location` a
-    /// holder of all defined elements; a write makes it their only holder.
+    /// Applies an access after the copies of its plan are queued: a read makes `location` a holder
+    /// of all defined elements; a write makes it their only holder.
     #[inline]
     pub(crate) fn apply(&mut self, location: Location, region: &Region, access: Access) {
         self.change(region, |content| content.after(location, access));
     }
 
-    /// The effect of a fill: the region is a constant, which no memory has yet.
+    /// Applies a fill: the region becomes a constant, which no memory has yet.
     pub(crate) fn write_constant(&mut self, region: &Region, value: ConstantId) {
         self.change(region, |_| Content::Constant { value, filled: LocationSet::empty() });
     }
 
-    /// The copy at `location` was freed or damaged: its elements become stale there, or lost if
-    /// they are valid nowhere else.
+    /// Applies the loss of the copy at `location`, which was freed or damaged: its elements become
+    /// stale there, or lost if they are valid nowhere else.
     pub(crate) fn invalidate(&mut self, location: Location, region: &Region, loss: LossId) {
         self.change(region, |content| content.after_invalidation(location, loss));
     }
 
-    /// Like [`apply`](Self::apply), for the whole array; makes no region if all elements have one
-    /// content.
+    /// Like [`apply`](Self::apply), for the whole array; builds no region for a uniform array.
     #[inline]
     pub(crate) fn apply_to_all(&mut self, location: Location, access: Access) {
         match self.contents.uniform_mut() {
@@ -129,7 +128,7 @@ impl Coherence {
         }
     }
 
-    /// Changes the contents in a region; if it is all of a uniform array, in one step.
+    /// Changes the contents in a region; in one step if the region is all of a uniform array.
     #[inline]
     fn change(&mut self, region: &Region, next: impl Fn(Content) -> Content) {
         if self.contents.is_whole(region)

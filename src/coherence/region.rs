@@ -19,8 +19,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// The box with these spans, at most six, which debug builds check; release builds ignore the
-    /// rest.
+    /// The box with these spans: at most six, as debug builds check; release builds ignore others.
     #[must_use]
     pub(crate) fn new(spans: &[Span]) -> Self {
         debug_assert!(

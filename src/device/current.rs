@@ -15,14 +15,14 @@ const VARIABLE: &str = "RESIDENT_DEVICE";
 static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
 
 thread_local! {
-    /// The devices that this thread entered, each with its ticket.
+    /// The devices that this thread entered, each with the number of its scope.
     static SCOPES: RefCell<Vec<(u64, Device)>> = const { RefCell::new(Vec::new()) };
     static TICKET: Cell<u64> = const { Cell::new(0) };
     /// The device that the environment variable names; read once per thread.
     static ENVIRONMENT: OnceCell<Option<Result<Device>>> = const { OnceCell::new() };
 }
 
-/// Keeps a device current on this thread until it is dropped; made by [`Device::enter`]. Scopes
+/// Keeps a device current on this thread until the guard drops; made by [`Device::enter`]. Scopes
 /// nest, and may end in any order. If the guard is leaked, the device stays current on its thread.
 #[derive(Debug)]
 #[must_use = "the device is current only while this guard lives"]
@@ -34,7 +34,7 @@ pub struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // A thread whose thread-locals are being destroyed has no scopes left.
+        // While a thread's thread-locals are being destroyed, it has no scopes.
         let left = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();
             scopes
@@ -110,8 +110,8 @@ impl Device {
         }
     }
 
-    /// Sets the device for threads that entered none, unless `RESIDENT_DEVICE` names one. Call it
-    /// in `main`, before threads start.
+    /// Sets the device for threads that have entered none, unless `RESIDENT_DEVICE` names one. Call
+    /// it in `main`, before threads start.
     ///
     /// ```
     /// use resident::Device;

@@ -38,8 +38,8 @@ impl Device {
             && stream.queue().free(deferred_free.address).is_ok()
     }
 
-    /// A stream of the uses whose next work already comes after all of them, if there is one.
-    /// Otherwise the stream for frees: on any other stream, work that is queued behind the free,
+    /// A stream among the uses whose later work already comes after all of them, if there is one.
+    /// Otherwise the stream for frees: on any other stream, work that is queued after the free,
     /// such as the upload of the next picture, would wait for all uses too.
     fn stream_to_free_on(&self, uses: &[(Stream, UseEnd)]) -> Stream {
         let is_last =
@@ -56,13 +56,13 @@ impl Device {
         }
     }
 
-    /// A stream for nothing but frees; `None` if the backend cannot make one.
+    /// The stream that runs only frees; `None` if the backend cannot make one.
     fn stream_for_frees(&self) -> Option<Stream> {
         let core = match self.0.free_stream.get() {
             Some(core) => core,
             None => {
                 let made = self.new_core().ok()?;
-                // Another thread may have been faster; then this unused stream is dropped.
+                // If another thread was faster, this unused stream is dropped.
                 if let Err(second) = self.0.free_stream.set(made) {
                     sync::defer_drop(second);
                 }

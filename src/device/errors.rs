@@ -1,4 +1,4 @@
-//! From a backend's errors and failures to the library's [`Error`].
+//! Conversion of a backend's errors and failures to the library's [`Error`].
 
 use super::Device;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
@@ -58,12 +58,14 @@ pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
     let consequence = match record.kind {
         FailureKind::Constant => {
-            "the elements are that constant all the same, the next use fills again"
+            "the elements still have that constant, and the next use fills them again"
         }
         FailureKind::Poison | FailureKind::Copy => {
-            "its source is unchanged, the next read copies again"
+            "its source is unchanged, and the next read copies again"
         }
-        FailureKind::Contents => "what it was to write is lost until it is written again",
+        FailureKind::Contents => {
+            "the contents that it should have written are lost until they are overwritten"
+        }
         FailureKind::Device => {
             return Error::DeviceLost {
                 call: CalledAt::UNKNOWN,

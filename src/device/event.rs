@@ -10,8 +10,8 @@ use crate::backend::RawEvent;
 use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
 
-/// A point in a stream, made by [`Stream::record`]. It is complete once everything queued before it
-/// is. Cheap to clone; two handles are equal if they are of the same point.
+/// A point in a stream, made by [`Stream::record`]. It is complete once all work queued before it
+/// has completed. Cheap to clone; two handles are equal if they refer to the same point.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -40,8 +40,8 @@ impl Event {
         Self { raw, stream }
     }
 
-    /// Whether everything before it has completed or failed: `cuEventQuery`. Does not wait. On a
-    /// seeded device each call runs one ready operation.
+    /// Whether all work before the event has completed or failed: `cuEventQuery`. Does not wait. On
+    /// a seeded device each call runs one ready operation.
     ///
     /// # Errors
     ///
@@ -52,16 +52,16 @@ impl Event {
         self.raw
             .is_complete()
             .map_err(|refusal| {
-                call_error(self.stream.device_ref(), "this", "asking for an event", &refusal)
+                call_error(self.stream.device_ref(), "this", "querying an event", &refusal)
             })
             .at(call_site())
     }
 
-    /// Waits until everything before it has completed, as `cuEventSynchronize` does.
+    /// Waits until all work before the event has completed, as `cuEventSynchronize` does.
     ///
     /// # Errors
     ///
-    /// As [`Stream::synchronize`], for the work before it.
+    /// As [`Stream::synchronize`], for the work before the event.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let (core, device) = (self.stream.core(), self.stream.device_ref());

@@ -1,4 +1,4 @@
-//! Opening GPUs: once each, and for the life of the process, as their primary contexts.
+//! Opening GPUs: each once, for the life of the process, by its primary context.
 
 use super::Device;
 use crate::call_site::call_site;

@@ -1,5 +1,5 @@
-//! The handles [`Device`] and [`Stream`], and what they share. The other files of this module
-//! implement them.
+//! The handles [`Device`] and [`Stream`], and the state that they share. The other files of this
+//! module implement them.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
@@ -12,8 +12,8 @@ use crate::ordering::UseEnd;
 use crate::sync::{DeviceLevel, Mutex};
 use crate::traffic::TrafficCounter;
 
-/// A device: its own memory, and streams of work. Cheap to clone; two handles are equal if they are
-/// of the same device.
+/// A device: its own memory, and streams of work. Cheap to clone; two handles are equal if they
+/// refer to the same device.
 ///
 /// Calls that name no stream use the *current* device of their thread: see [`Device::current`] and
 /// [`Device::enter`].
@@ -42,16 +42,16 @@ pub(crate) struct DeviceShared {
     /// Uses of this device's memory by streams of other devices.
     pub(super) remote_uses: Mutex<RemoteUses, DeviceLevel>,
     pub(super) deferred_frees: Mutex<Vec<DeferredFree>, DeviceLevel>,
-    /// The stream for frees of memory that several streams used last; made when first needed.
+    /// The stream for frees of memory last used on several streams; made when first needed.
     pub(super) free_stream: OnceLock<Arc<StreamCore>>,
     pub(super) frees_since_reap: AtomicU32,
     pub(super) traffic: TrafficCounter,
-    /// The byte that stale copies are filled with, if any.
+    /// The byte that stale copies are overwritten with, if any.
     pub(super) poison_byte: Option<u8>,
 }
 
 /// A stream: work that runs in the order in which it was queued. Cheap to clone; two handles are
-/// equal if they are of the same stream.
+/// equal if they refer to the same stream.
 ///
 /// Uses of the same bytes are ordered even if they are on different streams. Streams let
 /// independent work overlap.
@@ -81,7 +81,7 @@ pub struct Stream {
     pub(super) own: Option<Arc<StreamCore>>,
 }
 
-/// Memory to free, and the uses that must be over first.
+/// Memory to free, and the uses that must complete first.
 #[derive(Debug)]
 pub(super) struct DeferredFree {
     pub(super) address: Address,

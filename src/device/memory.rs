@@ -1,4 +1,4 @@
-//! The memory of a device: how much is used, its limit, and giving it back.
+//! The memory of a device: its use, its limit, and returning it to the system.
 
 use super::{Device, call_error};
 use crate::backend::{Capacity, MemoryUsage};
@@ -6,8 +6,8 @@ use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
 
 impl Device {
-    /// The bytes that this library holds on the device: of live arrays, and kept for reuse or not
-    /// freed yet.
+    /// The bytes that this library holds on the device: those of live arrays, and those kept for
+    /// reuse or not freed yet.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -47,7 +47,7 @@ impl Device {
         self.0
             .backend
             .capacity()
-            .map_err(|refusal| call_error(self, "this", "asking for its memory", &refusal))
+            .map_err(|refusal| call_error(self, "this", "querying its memory", &refusal))
             .at(call_site())
     }
 
@@ -68,8 +68,8 @@ impl Device {
         self.0.backend.set_memory_limit(len_bytes);
     }
 
-    /// Gives memory that is kept for reuse back to the system: device memory, and pinned host
-    /// memory. Waits for queued frees first. Live arrays keep their copies.
+    /// Returns memory that is kept for reuse to the system: device memory, and pinned host memory.
+    /// Waits for queued frees first. Live arrays keep their copies.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -92,7 +92,7 @@ impl Device {
         self.0
             .backend
             .trim()
-            .map_err(|refusal| call_error(self, "this", "giving memory back", &refusal))
+            .map_err(|refusal| call_error(self, "this", "returning unused memory", &refusal))
             .at(call_site())
     }
 }

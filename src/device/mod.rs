@@ -1,11 +1,11 @@
-//! Devices, streams and events: handles over a backend, and what the library must remember to order
-//! streams with few driver calls.
+//! Devices, streams and events: handles over a backend, and the records with which the library
+//! orders streams by few driver calls.
 //!
-//! - `handles`: [`Device`] and [`Stream`]. This file answers what a device is; `opening` makes one,
-//!   `streams` has its streams, `memory` its memory.
+//! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
+//!   construction, `streams` its streams, `memory` its memory.
 //! - `current`: which device a thread works on. `gpu`: opening GPUs.
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its events, waits and reported failures.
-//! - `deferred_free`: memory to free once its last uses are over.
+//! - `deferred_free`: memory to free after its last uses.
 //! - `errors`: from a backend's errors to the library's [`Error`].
 
 mod current;
@@ -42,13 +42,13 @@ impl Device {
         self.0.backend.kind()
     }
 
-    /// Its number among the devices of its kind, from 0; for GPUs, the driver's number.
+    /// The device's number among the devices of its kind, from 0; for GPUs, the driver's number.
     #[must_use]
     pub fn ordinal(&self) -> usize {
         self.0.backend.ordinal()
     }
 
-    /// Its name in reports and errors: kind and number.
+    /// The device's name in reports and errors: kind and number.
     ///
     /// ```
     /// use resident::{Device, DeviceKind};
@@ -62,7 +62,7 @@ impl Device {
         self.0.name.to_string()
     }
 
-    /// Its name, without a copy.
+    /// The device's name, without a copy.
     pub(crate) fn name_shared(&self) -> Arc<str> {
         Arc::clone(&self.0.name)
     }
@@ -77,8 +77,8 @@ impl Device {
         self.0.backend.model()
     }
 
-    /// What has been copied to and from this device since it was opened, for all arrays. A copy
-    /// between two devices counts for both; `avoided` counts launches on this device.
+    /// The copies to and from this device since it was opened, for all arrays. A copy between two
+    /// devices counts for both; `avoided` counts launches on this device.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -100,7 +100,7 @@ impl Device {
         self.0.traffic.add(traffic);
     }
 
-    /// Counts copies that a launch did not have to make.
+    /// Counts copies that a launch avoided.
     #[inline]
     pub(crate) fn count_avoided(&self, flow: Flow) {
         self.0.traffic.add_avoided(flow);
@@ -134,7 +134,7 @@ impl Device {
         &self.0.backend
     }
 
-    /// The byte that stale copies are filled with, if the device asks for that.
+    /// The byte that stale copies are overwritten with, if the device has one.
     #[inline]
     pub(crate) fn poison(&self) -> Option<u8> {
         self.0.poison_byte

@@ -1,4 +1,4 @@
-//! Making devices: the embedded one, emulated ones, and all that can be used.
+//! Making devices: the embedded one, emulated ones, and the list of all that can be used.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -46,8 +46,8 @@ impl Device {
     }
 
     /// Every device that can be used now: GPUs by number, then the embedded device. Opens the GPUs,
-    /// which takes the driver a moment for each. GPUs that cannot be opened are missing;
-    /// [`Device::cuda`] returns the reason. Emulated devices are not listed.
+    /// which takes a moment for each. GPUs that cannot be opened are missing; [`Device::cuda`]
+    /// returns the reason. Emulated devices are not listed.
     ///
     /// ```
     /// use resident::Device;
@@ -69,7 +69,7 @@ impl Device {
     pub(super) fn over(backend: Arc<dyn Backend>) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let queue = backend.default_queue().map_err(|refusal| {
-            backend_error(&backend.name(), "making its default stream", &refusal)
+            backend_error(&backend.name(), "creating its default stream", &refusal)
         })?;
         let shared = DeviceShared {
             default_stream: Arc::new(StreamCore::new(queue, 0)),

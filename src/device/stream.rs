@@ -19,20 +19,20 @@ impl Stream {
         Self { device, own }
     }
 
-    /// Its device.
+    /// The stream's device.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device.clone()
     }
 
-    /// Waits for everything queued here so far, as `cuStreamSynchronize` does.
+    /// Waits for all work queued here so far, as `cuStreamSynchronize` does.
     ///
     /// # Errors
     ///
     /// The first failure of that work that no earlier call returned:
     /// [`Error::Backend`](crate::Error::Backend), for a panic in a kernel body as well as for a
-    /// copy that the driver could not complete, or [`Error::DeviceLost`](crate::Error::DeviceLost);
-    /// [`Error::Backend`](crate::Error::Backend) if the driver cannot wait;
+    /// copy that the driver could not complete, or [`Error::DeviceLost`](crate::Error::DeviceLost).
+    /// Otherwise [`Error::Backend`](crate::Error::Backend) if the driver cannot wait;
     /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
     /// kernel body. [`Device::synchronize`] has an example.
     #[track_caller]
@@ -41,8 +41,8 @@ impl Stream {
         self.device.synchronize_to(self.core(), position).at(call_site())
     }
 
-    /// Whether everything queued here so far has completed or failed: `cuStreamQuery`. Does not
-    /// wait. On a seeded device each call runs one ready operation, so that a polling loop ends.
+    /// Whether all work queued here so far has completed or failed: `cuStreamQuery`. Does not wait.
+    /// On a seeded device each call runs one ready operation, so that a polling loop ends.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
@@ -60,13 +60,11 @@ impl Stream {
         let queue = self.core().queue();
         queue
             .poll(queue.reserve_position())
-            .map_err(|refusal| {
-                call_error(&self.device, "this", "asking whether a stream is idle", &refusal)
-            })
+            .map_err(|refusal| call_error(&self.device, "this", "querying a stream", &refusal))
             .at(call_site())
     }
 
-    /// Records an event after everything queued here so far: `cuEventRecord`, with timing enabled.
+    /// Records an event after all work queued here so far: `cuEventRecord`, with timing enabled.
     /// [`Event`] shows how to measure the time between two events.
     ///
     /// # Errors
@@ -84,10 +82,10 @@ impl Stream {
     }
 
     /// Makes work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The
-    /// host does not wait, unless the event is of another kind of device: no driver can wait for
-    /// events of another driver, so the host waits here.
+    /// host does not wait, unless the event belongs to another kind of device: no driver can wait
+    /// for events of another driver, so the host waits here.
     ///
-    /// Uses of arrays need no such call. It orders work that the library does not know.
+    /// Uses of arrays need no such call. The call orders work that the library does not know of.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
@@ -161,8 +159,8 @@ impl Stream {
         self.core().number()
     }
 
-    /// Orders later work of this stream after a use on `other`. Makes no driver call if it is known
-    /// to be ordered already.
+    /// Orders later work of this stream after a use on `other`. Makes no driver call if the library
+    /// knows that it is ordered already.
     pub(crate) fn order_after(&self, other: &Self, end: UseEnd) -> Result<(), BackendError> {
         if self.is_ordered_after(other, end) {
             return Ok(());
@@ -171,7 +169,7 @@ impl Stream {
         self.wait_for_event(other, &event)
     }
 
-    /// Whether later work of this stream is known to come after a use on `other`.
+    /// Whether the library knows that later work of this stream comes after a use on `other`.
     pub(crate) fn is_ordered_after(&self, other: &Self, end: UseEnd) -> bool {
         self.id() == other.id()
             || other.core().is_done(end)
@@ -207,7 +205,7 @@ pub struct AutoSynchronize<'a> {
 impl Drop for AutoSynchronize<'_> {
     fn drop(&mut self) {
         let queue = self.stream.queue();
-        // This cannot wait inside a kernel body. The next `synchronize` reports failures of work.
+        // This does not wait inside a kernel body. The next `synchronize` reports failures of work.
         let _ = queue.synchronize_to(queue.reserve_position());
     }
 }

@@ -1,5 +1,4 @@
-//! What the library knows of one stream: recorded events, waits for other streams, and reported
-//! failures.
+//! The records of one stream: events, waits for other streams, and reported failures.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,16 +27,16 @@ pub(crate) struct StreamCore {
     log: Mutex<StreamLog, StreamLevel>,
 }
 
-/// What happened on a stream.
+/// The history of a stream.
 #[derive(Default)]
 struct StreamLog {
     /// Events recorded here, the oldest first.
     events: VecDeque<Arc<dyn RawEvent>>,
     /// Other streams, and the positions that later work of this stream is ordered after.
     waits: SmallVec<[(StreamId, Position); 4]>,
-    /// Failures up to this position were returned by a `synchronize`.
+    /// A `synchronize` has returned the failures up to this position.
     reported_upto: Position,
-    /// Later failures that another call returned.
+    /// Failures at later positions that another call returned.
     reported: SmallVec<[Position; 2]>,
 }
 
@@ -56,24 +55,25 @@ impl StreamCore {
         self.id
     }
 
-    /// Its number on its device.
+    /// The stream's number on its device.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether a use on this stream is known to be over.
+    /// Whether a use on this stream is known to be complete.
     #[inline]
     pub(crate) fn is_done(&self, end: UseEnd) -> bool {
         self.queue.completed() >= self.position_of(end)
     }
 
-    /// Blocks until a use on this stream is over.
+    /// Blocks until a use on this stream is complete.
     pub(crate) fn wait_until_done(&self, end: UseEnd) -> Result<(), BackendError> {
         sync::assert_none_held();
         self.queue.synchronize_to(self.position_of(end))
     }
 
-    /// The position at which a use is over; for an open use, one after everything queued so far.
+    /// The position at which a use is complete; for an open use, one after everything queued so
+    /// far.
     #[inline]
     fn position_of(&self, end: UseEnd) -> Position {
         end.position().unwrap_or_else(|| self.queue.reserve_position())
@@ -107,8 +107,8 @@ impl StreamCore {
         Ok(event)
     }
 
-    /// Keeps an event for later waits. Two threads may keep events in the wrong order, which the
-    /// search for one tolerates.
+    /// Keeps an event for later waits. Two threads may keep events in the wrong order;
+    /// `event_covering` tolerates this.
     pub(super) fn keep_event(&self, event: Arc<dyn RawEvent>) {
         let mut log = self.log.lock();
         if log.events.len() == EVENTS_KEPT {
@@ -118,7 +118,7 @@ impl StreamCore {
     }
 
     /// Records an event for the work queued so far, if there is none yet, so that a later wait for
-    /// that work does not wait for more. If this fails, that wait records an event itself.
+    /// that work does not wait for later work. If this fails, that wait records an event itself.
     pub(super) fn ensure_event_at_tail(&self) {
         let tail = self.queue.tail();
         if self.log.lock().events.back().is_some_and(|event| event.position() >= tail) {
@@ -143,7 +143,7 @@ impl StreamCore {
         None
     }
 
-    /// Counts failures up to `position` as reported as long as they are the loss of the device.
+    /// Marks failures up to `position` as reported, until the first that is not a device loss.
     pub(super) fn skip_device_losses(&self, position: Position) {
         let mut log = self.log.lock();
         while let Some((failed, record)) =
@@ -171,7 +171,8 @@ impl StreamCore {
         true
     }
 
-    /// Marks a failure as reported: another call returns it, so `synchronize` shall not.
+    /// Marks a failure that another call returns as reported: `synchronize` does not return it
+    /// again.
     pub(crate) fn mark_reported(&self, position: Position) {
         let mut log = self.log.lock();
         if position > log.reported_upto && !log.reported.contains(&position) {

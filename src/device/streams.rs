@@ -13,8 +13,8 @@ use crate::error::{AtCall, Error, Result};
 use crate::sync;
 
 impl Device {
-    /// Its default stream, which the library made; it is not CUDA's legacy default stream. `gpu()`,
-    /// `launch` and other calls that name no stream use it.
+    /// The device's default stream, which the library made; it is not CUDA's legacy default stream.
+    /// `gpu()`, `launch` and other calls without a stream argument use it.
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream::of(self.clone(), None)
@@ -37,7 +37,7 @@ impl Device {
         self.0.backend.reap();
         let core = self
             .new_core()
-            .map_err(|refusal| call_error(self, "this", "making a stream", &refusal))
+            .map_err(|refusal| call_error(self, "this", "creating a stream", &refusal))
             .at(call_site())?;
         self.drop_unused_streams();
         self.0.streams.lock().push(Arc::clone(&core));
@@ -77,9 +77,8 @@ impl Device {
     }
 
     /// Waits for all work that uses this device's memory, including work on streams of other
-    /// devices. Reading an array needs no such call:
-    /// [`SmartArray::host`](crate::SmartArray::host) waits for what it reads. This call is for
-    /// timing, and reports failures.
+    /// devices. Reading an array needs no such call: [`SmartArray::host`](crate::SmartArray::host)
+    /// waits for the work that it needs. Use this call for timing, and to get failures.
     ///
     /// ```
     /// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
@@ -101,15 +100,15 @@ impl Device {
     ///
     /// The first failure of that work that no earlier call returned: [`Error::Backend`], for a
     /// panic in a kernel body as well as for a copy that the driver could not complete, or
-    /// [`Error::DeviceLost`]; [`Error::Backend`] if the driver cannot wait; [`Error::InsideKernel`]
-    /// if the call would have to wait inside a kernel body.
+    /// [`Error::DeviceLost`]. Otherwise [`Error::Backend`] if the driver cannot wait;
+    /// [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let site = call_site();
         self.retry_deferred_frees();
         let pending = self.pending_positions();
-        // First wait for all, then report: a call reports one failure and leaves the others to the
-        // next.
+        // First wait for all streams, then report: a call reports one failure and leaves the others
+        // to later calls.
         for (stream, position) in &pending {
             let waited = stream.queue().synchronize_to(*position);
             waited
@@ -120,7 +119,7 @@ impl Device {
             .iter()
             .try_for_each(|(stream, position)| self.synchronize_to(stream, *position));
         if matches!(reported, Err(Error::DeviceLost { .. })) {
-            // All streams of a lost device fail together: that is one failure.
+            // All streams of a lost device fail together, which counts as one failure.
             pending.iter().for_each(|(stream, position)| stream.skip_device_losses(*position));
         }
         reported.at(site)?;
@@ -151,7 +150,7 @@ impl Device {
     }
 
     /// Drops the streams that have no handle and nothing left to report. Dropping the last
-    /// reference to a stream drops what is queued there, so it is deferred until no lock is held.
+    /// reference drops the stream's queued work, so it is deferred until no lock is held.
     fn drop_unused_streams(&self) {
         let mut streams = self.0.streams.lock();
         let (kept, unused): (Vec<_>, Vec<_>) =
@@ -162,7 +161,7 @@ impl Device {
         }
     }
 
-    /// Remembers that a stream of another device uses this device's memory up to `position`.
+    /// Records that a stream of another device uses this device's memory up to `position`.
     pub(crate) fn record_remote_use(&self, stream: &Arc<StreamCore>, position: Position) {
         self.retire_remote_uses();
         let mut remote_uses = self.0.remote_uses.lock();

@@ -22,12 +22,12 @@ use crate::device::Device;
 use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl<D: Dimension> DevicePart<'_, D> {
-    /// Whether cudarc can use it as a slice: contiguous memory of a GPU.
+    /// Whether cudarc can use the guard as a slice: contiguous memory of a GPU.
     fn is_slice(&self) -> bool {
         self.layout().strided().is_contiguous() && self.stream_ref().cuda_queue().is_some()
     }
 
-    /// The length that cudarc sees: 0 if this is no slice, since cudarc must not access the gaps.
+    /// The length for cudarc: 0 if the guard is not a slice, since cudarc must not access the gaps.
     fn slice_len(&self) -> usize {
         if self.is_slice() { self.layout().len() } else { 0 }
     }
@@ -60,14 +60,14 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 
     /// The pointer for a use on `stream`, which is ordered after the work that wrote the bytes, and
-    /// the synchronisation to do once the use is queued.
+    /// the synchronisation to run once the use is queued.
     fn pointer<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         let Some(own) = self.stream_ref().cuda_queue().filter(|_| self.is_slice()) else {
             return refused(stream, CUresult::CUDA_ERROR_INVALID_VALUE);
         };
         if own.is(stream) {
-            // The guard is open: later uses of the bytes are ordered after all work queued here by
-            // then.
+            // The guard is open: later uses of the bytes are ordered after all work queued here
+            // until it drops.
             return (self.lowest_address(), SyncOnDrop::Sync(None));
         }
         let device = self.stream_ref().device_ref();
@@ -80,15 +80,15 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 }
 
-/// The null pointer, from and to which the driver refuses copies. The driver accepts a use of no
-/// bytes, so cudarc's next call on the context returns the reason as well.
+/// The null pointer, which makes the driver refuse copies. The driver accepts a use of no bytes, so
+/// cudarc's next call on the context returns the reason as well.
 fn refused(stream: &CudaStream, reason: CUresult) -> (CUdeviceptr, SyncOnDrop<'_>) {
     stream.context().record_err::<()>(Err(DriverError(reason)));
     (0, SyncOnDrop::Sync(None))
 }
 
-/// Any GPU's stream, for a guard that is not of a GPU. It is never used, since such a guard has no
-/// pointer and no bytes.
+/// The stream of any GPU, for a guard on a device that is not a GPU. It is never used, since such a
+/// guard has no pointer and no bytes.
 fn some_stream() -> &'static Arc<CudaStream> {
     static STREAM: std::sync::OnceLock<Arc<CudaStream>> = std::sync::OnceLock::new();
     let first = || Device::all().into_iter().find_map(|device| device.stream().try_cudarc().ok());
@@ -100,14 +100,14 @@ fn some_stream() -> &'static Arc<CudaStream> {
 macro_rules! slice_of_cudarc {
     ($guard:ident, $read:literal) => {
         /// Elements in memory order, from the lowest address on. For cudarc, a part with gaps and a
-        /// guard of another kind of device have no elements: copies are refused or do nothing, and
+        /// guard on another kind of device have no elements: copies are refused or do nothing, and
         /// cudarc's next call returns `CUDA_ERROR_INVALID_VALUE`.
         #[doc = concat!("`", $read, "` returns an error at once.")]
         ///
         /// # Panics
         ///
-        /// `stream` panics for a guard that is not of a GPU, in a process without GPUs, where
-        /// cudarc itself panics.
+        /// `stream` panics for a guard on a device that is not a GPU if the process has no GPU;
+        /// cudarc panics there too.
         impl<T, D: Dimension> DeviceSlice<T> for $guard<'_, T, D> {
             fn len(&self) -> usize {
                 self.part.slice_len()
@@ -161,8 +161,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an
-    /// NVIDIA GPU.
+    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if it is not on an NVIDIA
+    /// GPU.
     #[track_caller]
     pub fn as_cuda_slice(&self) -> Result<&Self> {
         self.part.check_slice().map(|()| self).at(call_site())
@@ -174,8 +174,8 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if the guard is not of an
-    /// NVIDIA GPU.
+    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if it is not on an NVIDIA
+    /// GPU.
     #[track_caller]
     pub fn as_cuda_slice(&self) -> Result<&Self> {
         self.part.check_slice().map(|()| self).at(call_site())
@@ -210,7 +210,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
 // SAFETY: the driver reads one pointer-sized argument, which is a field of the guard, and the guard
 // is borrowed as long as the arguments live.
 /// The address of the element with index 0, 0, ..., for a launch on the guard's own stream; the
-/// part may have gaps. The launch builder does not tell its stream, so on any other stream the
+/// part may have gaps. The launch builder does not pass on its stream, so on any other stream the
 /// caller of `launch`, which is unsafe, must keep order: get the pointer by `device_ptr`, keep its
 /// `SyncOnDrop` until after the launch, and push the pointer.
 unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b DeviceRef<'_, T, D>> for LaunchArgs<'a> {

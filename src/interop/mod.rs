@@ -1,7 +1,7 @@
 //! Interoperation with cudarc: its contexts and streams on the same GPU, its traits on the guards
 //! of device copies, and its slices as device copies.
 //!
-//! Only this module and `backend/cuda` name cudarc. It moves nothing and orders nothing itself: on
+//! Only this module and `backend/cuda` name cudarc. It copies nothing and orders nothing itself: on
 //! a guard's stream the open guard keeps the order (`ordering`). On any other stream, an event
 //! orders the use after earlier work, and the host waits until the use is complete.
 
@@ -26,7 +26,7 @@ impl Device {
     /// and tracks uses of its slices as cudarc does by default. This library's streams are among
     /// its streams, so it is in cudarc's multi-stream mode from the start. All calls return the
     /// same object. Do not create a second one: two objects of one context do not know each other's
-    /// streams, and cudarc then orders too little.
+    /// streams, so cudarc would miss waits.
     ///
     /// ```no_run
     /// use resident::Device;

@@ -12,11 +12,11 @@ use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl<T: Element> SmartArray<T, Ix1> {
-    /// An array whose newest contents are a cudarc slice, in place. Copies nothing and waits for
-    /// nothing: uses of the array are ordered after the work with the slice that cudarc knows of.
-    /// The slice is kept until the array is dropped or released there, and then frees its memory as
-    /// usual; or until [`into_cuda_slice`](Self::into_cuda_slice) returns it. A slice without bytes
-    /// becomes an array of zero bytes with its length.
+    /// An array whose newest contents are a cudarc slice, in place. Copies nothing and does not
+    /// wait: uses of the array are ordered after the work with the slice that cudarc knows of. The
+    /// array keeps the slice until it is dropped or released there, which frees the memory as
+    /// usual, or until [`into_cuda_slice`](Self::into_cuda_slice) returns the slice. A slice
+    /// without bytes becomes an array of zero bytes with its length.
     ///
     /// cudarc keeps one event for all readers of a slice: if several streams read it at once, wait
     /// for them before this call.
@@ -78,9 +78,8 @@ fn check_start<T>(address: u64) -> Result<()> {
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// The array as a cudarc slice, its elements in memory order: the slice that it was made from,
-    /// or a new one over the array's memory on a GPU. Uploads the bytes that are stale there; if
-    /// there are none, copies nothing. Does not wait for the device: work queued with the slice is
-    /// ordered after all uses of the array.
+    /// or a new one over the array's memory on a GPU. Uploads the bytes that are stale there. Does
+    /// not wait for the device: work queued with the slice is ordered after all uses of the array.
     ///
     /// The GPU is the first one that has a copy of the array, else the current device.
     ///

@@ -1,4 +1,4 @@
-//! This library's streams as cudarc's, and cudarc's as this library's.
+//! This library's streams as cudarc streams, and cudarc's streams as streams of this library.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl Stream {
     /// This stream as a cudarc stream, for cudarc's copies, launches and wrapped libraries. For an
-    /// adopted stream it is the adopted object. For others it belongs to [`Device::cuda_context`],
-    /// and the stream lives as long as either side holds it.
+    /// adopted stream it is the adopted object. A stream of this library belongs to
+    /// [`Device::cuda_context`] and lives as long as either library holds it.
     ///
     /// Only the stream orders work queued there with this library's work. So pass arrays to such
     /// work by guards of this stream ([`gpu_on`](crate::SmartArray::gpu_on)), which need no
@@ -33,7 +33,7 @@ impl Stream {
     ///
     /// # Panics
     ///
-    /// If the stream is not of an NVIDIA GPU: see [`try_cudarc`](Self::try_cudarc).
+    /// If the stream is not on an NVIDIA GPU: see [`try_cudarc`](Self::try_cudarc).
     #[must_use]
     #[track_caller]
     pub fn cudarc(&self) -> Arc<CudaStream> {
@@ -56,7 +56,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if the stream is not of an NVIDIA GPU.
+    /// [`Error::NoDevice`] if the stream is not on an NVIDIA GPU.
     #[track_caller]
     pub fn try_cudarc(&self) -> Result<Arc<CudaStream>> {
         self.cuda_queue()
@@ -115,10 +115,9 @@ impl Stream {
         Ok(device.find_or_add_stream(is_same, || cuda.adopt(Arc::clone(&stream))))
     }
 
-    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use unless
-    /// they are given another. It synchronises with all *blocking* streams of the context. This
-    /// library's own streams and cudarc's are non-blocking, so they neither wait for it nor it for
-    /// them.
+    /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use by
+    /// default. It synchronises with all *blocking* streams of the context. This library's own
+    /// streams and cudarc's are non-blocking, so they neither wait for it nor it for them.
     ///
     /// ```no_run
     /// use resident::{Device, Stream};

@@ -1,10 +1,10 @@
-//! When two elements of a kernel's result count as equal, and how a message shows them.
+//! The equality of two elements of a kernel's result, and their text in a message.
 
 use smallvec::SmallVec;
 
 use crate::backend::ElementLayout;
 
-/// The numbers that an element consists of: one, or those of a complex number or an array.
+/// The numbers that an element consists of: one, or several for a complex number or an array.
 type Numbers = SmallVec<[f64; 2]>;
 
 /// Compares and shows elements of one type by their bytes. It knows the type by its name only,
@@ -27,7 +27,7 @@ impl ElementComparator {
             return false;
         }
         if self.is_integer() && tolerance <= 0.0 {
-            // `f64` cannot tell large integers apart.
+            // `f64` cannot represent all large integers, so their bytes decide.
             return true;
         }
         match (self.numbers(one), self.numbers(other)) {

@@ -127,8 +127,7 @@ fn difference(
     }
 }
 
-/// A copy of one argument's array in the same layout, so that flat and strided arguments stay what
-/// they are.
+/// A copy of one argument's array in the same layout, so that flat arguments stay flat.
 struct ArrayCopy(Arc<Storage>);
 
 impl ArrayCopy {

@@ -1,4 +1,4 @@
-//! A kernel's device code, and what each device has loaded of it.
+//! A kernel's device code, and the code loaded on each device.
 
 use std::sync::OnceLock;
 
@@ -56,8 +56,8 @@ impl DeviceCode {
         None
     }
 
-    /// Appends a device's code and returns it. If another thread was faster, returns that thread's
-    /// code, which is the same, and drops this one.
+    /// Appends a device's code and returns it. If another thread has added the device meanwhile,
+    /// returns that thread's code, which is the same, and drops this one.
     #[cold]
     fn insert(&self, device: u64, code: KernelCode) -> &KernelCode {
         let mut new = Some(Box::new(LoadedCode { device, code, next: OnceLock::new() }));

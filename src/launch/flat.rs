@@ -1,5 +1,5 @@
-//! Checks flat arguments: each must be contiguous, and all of a launch must have one axis order,
-//! since their elements correspond by position.
+//! Checks flat arguments: each must be contiguous, and all flat arguments of a launch must have one
+//! axis order, since their elements correspond by position.
 
 use smallvec::SmallVec;
 
@@ -54,8 +54,8 @@ fn line_direction(view: &Strided<'_>) -> Option<bool> {
     }
 }
 
-/// Whether a view restricts the axis order of the others. A single element does not, nor does one
-/// axis that runs forwards.
+/// Whether a view restricts the axis order of the others. A single element does not, and one axis
+/// that runs forwards does not.
 fn has_order(view: &Strided<'_>) -> bool {
     let order = order(view);
     view.len() > 1 && (order.len() > 1 || order.iter().any(|(_, is_backwards)| *is_backwards))

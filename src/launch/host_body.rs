@@ -23,8 +23,8 @@ impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Hos
 }
 
 // SAFETY: `run` unpacks the words with the signature that `Kernel` packed them with. The closure
-// gets views of the declared elements only: shared ones of what it reads, exclusive ones of what it
-// writes.
+// gets views of the declared elements only: shared views of elements that the kernel reads,
+// exclusive views of elements that it writes.
 unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> KernelBody
     for HostBody<S, F>
 {

@@ -86,10 +86,10 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    /// Adds a requirement on grid and arguments. Each launch checks it before anything moves. It
-    /// gets the `len()`, `shape()` and `strides()` of arrays and the values of scalars. The text
-    /// completes "kernel k requires that ...". If a device chooses another grid ([`Grid::auto`]),
-    /// the launch checks it again for that grid.
+    /// Adds a requirement on grid and arguments. Each launch checks it before anything moves. The
+    /// closure gets the `len()`, `shape()` and `strides()` of arrays and the values of scalars. The
+    /// text completes "kernel k requires that ...". If a device chooses another grid
+    /// ([`Grid::auto`]), the launch checks the requirement again for that grid.
     ///
     /// ```
     /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray};
@@ -120,9 +120,9 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Sets the body for the embedded device and for [`call`](Self::call). It runs once for a whole
-    /// launch, with slices for flat parameters and ndarray views for sized ones. It may use threads
-    /// of its own.
+    /// Sets the body for the embedded device and for [`call`](Self::call). The body runs once for a
+    /// whole launch, with slices for flat parameters and ndarray views for sized ones. The body may
+    /// use threads of its own.
     ///
     /// If a body panics, the contents that the launch should have written are lost: reading them is
     /// [`Lost`](crate::Error::Lost) until they are overwritten. Inside a body, calls of this
@@ -159,10 +159,11 @@ impl<S: Signature> Kernel<S> {
     /// or `off`), else in the folder `resident` of the user's cache folder.
     ///
     /// The function has the kernel's name, unless [`CudaSource::entry`] sets another, and the
-    /// parameters that [`prototype`](Self::prototype) prints: scalars by value, flat arrays as bare
-    /// pointers, sized ones as `resident::View1` to `View6` by value (`data`, `shape`, `strides` in
-    /// elements, `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`). The library declares
-    /// these types before the source. Loading checks the number of parameters and their sizes.
+    /// parameters that [`prototype`](Self::prototype) prints. Scalars are passed by value, flat
+    /// arrays as bare pointers, and sized arrays as `resident::View1` to `View6` by value (`data`,
+    /// `shape`, `strides` in elements, `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`).
+    /// The library declares these types before the source. Loading checks the number of parameters
+    /// and their sizes.
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -276,7 +277,7 @@ impl<S: Signature> Kernel<S> {
     /// - [`NoKernelBody`](crate::Error::NoKernelBody) if the kernel has no body for this device.
     /// - [`Compile`](crate::Error::Compile) if its code could not be compiled or loaded.
     ///
-    /// While arguments are acquired; copies made by then stay, and are counted:
+    /// While arguments are acquired (copies made before the error stay valid and are counted):
     ///
     /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some
     ///   elements of an `In` or `InOut` argument have no contents.
@@ -322,8 +323,8 @@ impl<S: Signature> Kernel<S> {
 
     /// Runs the host body on the host's copies and on the calling thread, for tests and for
     /// machines without a device. Downloads the bytes of `In` and `InOut` arrays that are stale on
-    /// the host, as [`SmartArray::host`](crate::SmartArray::host) does. What the body writes is
-    /// newest on the host.
+    /// the host, as [`SmartArray::host`](crate::SmartArray::host) does. The host has the newest
+    /// contents of everything that the body writes.
     ///
     /// ```
     /// use resident::{Grid, In, Kernel, Out, SmartArray};
@@ -344,8 +345,8 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Panics
     ///
-    /// If the body panics. What it wrote stays, and the arrays that it should have written are
-    /// newest on the host.
+    /// If the body panics. Elements that it wrote keep their values, and the arrays that it should
+    /// have written are newest on the host.
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = call_site();
@@ -381,9 +382,9 @@ impl<S: Signature> Kernel<S> {
         self.loaded_on(device).map(drop).at(call_site())
     }
 
-    /// What the kernel needs of a device: registers per thread, bytes of shared memory, the largest
-    /// block (`cuFuncGetAttribute`). Loads it there if necessary. A host body needs nothing, and
-    /// its blocks have no limit. The example of [`prepare`](Self::prepare) shows its use.
+    /// The kernel's resources on a device: registers per thread, bytes of shared memory, the
+    /// largest block (`cuFuncGetAttribute`). Loads the kernel there if necessary. A host body uses
+    /// none, and its blocks have no limit. The example of [`prepare`](Self::prepare) shows its use.
     ///
     /// # Errors
     ///
@@ -465,8 +466,8 @@ impl<S: Signature> Kernel<S> {
             .at(site)
     }
 
-    /// The grid that the device will run. If the device chooses another than the given one, checks
-    /// the requirements again.
+    /// The grid that the device will run. If it differs from the given grid, checks the
+    /// requirements again.
     #[inline]
     fn fitted(&self, code: &KernelCode, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<Grid> {
         match code.resolve_grid(&grid) {

@@ -1,15 +1,15 @@
-//! One launch with its types erased: acquires each array, submits the body, marks what it used.
+//! One launch with its types erased: acquires arrays, submits the body, marks the arrays.
 //!
-//! An array on its way from the caller to the backend, step by step:
+//! The types that represent an array argument, in the order in which a launch makes them:
 //!
-//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: what the caller passes, if
+//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: the caller's argument, if
 //!    [`Argument`](super::Argument) accepts it for the parameter.
 //! 2. [`transfer::StoredView`]: its storage and its strided view, without element and dimension
 //!    types.
 //! 3. [`BoundArray`]: the same, with the parameter's access.
 //! 4. [`Request`]: the selected elements, and the call for which `transfer` acquires them.
 //! 5. [`Acquired`]: its address on the device. The copy keeps its memory until the use is marked.
-//! 6. [`ArrayArgument`]: the address and where it goes among the words, as the backend gets it.
+//! 6. [`ArrayArgument`]: the address and its position among the words, as the backend gets it.
 
 use smallvec::SmallVec;
 
@@ -29,7 +29,7 @@ use crate::transfer::{self, Acquired, Request};
 /// The selections of the arguments that are parts, in order. Whole arrays need none.
 type PartSelections = SmallVec<[Selection; 4]>;
 
-/// What to launch.
+/// A kernel, its grid and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
     pub(super) code: &'a KernelCode,
@@ -195,7 +195,7 @@ fn mark(
     }
 }
 
-/// The traffic of a launcher that copies each argument in and out, less what was copied.
+/// The traffic of a launcher that copies each argument in and out, minus the bytes actually copied.
 #[inline]
 fn avoided_traffic(bytes: u64, copied_bytes: u64) -> Flow {
     if bytes == 0 {
@@ -219,14 +219,14 @@ fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> 
     }
 }
 
-/// Where the body's pointer points, from the start of the array's memory: to the lowest element of
-/// a flat argument, to the element with index 0, 0, ... of a sized one.
+/// The offset in bytes that the body's pointer has from the start of the array's memory: that of
+/// the lowest element of a flat argument, or of the element with index 0, 0, ... of a sized one.
 fn origin_bytes(array: &BoundArray<'_>) -> u64 {
     let element = array.storage.memory_order().element_bytes() as u64;
     element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }
 }
 
-/// Runs a host body on the host's copies, on this thread.
+/// Runs a host body on the host's copies, on the calling thread.
 pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());

@@ -22,11 +22,11 @@ pub enum Flat {}
 /// An array that the kernel reads, passed as `&array`. The launch uploads the bytes that are stale
 /// on the device.
 ///
-/// With a dimension the parameter is *sized*: the host body gets an ndarray view, CUDA C a
+/// With a dimension the parameter is *sized*: the host body gets an ndarray view, CUDA C gets a
 /// `resident::View1` to `View6` by value, and the argument may have any layout, gaps included.
-/// Without one it is *flat*: the host body gets `&[T]`, CUDA C a bare pointer, and the argument
-/// must be contiguous. All flat arguments of a launch must have one axis order, since their
-/// elements correspond by position.
+/// Without a dimension it is *flat*: the host body gets `&[T]`, CUDA C gets a bare pointer, and the
+/// argument must be contiguous. All flat arguments of a launch must have one axis order, since
+/// their elements correspond by position.
 ///
 /// ```
 /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Ix2, s}};
@@ -59,9 +59,9 @@ pub struct In<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
 /// An array that the kernel overwrites without reading it, passed as `&mut array`. The array may be
-/// uninitialised. The launch uploads nothing; afterwards the device has the newest contents. The
-/// body must write every element: elements it does not write have unspecified values. Sized or flat
-/// as [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
+/// uninitialised. The launch uploads nothing; the device then has the newest contents. The body
+/// must write every element: elements it does not write have unspecified values. Sized or flat as
+/// [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
 ///
 /// ```
 /// use resident::{Device, Grid, Kernel, Out, SmartArray};
@@ -77,8 +77,8 @@ pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 #[derive(Debug)]
 pub struct Out<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array argument as [`Kernel::require`](crate::Kernel::require) sees it: its layout without its
-/// contents, which may be on a device.
+/// An array argument as a [`Kernel::require`](crate::Kernel::require) closure gets it: its layout
+/// without its contents, which may be on a device.
 ///
 /// ```
 /// use resident::{InOut, Kernel, ndarray::Ix2};
@@ -131,16 +131,16 @@ impl<'a> Described<'a> {
 /// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` |
 /// | `InOut<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array` |
 ///
-/// `Out` is as `InOut`. A sized parameter takes arrays and views with its number of axes.
+/// `Out` is like `InOut`. A sized parameter takes arrays and views with its number of axes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
     note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
             `In<T, Ix2>`, `InOut` and `Out`"
 )]
 pub trait Parameter: sealed::Sealed + 'static {
-    /// The type that the host body gets.
+    /// The type of the parameter in the host body.
     type Host<'a>;
-    /// The type that a `require` gets.
+    /// The type of the parameter in a `require`.
     type Described<'a>;
 
     #[doc(hidden)]
@@ -167,9 +167,9 @@ pub trait Parameter: sealed::Sealed + 'static {
             `In<T, Ix2>`, `InOut` and `Out`"
 )]
 pub trait Signature: sealed::SealedTuple + 'static {
-    /// The tuple that the host body gets.
+    /// The tuple of the host body's parameters.
     type Host<'a>;
-    /// The tuple that a `require` gets.
+    /// The tuple of a `require`'s parameters.
     type Described<'a>;
 
     #[doc(hidden)]
@@ -214,8 +214,8 @@ impl<E: Element> Parameter for E {
     }
 }
 
-/// The layout of an array argument. A scalar cannot occur here, since it is no `Argument` for an
-/// array parameter.
+/// The layout of an array argument. A scalar cannot occur here, since a scalar does not implement
+/// `Argument` for an array parameter.
 fn described<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
     match bound {
         BoundArgument::Array(BoundArray { view, .. }) => Described { view: *view },

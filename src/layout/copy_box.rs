@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use super::footprint::{Footprint, end_bytes};
 use super::strided::packed_strides;
 
-/// A copy of equal runs, repeated along axes: counts and run length are the same at both ends,
-/// strides and offsets are not.
+/// A copy of equal runs, repeated along axes. Source and destination have the same counts and run
+/// length, but may differ in strides and offsets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CopyBox {
     pub(crate) run_bytes: u64,
@@ -17,7 +17,7 @@ pub(crate) struct CopyBox {
 }
 
 impl CopyBox {
-    /// The bytes that it reads.
+    /// The bytes that this copy reads.
     pub(crate) fn source(&self) -> Footprint {
         Footprint {
             offset_bytes: self.source_offset_bytes,
@@ -26,7 +26,7 @@ impl CopyBox {
         }
     }
 
-    /// The bytes that it writes.
+    /// The bytes that this copy writes.
     pub(crate) fn destination(&self) -> Footprint {
         Footprint {
             offset_bytes: self.destination_offset_bytes,
@@ -35,19 +35,19 @@ impl CopyBox {
         }
     }
 
-    /// One past the last byte that it reads, as [`Footprint::end_bytes`].
+    /// One past the last byte that this copy reads, as [`Footprint::end_bytes`].
     pub(crate) fn source_end_bytes(&self) -> Option<u64> {
         let axes = self.axes.iter().map(|(count, source, _)| (*count, *source));
         end_bytes(self.source_offset_bytes, self.run_bytes, axes)
     }
 
-    /// One past the last byte that it writes, as [`Footprint::end_bytes`].
+    /// One past the last byte that this copy writes, as [`Footprint::end_bytes`].
     pub(crate) fn destination_end_bytes(&self) -> Option<u64> {
         let axes = self.axes.iter().map(|(count, _, target)| (*count, *target));
         end_bytes(self.destination_offset_bytes, self.run_bytes, axes)
     }
 
-    /// The number of bytes that it moves, saturating.
+    /// The number of bytes that this copy moves, saturating.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.axes.iter().fold(self.run_bytes, |bytes, (count, ..)| bytes.saturating_mul(*count))
     }
@@ -78,7 +78,7 @@ impl Footprint {
         }
     }
 
-    /// The copy to these bytes from memory where they lie packed, from `packed_offset_bytes` on.
+    /// The copy to these bytes from packed memory, from `packed_offset_bytes` on.
     pub(crate) fn copy_from_packed(&self, packed_offset_bytes: u64) -> CopyBox {
         let packed = packed_strides(self.axes.iter().map(|(count, _)| *count), self.run_bytes);
         let axes = self.axes.iter().zip(packed);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::strided::below_first;
 
 /// Bytes of one allocation: `run_bytes` bytes at `offset_bytes`, repeated along `axes` (count,
-/// stride in bytes), slowest first. No two repetitions overlap. Strides are above zero.
+/// stride in bytes), slowest first. No two repetitions overlap. Strides are positive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Footprint {
     pub(crate) offset_bytes: u64,

@@ -6,7 +6,7 @@ use super::{Footprint, Strided};
 use crate::coherence::{AXES_MAX, Region};
 
 /// The index space of an array's memory: the axes of the array sorted by stride, slowest first,
-/// with reversed axes turned round and axes of length 1 left out.
+/// with reversed axes inverted and axes of length 1 left out.
 ///
 /// Every copy of an array has this order without gaps, so that a region means the same bytes in
 /// each. If there are more than six axes, the slowest are flattened into one.
@@ -78,7 +78,7 @@ impl MemoryOrder {
         self.len * u64::from(self.element_bytes)
     }
 
-    /// Whether there are no bytes at all. Such arrays never reach a device.
+    /// Whether the array has no bytes. Such arrays never reach a device.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.element_bytes == 0 || self.len == 0

@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
-//! Index arithmetic: which elements a view selects, and which bytes those are. Pure.
+//! Index arithmetic: which elements a view selects, and which bytes they occupy. Has no state and
+//! no side effects.
 //!
-//! - [`Strided`]: a view as ndarray has it, by shape, strides and offset in elements.
+//! - [`Strided`]: a view by shape, strides and offset in elements, as in ndarray.
 //! - [`MemoryOrder`]: the axes in the order in which they lie in memory. Every copy of an array, on
 //!   the host and on each device, has this order, so a region means the same bytes everywhere.
 //! - [`Selection`]: the elements of a view as boxes in memory order.

@@ -1,4 +1,4 @@
-//! The one walker over nested runs.
+//! Iteration over nested runs.
 
 use super::{CopyBox, Footprint};
 
@@ -7,7 +7,7 @@ type CopyAxis = (u64, u64, u64);
 
 impl CopyBox {
     /// Calls `visit` with source offset, destination offset and length of each run, after merging
-    /// the fastest axes that lie without gaps at both ends. Both ends lie within 64 bits.
+    /// the fastest axes that lie without gaps at both ends. Both memories lie within 64 bits.
     pub(crate) fn for_each_run(&self, visit: &mut impl FnMut(u64, u64, u64)) {
         let mut run_bytes = self.run_bytes;
         let mut axes = self.axes.as_slice();

@@ -80,7 +80,7 @@ impl MemoryOrder {
     }
 
     /// The one box of a view, if at most one axis of the view runs along each axis of this memory
-    /// order. Only flattened axes make that untrue.
+    /// order. Only flattened axes can make this impossible.
     fn one_box(&self, view: &Strided<'_>, lowest: u64) -> Option<Region> {
         let axes = self.extents().len();
         let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
@@ -106,8 +106,8 @@ impl MemoryOrder {
         Some(Region::new(&spans[..axes]))
     }
 
-    /// The boxes of a view that starts at `lowest`, where several axes may run along one of this
-    /// memory order.
+    /// The boxes of a view that starts at `lowest`, where several axes may run along one axis of
+    /// this memory order.
     fn boxes(&self, view: &Strided<'_>, lowest: u64) -> SmallVec<[Region; 1]> {
         let start = self.index_of(lowest);
         let mut along: SmallVec<[SmallVec<[Progression; 1]>; AXES_MAX]> =
@@ -128,8 +128,8 @@ impl MemoryOrder {
     }
 }
 
-/// The spans from `start` on that progressions along one axis make: one, unless several axes of
-/// the view were flattened into it.
+/// The spans, from `start` on, of the progressions along one axis: one span, unless several axes of
+/// the view were flattened into this axis.
 fn spans_of(start: u64, progressions: &mut SmallVec<[Progression; 1]>) -> SmallVec<[Span; 1]> {
     progressions.sort_by_key(|progression| progression.step);
     let mut merged = Progression { step: 1, count: 1 };

@@ -26,12 +26,13 @@ impl MemoryOrder {
 }
 
 impl CopyBox {
-    /// The count of the slowest axis; of a copy without axes its bytes.
+    /// The count of the slowest axis; for a copy without axes, its bytes.
     pub(crate) fn slowest_count(&self) -> u64 {
         self.axes.first().map_or(self.run_bytes, |axis| axis.0)
     }
 
-    /// `count` steps of the slowest axis from `start` on; of a copy without axes, bytes.
+    /// The part of `count` steps along the slowest axis from `start` on; for a copy without axes,
+    /// of `count` bytes.
     pub(crate) fn section(&self, start: u64, count: u64) -> Self {
         let mut section = self.clone();
         let (source_step, destination_step) = match section.axes.first_mut() {
@@ -100,7 +101,7 @@ mod tests {
 
     use super::{CopyBox, MemoryOrder, split_copies};
 
-    /// Copies whose runs do not overlap, at either end.
+    /// Copies whose runs overlap neither at the source nor at the destination.
     fn copy() -> impl Strategy<Value = CopyBox> {
         (1_u64..6, prop::collection::vec((1_u64..5, 0_u64..3, 0_u64..3), 0..4)).prop_map(
             |(run_bytes, gaps)| {

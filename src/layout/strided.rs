@@ -16,7 +16,7 @@ impl Strided<'_> {
         self.shape.iter().map(|len| *len as u64).product()
     }
 
-    /// The offset of the element with the lowest address; that of the view if it is empty.
+    /// The offset of the element with the lowest address; the view's offset if the view is empty.
     #[inline]
     pub(crate) fn lowest(&self) -> u64 {
         self.offset as u64 - self.below_first()
@@ -40,13 +40,13 @@ impl Strided<'_> {
         (self.offset as isize + along.sum::<isize>()) as usize
     }
 
-    /// Whether the elements lie row by row without gaps. Axes of length 1 do not count.
+    /// Whether the elements lie row by row without gaps. Axes of length 1 are ignored.
     #[inline]
     pub(crate) fn is_c_contiguous(&self) -> bool {
         are_contiguous(self.axes().rev())
     }
 
-    /// Whether the elements lie column by column without gaps. Axes of length 1 do not count.
+    /// Whether the elements lie column by column without gaps. Axes of length 1 are ignored.
     #[inline]
     pub(crate) fn is_f_contiguous(&self) -> bool {
         are_contiguous(self.axes())
@@ -79,7 +79,7 @@ impl Strided<'_> {
 }
 
 /// The distance from the lowest element of a view to its first, given (length, stride) of each
-/// axis: above zero where axes are reversed, saturating.
+/// axis: positive if an axis is reversed, saturating.
 #[inline]
 pub(super) fn below_first(axes: impl Iterator<Item = (u64, i64)>) -> u64 {
     let mut below = 0_u64;

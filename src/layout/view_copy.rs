@@ -19,7 +19,7 @@ struct Range {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ViewBox(SmallVec<[Range; 4]>);
 
-/// A part of a view whose strides are all above zero.
+/// A part of a view whose strides are all positive.
 #[derive(Debug)]
 pub(crate) struct ViewPart {
     shape: SmallVec<[usize; 4]>,
@@ -83,7 +83,7 @@ impl Strided<'_> {
         Some(ViewBox(ranges))
     }
 
-    /// One box for each element of `region`: right for any view, and only used where axes of the
+    /// One box for each element of `region`: correct for any view, but used only where axes of the
     /// memory order were flattened.
     fn elements_of(&self, memory_order: &MemoryOrder, region: &Region) -> SmallVec<[ViewBox; 1]> {
         let mut boxes: SmallVec<[ViewBox; 1]> = SmallVec::new();
@@ -163,7 +163,7 @@ impl Strided<'_> {
     }
 }
 
-/// The copies from one part to another of the same shape. Opposed axes run down in the destination.
+/// The copies from one part to another of the same shape. Opposed axes descend in the destination.
 fn copies_between(
     source: &ViewPart,
     destination: &ViewPart,
@@ -182,8 +182,7 @@ fn copies_between(
             aligned.push(Axis { count, source, destination: to });
         }
     }
-    // A copy's strides are above zero at both ends, so each index along opposed axes is a copy of
-    // its own.
+    // A copy's strides are positive at both ends, so each index along opposed axes is a copy.
     let indices: u64 = opposed.iter().map(|axis| axis.count).product();
     let copy = |number: u64| {
         let (mut rest, mut from, mut to) = (number, source.offset as i64, destination_start);
@@ -198,7 +197,7 @@ fn copies_between(
     (0..indices).map(copy).collect()
 }
 
-/// One copy whose strides are all above zero. The fastest axes are merged into the run where they
+/// One copy whose strides are all positive. The fastest axes are merged into the run where they
 /// have no gaps at either end.
 fn ascending_copy(mut axes: Axes, source: u64, destination: u64, element_bytes: u64) -> CopyBox {
     axes.sort_by_key(|axis| std::cmp::Reverse(axis.destination));

@@ -13,7 +13,7 @@ use crate::element::Element;
 /// The memory of a `Vec`, kept as a pointer: while devices share it, no reference or box to it may
 /// exist.
 ///
-/// It can become the vector again. `VecMemory::release` knows the vector's element type.
+/// The memory can become the vector again. `VecMemory::release` knows the vector's element type.
 #[derive(Debug)]
 pub(crate) struct HostBuffer {
     /// Freed by `drop`, or taken by `into_vec`, once no device has it registered.
@@ -22,7 +22,7 @@ pub(crate) struct HostBuffer {
     len: usize,
     /// The array's length.
     len_bytes: usize,
-    /// Made when the memory is first pinned: most arrays never are.
+    /// Allocated when the memory is first pinned; most arrays are never pinned.
     registrations: OnceLock<Box<Registrations>>,
     /// A device died with pending work that uses the memory, and its backend holds the memory
     /// forever.
@@ -49,7 +49,7 @@ struct VecMemory {
 }
 
 // SAFETY: it owns the memory of a `Vec<T: Send + Sync>`. It only gives out a pointer, whose users
-// keep the order of uses (DESIGN.md, "Why it is sound").
+// keep the order of uses (DESIGN.md, "Soundness").
 unsafe impl Send for VecMemory {}
 // SAFETY: as for `Send`; `&VecMemory` only allows its fields to be read.
 unsafe impl Sync for VecMemory {}
@@ -76,23 +76,23 @@ unsafe impl HostMemory for HostBuffer {
 }
 
 impl HostBuffer {
-    /// Pins the memory for devices of one kind, for as long as this lives. Does nothing if it is
+    /// Pins the memory for devices of one kind, until this buffer drops. Does nothing if it is
     /// pinned for them already.
     ///
-    /// `lock_array` returns a guard that excludes threads which queue copies with this memory: no
-    /// copy may be planned for pageable memory and queued for pinned memory.
+    /// `lock_array` returns a guard that excludes threads which queue copies with this memory: a
+    /// copy planned for pageable memory must not be queued for pinned memory.
     ///
     /// # Errors
     ///
-    /// That of `register`.
+    /// The error of `register`.
     pub(crate) fn register<E, G>(
         &self,
         kind: DeviceKind,
         register: impl FnOnce() -> Result<Box<dyn PinnedRegistration>, E>,
         lock_array: impl FnOnce() -> G,
     ) -> Result<(), E> {
-        // One thread at a time: a second one would find the memory registered, as if by another
-        // library.
+        // One thread at a time: a second thread would find the memory registered and take this for
+        // another library's registration.
         let registrations = self.registrations.get_or_init(Box::default);
         let _only_one = registrations.registering.lock().unwrap_or_else(PoisonError::into_inner);
         let own = &registrations.by_kind[kind as usize];
@@ -119,7 +119,7 @@ impl HostBuffer {
         is_free
     }
 
-    /// This buffer unregistered, so that its memory can leave the library, or a copy if a driver
+    /// This buffer, unregistered so that its memory can leave the library, or a copy if a driver
     /// refuses. `None` if there is no memory for a copy. No queued work uses it any more. `T` is
     /// the element type.
     pub(crate) fn unregistered<T: Element>(mut self) -> Option<Self> {
@@ -151,9 +151,9 @@ impl HostBuffer {
         }
     }
 
-    /// A copy if a backend holds this memory forever (`Some(None)` if there is no memory for it),
-    /// else `None`. Nothing writes the memory meanwhile except the remaining work of a dead device.
-    /// `T` is the element type.
+    /// A copy if a backend holds this memory forever, else `None`; `Some(None)` if there is no
+    /// memory for the copy. Nothing writes the memory meanwhile except the remaining work of a dead
+    /// device. `T` is the element type.
     pub(crate) fn copy_if_leaked<T: Element>(&self) -> Option<Option<Self>> {
         self.is_leaked.load(Ordering::Acquire).then(|| self.copy::<T>())
     }
@@ -171,7 +171,7 @@ impl HostBuffer {
         zeroed_vec::<T>(len).map(|vector| Self::from_vec(vector, 0, len))
     }
 
-    /// The vector, and where the array starts in it.
+    /// The vector, and the position of the array in it.
     ///
     /// # Safety
     ///
@@ -226,8 +226,8 @@ unsafe fn release<T: Element>(start: NonNull<u8>, offset: usize, capacity: usize
     drop(unsafe { Vec::from_raw_parts(first, 0, capacity) });
 }
 
-/// A vector of zeros. Returns `None` instead of aborting, and its pages are zeroed by the system
-/// when they are first used.
+/// A vector of zeros. Returns `None` instead of aborting; the system zeroes pages at their first
+/// use.
 fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {

@@ -1,8 +1,8 @@
-//! One array's contents, wherever they are: its memory on the host and on devices, what is valid
-//! where, and who uses it.
+//! One array's contents in all memories: its memory on the host and on devices, what is valid
+//! where, and which work uses it.
 //!
-//! The state lives here, with the allocation: views hold none of their own. Only `transfer`
-//! changes it; this module keeps it consistent and publishes what the fast paths read.
+//! The state belongs to the allocation: views hold no state of their own. Only `transfer` changes
+//! it; this module keeps it consistent and publishes it to the fast paths.
 
 mod array_state;
 mod host;
@@ -29,7 +29,7 @@ use crate::layout::MemoryOrder;
 use crate::live_arrays::{ArrayName, LiveArrays};
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
-/// What `published` is built on; its test builds it on loom's.
+/// The atomics that `published` uses; its test replaces them by loom's.
 mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
@@ -47,26 +47,26 @@ pub(crate) fn live_arrays() -> Vec<Arc<Storage>> {
     LIVE_ARRAYS.all()
 }
 
-/// What devices align memory to.
+/// The alignment of device memory.
 const ALIGNMENT_MAX_BYTES: usize = 256;
 
-/// Everything about one array but its type and its dimensions.
+/// Everything about one array except its type and its dimensions.
 pub(crate) struct Storage {
     published: Published,
     state: ShortLock<ArrayState, ArrayLevel>,
     memory_order: MemoryOrder,
-    /// Elements along each axis, unless these are the extents of `space`.
+    /// The number of elements along each axis, unless these are the extents of `space`.
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
     made_at: CallSite,
-    /// The number under which it is registered.
+    /// The array's number in the registry.
     number: u64,
 }
 
-/// What the storage of an array knows of its elements: one table for each type.
+/// The properties of an element type: one static table for each type.
 struct ElementType {
     name: fn() -> &'static str,
-    /// Makes memory for so many of them.
+    /// Allocates memory for this number of elements.
     make_host: fn(usize) -> Option<HostBuffer>,
 }
 
@@ -76,7 +76,7 @@ impl ElementType {
     }
 }
 
-/// What an array starts as.
+/// The initial contents of an array.
 pub(crate) enum Origin {
     /// Never written.
     Uninitialised,
@@ -84,14 +84,14 @@ pub(crate) enum Origin {
     Constant(Bytes),
     /// Memory of the host.
     Host(HostBuffer),
-    /// Memory of a stream's device, which is there behind what is queued on the stream so far.
+    /// Memory of a stream's device, complete after the work queued on the stream so far.
     #[cfg(feature = "cuda")]
     Device(Stream, Address),
 }
 
 impl Storage {
-    /// What every array of `T` must be: its size is counted in 32 bits, and allocations of devices
-    /// are aligned to 256 bytes, as CUDA's are.
+    /// The requirements on `T`: an element's size is counted in 32 bits, and devices align
+    /// allocations to 256 bytes, as CUDA does.
     const fn check_element<T>() {
         assert!(size_of::<T>() <= u32::MAX as usize, "an element of an array has at most 4 GiB");
         assert!(
@@ -169,20 +169,20 @@ impl Storage {
         self.state.lock()
     }
 
-    /// The host memory's start, if the whole array can be read there right now.
+    /// The host memory's start, if the whole array can be read there without a copy or a wait.
     #[inline]
     pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
         self.published.ready_on_host()
     }
 
-    /// The host memory's start; null before there is any.
+    /// The host memory's start; null if there is none yet.
     #[inline]
     pub(crate) fn host_base(&self) -> *mut u8 {
         self.published.host_base()
     }
 
-    /// Gives the array memory on the host, all zero bytes, if it has none. False if there is no
-    /// room.
+    /// Gives the array memory on the host, all zero bytes, if it has none. Returns false if there
+    /// is not enough memory.
     pub(crate) fn allocate_host(&self, state: &mut ArrayState) -> bool {
         if state.host.is_some() {
             return true;
@@ -194,53 +194,53 @@ impl Storage {
         true
     }
 
-    /// Tells the fast paths what they may assume. Called with the lock held, after every change of
-    /// `state`.
+    /// Publishes to the fast paths whether the host is ready. Called with the lock held, after
+    /// every change of `state`.
     #[inline]
     pub(crate) fn publish(&self, state: &ArrayState) {
         self.published.set_host_ready(state.is_host_ready());
     }
 
-    /// The device address of the whole array, if `stream` is entered as its reader already.
+    /// The device address of the whole array, if `stream` is published as its reader already.
     #[inline]
     pub(crate) fn reader_address(&self, stream: u64) -> Option<u64> {
         self.published.reader_address(stream, failure::epoch())
     }
 
-    /// Enters a reader for the fast path, where there is room. Called with the lock held.
+    /// Publishes a reader for the fast path, if a slot is free. Called with the lock held.
     pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
         self.published.publish_reader(state.failure_epoch(), stream, address);
     }
 
-    /// Forgets all known readers: the array is about to change. Called with the lock held.
+    /// Forgets all published readers before the array changes. Called with the lock held.
     #[inline]
     pub(crate) fn forget_readers(&self) {
         self.published.forget_readers();
     }
 
-    /// Removes it from the live arrays: from the inventory and the candidates for eviction.
+    /// Removes the array from the registry, and so from inventory and eviction.
     pub(crate) fn unregister(&self) {
         LIVE_ARRAYS.remove(self.number);
     }
 
-    /// Its name: the given one, or one made of its type, shape and the line that made it.
+    /// The array's name: the given one, or one made of its type, shape and the line that made it.
     pub(crate) fn array_name(&self) -> ArrayName {
         LIVE_ARRAYS.name(self.number, || {
             format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
         })
     }
 
-    /// Its name without quotes.
+    /// The array's name without quotes.
     pub(crate) fn name(&self) -> Arc<str> {
         Arc::clone(self.array_name().text())
     }
 
-    /// The type of its elements, without its path.
+    /// The type of the array's elements, without its path.
     pub(crate) fn element_name(&self) -> String {
         short_type((self.element.name)())
     }
 
-    /// Elements along each axis.
+    /// The number of elements along each axis.
     pub(crate) fn shape(&self) -> SmallVec<[usize; 6]> {
         match &self.shape {
             Some(shape) => SmallVec::from_slice(shape),
@@ -248,7 +248,7 @@ impl Storage {
         }
     }
 
-    /// The name for messages: quoted if it was given.
+    /// The name for messages: in quotation marks if the program gave it.
     pub(crate) fn named(&self) -> String {
         self.array_name().to_string()
     }
@@ -257,7 +257,7 @@ impl Storage {
         LIVE_ARRAYS.set_name(self.number, Arc::from(name));
     }
 
-    /// Where it is valid: `host` first, then devices in the order of their first use.
+    /// Where the array is valid: `host` first, then devices in the order of their first use.
     pub(crate) fn validity_by_place(&self) -> Vec<(String, Validity)> {
         let state = self.state.lock();
         let validity = |location| state.validity(&self.memory_order, location);

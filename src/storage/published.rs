@@ -1,35 +1,35 @@
-//! What fast paths read of an array without its lock, and how it is published.
+//! The state of an array that fast paths read without its lock.
 //!
 //! All writes happen with the lock held. Two things are published: that the whole array can be read
 //! on the host, and which streams are recorded as readers of which device copy. A flag is stored
-//! with release after what it stands for, and loaded with acquire before that is read.
+//! with release ordering after the data that it guards, and loaded with acquire ordering before
+//! that data is read.
 //!
 //! Published facts become untrue only under `&mut` of every view of the array, when no fast path
-//! can read them. Late failures are the exception: they raise an epoch, which readers compare.
+//! can read them. Late failures are the exception: they raise an epoch, which fast paths compare.
 //!
 //! The atomics come from outside, so that the `published` tests can run this file under loom.
 
 use super::atomics::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// The whole array is valid on the host and nothing queued writes it there.
+/// The whole array is valid on the host and no queued work writes it there.
 const HOST_READY: u32 = 1;
 
-/// Readers whose stream and address the fast path of `gpu_on` knows.
+/// The number of readers whose stream and address are published for `gpu_on`.
 const READERS_MAX: usize = 2;
 
 /// See the module's documentation.
 pub(crate) struct Published {
     hot: AtomicU32,
-    /// The host memory's start, once there is one. Written before `HOST_READY` is set for the first
-    /// time, and never again.
+    /// The host memory's start, or null. Written once, before `HOST_READY` is first set.
     host_base: AtomicPtr<u8>,
     known: [PublishedReader; READERS_MAX],
-    /// Late failures that were taken in when the known readers were entered.
+    /// The failure epoch at which the readers were published.
     known_epoch: AtomicU64,
 }
 
-/// A stream that is entered as an open reader of the whole valid copy of its device, and where that
-/// copy is.
+/// A stream that is recorded as an open reader of the whole valid copy of its device, and the
+/// address of that copy.
 #[derive(Default)]
 struct PublishedReader {
     /// The stream's number, 0 for none. Set last, with release.
@@ -47,16 +47,16 @@ impl Published {
         }
     }
 
-    /// The host memory's start, if the whole array can be read there right now.
+    /// The host memory's start, if the whole array can be read there without a copy or a wait.
     #[inline]
     pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
-        // Acquire: what made the host valid happened before, the first write of `host_base`
-        // included.
+        // Acquire: everything that made the host valid happened before, including the first write
+        // of `host_base`.
         (self.hot.load(Ordering::Acquire) & HOST_READY != 0)
             .then(|| self.host_base.load(Ordering::Relaxed))
     }
 
-    /// The host memory's start; null before there is any.
+    /// The host memory's start; null if there is none yet.
     #[inline]
     pub(crate) fn host_base(&self) -> *mut u8 {
         self.host_base.load(Ordering::Acquire)
@@ -74,8 +74,8 @@ impl Published {
         }
     }
 
-    /// The device address of the whole array, if `stream` is entered as its reader already and
-    /// nothing has failed since.
+    /// The device address of the whole array, if `stream` is published as its reader and no work
+    /// has failed since.
     #[inline]
     pub(crate) fn reader_address(&self, stream: u64, epoch: u64) -> Option<u64> {
         let known =
@@ -84,14 +84,15 @@ impl Published {
             .then(|| known.address.load(Ordering::Relaxed))
     }
 
-    /// Enters a reader, where there is room. Failures up to `epoch` have been taken in.
+    /// Publishes a reader, if a slot is free. The array has reconciled failures up to `epoch`.
     pub(crate) fn publish_reader(&self, epoch: u64, stream: u64, address: u64) {
         let is_first = self.known.iter().all(|known| known.stream.load(Ordering::Relaxed) == 0);
         if is_first {
             self.known_epoch.store(epoch, Ordering::Relaxed);
         } else if self.known_epoch.load(Ordering::Relaxed) != epoch {
-            // What was entered before the last failure may be spoilt by it, and cannot be taken out
-            // while others read: it is just not used.
+            // The last failure may have damaged the copies of the published readers. They cannot be
+            // removed while other threads read them, so the fast path stays unused until
+            // `forget_readers`.
             return;
         }
         let free = self
@@ -104,7 +105,7 @@ impl Published {
         }
     }
 
-    /// Forgets all readers: the array is about to change.
+    /// Forgets all readers, because the array is about to change.
     #[inline]
     pub(crate) fn forget_readers(&self) {
         for known in &self.known {

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::device::Device;
 
-/// What one place, the host or a device, holds of an array or of a part of one.
+/// The state of an array, or of a part of one, in one memory: the host's or a device's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Validity {
     /// It has no memory there.

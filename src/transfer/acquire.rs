@@ -1,8 +1,8 @@
-//! Acquire: the elements of a request become available at one location, and a stream or the host
-//! waits for the uses that the access must come after.
+//! Acquire: makes the elements of a request available at one location, and makes a stream or the
+//! host wait for the uses that the access must come after.
 //!
-//! [`copy_missing`] is the one loop that queues copies. It has two destinations, which differ in
-//! what must be waited for before a copy is queued.
+//! [`copy_missing`] is the one loop that queues copies. It has two kinds of destination, which
+//! differ in what must be waited for before a copy is queued.
 
 use std::sync::Arc;
 
@@ -29,11 +29,11 @@ pub(crate) struct Acquired<'a> {
     pub(crate) address: Address,
     /// The bytes that this call copied.
     pub(crate) copied_bytes: u64,
-    /// Until the use is marked. An array without bytes needs none.
+    /// Held until the use is marked. An array without bytes needs none.
     pin: Option<Pin<'a>>,
 }
 
-/// Keeps an array's device copies where they are while it lives.
+/// Prevents eviction of an array's device copies while it lives.
 #[derive(Debug)]
 struct Pin<'a>(&'a Storage);
 
@@ -47,7 +47,7 @@ impl<'a> Acquired<'a> {
     const EMPTY: Self =
         Self { location: Location::HOST, address: Address(0), copied_bytes: 0, pin: None };
 
-    /// Pins the copy. Its lock is held.
+    /// Pins the copy. The caller holds the array's lock.
     #[inline]
     pub(super) fn pin(
         storage: &'a Storage,
@@ -58,7 +58,7 @@ impl<'a> Acquired<'a> {
         Self { location, address, copied_bytes: 0, pin: Some(Pin(storage)) }
     }
 
-    /// Unpins the copy: its use is marked. Its lock is held.
+    /// Unpins the copy, because its use is marked. The caller holds the array's lock.
     #[inline]
     pub(super) fn unpin(&mut self, state: &mut ArrayState) {
         if let Some(pin) = self.pin.take() {
@@ -68,8 +68,8 @@ impl<'a> Acquired<'a> {
     }
 }
 
-/// Acquires the elements on `stream`'s device. Adds to `depends` the work that wrote what is to be
-/// read and may still fail.
+/// Acquires the elements on `stream`'s device. Adds to `depends` the work that wrote the elements
+/// to read and may still fail.
 pub(crate) fn acquire_on<'a>(
     request: &Request<'a>,
     stream: &Stream,
@@ -87,7 +87,7 @@ pub(crate) fn acquire_on<'a>(
     copy_to_device(request, stream, access, depends)
 }
 
-/// As [`acquire_on`] for a whole array that is ready. Otherwise does nothing and returns `None`.
+/// As [`acquire_on`], for a whole array that is ready. Otherwise does nothing and returns `None`.
 #[inline]
 pub(crate) fn acquire_whole<'a>(
     storage: &'a Storage,
@@ -147,9 +147,9 @@ fn whole_ready_on(
     Some((location, address))
 }
 
-/// Adds a writer on `stream` itself. Asks whether it has completed only if the list would otherwise
-/// need the heap: the answer is in memory that the executing thread writes, so that reading it
-/// costs more than naming completed work.
+/// Adds a writer on `stream` itself. Checks whether it has completed only if the list would
+/// otherwise need the heap: the check reads memory that the executing thread writes, which costs
+/// more than listing completed work.
 #[inline]
 fn add_own_writer(state: &ArrayState, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
     let Some(work) = writer.written_by() else { return };
@@ -160,7 +160,7 @@ fn add_own_writer(state: &ArrayState, depends: &mut Dependencies, stream: &Strea
     }
 }
 
-/// [`acquire_on`] where copies, waits or memory are needed.
+/// [`acquire_on`], if copies, waits or memory are needed.
 pub(super) fn copy_to_device<'a>(
     request: &Request<'a>,
     stream: &Stream,
@@ -216,8 +216,8 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
     }
 }
 
-/// Nothing conflicts any more. False if a copy that this call queued has failed meanwhile, so that
-/// the elements are stale again.
+/// Whether no use conflicts any more. Returns false if a copy that this call queued has failed
+/// meanwhile, so that the elements are stale again.
 fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
     state.retire_host_uses(request.storage.memory_order(), request.selection);
     request.storage.publish(state);
@@ -286,15 +286,15 @@ impl Destination<'_> {
     }
 }
 
-/// What has to be done next for a request.
+/// The next step for a request.
 enum Step {
-    /// Nothing: the elements are there, or on their way.
+    /// None: the elements are there, or copies to there are queued.
     Done,
     /// Wait for another thread that copies some of the elements.
     WaitForClaim,
     /// Wait for the oldest chunk.
     WaitForChunk,
-    /// Wait for queued work on the host: no stream can wait for it instead.
+    /// Wait on the host for queued work, because no stream can wait for it.
     WaitFor(Queued),
     /// Copy these elements to the host first.
     CopyToHost(Selection),
@@ -302,8 +302,8 @@ enum Step {
     Copy(Chunk),
 }
 
-/// Queues the copies that an access needs, chunk by chunk. After each step the state is looked at
-/// anew, since the lock was released meanwhile. Returns with the lock held.
+/// Queues the copies that an access needs, chunk by chunk. After each step the state is read again,
+/// since the lock was released meanwhile. Returns with the lock held.
 fn copy_missing<'s>(
     request: &Request<'s>,
     access: Access,
@@ -369,7 +369,7 @@ fn next_step(
     let copies = if is_missing { request.plan(state, location)? } else { Vec::new() };
     let chunk = Chunk::first_of(request.storage.memory_order(), routed(state, location, &copies));
     if !destination.is_device() {
-        // After the plan: an array that cannot be read gets no memory.
+        // This comes after the plan, so that an array that cannot be read gets no memory.
         request.allocate_host(state)?;
     }
     let pending = request.must_complete_first(state, location, &chunk.copies);
@@ -388,7 +388,7 @@ impl Request<'_> {
         copies: &RoutedPlan,
     ) -> Queued {
         if location != Location::HOST {
-            // The host reads its memory now, to stage it. Pinned memory is treated the same.
+            // The host reads its memory now, to stage it. Pinned memory is treated in the same way.
             let is_from_host = |source| source == Source::Location(Location::HOST);
             return match copies.iter().any(|copies| is_from_host(copies.source)) {
                 true => ends_of(state, &self.conflicts(state, Location::HOST, Access::Read, None)),
@@ -411,7 +411,7 @@ impl Request<'_> {
     }
 
     /// Queues copies to `location`. First allocates memory for the array there, if it has none. The
-    /// elements are claimed.
+    /// caller holds the claim on the elements.
     fn queue_copies(
         &self,
         location: Location,
@@ -445,7 +445,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Blocks until queued work has completed. No lock is held.
+    /// Blocks until queued work has completed. The caller holds no lock.
     pub(super) fn wait_for(&self, pending: Queued) -> Result<()> {
         for (stream, position) in pending {
             stream

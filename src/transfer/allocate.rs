@@ -34,7 +34,7 @@ impl Request<'_> {
         let address = self.device_memory(stream)?;
         let mut state = self.storage.lock();
         if state.device_copy(location).address.is_some() {
-            // Another thread allocated it meanwhile, for another part of the array.
+            // Another thread has allocated it meanwhile, for another part of the array.
             drop(state);
             device.free_after_stream(stream, address);
             return Ok(());

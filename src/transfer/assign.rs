@@ -32,7 +32,7 @@ pub(crate) enum Target<'a> {
     WhereNewest,
     /// On a device that holds the source if there is one, else on the host: for clones.
     WhereItLives,
-    /// On the stream's device.
+    /// On the device of this stream.
     On(&'a Stream),
 }
 
@@ -55,10 +55,10 @@ struct CopyPair {
 
 /// Pairs that are copied together.
 struct Batch {
-    /// The stream that copies; `None` for the host.
+    /// The stream that runs the copies; `None` if the host copies.
     stream: Option<Stream>,
-    /// The location of another device that is read. `None` if the contents are on the stream's
-    /// device, or must first be copied there.
+    /// The location on another device that is the source. `None` if the contents are on the
+    /// stream's device, or must first be copied there.
     peer: Option<Location>,
     pair: CopyPair,
 }
@@ -73,8 +73,8 @@ pub(crate) fn assign(
     Assignment { destination, source, target, operation: "assign", site }.run(true)
 }
 
-/// Copies the contents of `source` to `destination`, each part where it lives. Parts without
-/// contents stay without.
+/// Copies the contents of `source` to `destination`, each part where it is newest. Parts without
+/// contents stay without contents.
 pub(crate) fn clone_into(
     destination: StoredView<'_>,
     source: StoredView<'_>,
@@ -85,15 +85,15 @@ pub(crate) fn clone_into(
 }
 
 impl Assignment<'_> {
-    /// Everything that can be refused comes before the first write. Usually only one copy is
-    /// queued, so that all is copied or nothing.
+    /// All checks and allocations come before the first write. Usually only one copy is queued, so
+    /// either everything is copied or nothing.
     fn run(&self, needs_all: bool) -> Result<()> {
         if self.source.storage.memory_order().is_empty() {
             return Ok(());
         }
         let contents = self.contents(needs_all)?;
         let (batches, constants) = self.batches(&contents);
-        // Stays acquired until everything is queued.
+        // These stay acquired until all copies are queued.
         let mut acquired: SmallVec<[Acquired<'_>; 2]> = SmallVec::new();
         for batch in &batches {
             self.acquire(batch, &mut acquired)?;
@@ -122,8 +122,8 @@ impl Assignment<'_> {
         self.request(self.source.storage, &pair.source)
     }
 
-    /// The contents of the source, part by part. An error if contents were lost, or never written
-    /// although all are needed.
+    /// The contents of the source, part by part. Returns an error if contents were lost, or were
+    /// never written although all are needed.
     fn contents(&self, needs_all: bool) -> Result<Vec<(Region, Content)>> {
         let StoredView { storage, view } = self.source;
         let memory_order = storage.memory_order();
@@ -145,7 +145,7 @@ impl Assignment<'_> {
         Ok(contents)
     }
 
-    /// Stored contents in batches, and constants.
+    /// The stored contents in batches, and the constants.
     fn batches(
         &self,
         contents: &[(Region, Content)],
@@ -181,7 +181,7 @@ impl Assignment<'_> {
         }
     }
 
-    /// The stream that copies; `None` for the host.
+    /// The stream that runs the copy; `None` if the host copies.
     fn copying_stream(&self, pair: &CopyPair, holders: Holders) -> Option<Stream> {
         let is_device = |location: &Location| *location != Location::HOST;
         let holder = {
@@ -207,8 +207,8 @@ impl Assignment<'_> {
         }
     }
 
-    /// Acquires the destination, and the source where it is copied from. On the host this waits:
-    /// afterwards only the copies are left.
+    /// Acquires the destination, and the source where the copies read it. On the host this waits,
+    /// so that only the copies remain.
     fn acquire<'a>(
         &'a self,
         Batch { stream, peer, pair }: &'a Batch,
@@ -290,8 +290,8 @@ impl Assignment<'_> {
         Ok(())
     }
 
-    /// Makes the destination the constant. On a target stream's device, which has memory for it by
-    /// now, fills early; if that is refused, the next use fills.
+    /// Makes the destination the constant. The device of a target stream has memory for it by now,
+    /// so it is filled immediately; if the backend refuses, the next use fills it.
     fn assign_constant(&self, pair: &CopyPair, value: ConstantId) {
         let (to, source) = (self.to(pair), self.source.storage);
         let bytes = source.lock().constant_value(value, source.memory_order().element_bytes());
@@ -302,7 +302,7 @@ impl Assignment<'_> {
     }
 }
 
-/// Adds a batch, or its pair to a batch with the same ends.
+/// Adds a batch, or adds its pair to the batch with the same source and destination.
 fn add_to_batches(batches: &mut SmallVec<[Batch; 1]>, batch: Batch) {
     let is_same = |known: &&mut Batch| known.stream == batch.stream && known.peer == batch.peer;
     match batches.iter_mut().find(is_same) {
@@ -315,7 +315,7 @@ fn add_to_batches(batches: &mut SmallVec<[Batch; 1]>, batch: Batch) {
     }
 }
 
-/// Adds disjoint boxes to boxes. A pair of whole arrays is the only one.
+/// Adds disjoint boxes to boxes. A pair of whole arrays is the only pair of its assignment.
 fn extend(selection: &mut Selection, other: Selection) {
     if let (Selection::Boxes(boxes), Selection::Boxes(more)) = (selection, other) {
         boxes.extend(more);
@@ -337,8 +337,8 @@ fn peer_of(source: &Storage, holders: Holders, stream: &Stream) -> Option<Locati
 }
 
 /// The location of another device to copy from, if the stream's device does not hold the contents,
-/// and the work there that may still fail. Returns the lock, to be held until the copy is queued:
-/// otherwise a failure could be reconciled in between, or the copy evicted.
+/// and the work there that may still fail. Returns the lock, which the caller holds until the copy
+/// is queued: otherwise a failure could be reconciled in between, or the copy evicted.
 fn ready_peer<'a>(
     from: &Request<'a>,
     stream: &Stream,

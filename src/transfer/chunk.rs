@@ -15,14 +15,14 @@ use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
 use crate::storage::StaleOrigin;
 
-/// The chunks in flight: one is copied, one is packed, and the others even out the two speeds.
+/// The most chunks in flight: one is copied, one is packed, and the others even out the two speeds.
 const CHUNKS_MAX: usize = 4;
 
 /// The copies of a plan that are queued at once.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) copies: RoutedPlan,
-    /// Whether nothing of the plan is left.
+    /// Whether this is the last chunk of the plan.
     pub(super) is_last: bool,
 }
 
@@ -52,7 +52,7 @@ impl Chunk {
     }
 }
 
-/// The first of these regions, as far as there is room. An empty chunk takes at least one element.
+/// The first regions, up to the free bytes of the chunk. An empty chunk takes at least one element.
 fn head(
     memory_order: &MemoryOrder,
     regions: &Regions,
@@ -75,12 +75,12 @@ fn head(
     head
 }
 
-/// What one call has queued so far.
+/// The work that one call has queued so far.
 #[derive(Debug, Default)]
 pub(super) struct Pipeline {
     /// All chunks, in order.
     queued: Queued,
-    /// How many of them the call has waited for.
+    /// The number of chunks that the call has waited for.
     waited: usize,
     copied: SmallVec<[Copied; 1]>,
 }
@@ -89,7 +89,7 @@ pub(super) struct Pipeline {
 #[derive(Debug)]
 struct Copied {
     direction: Direction,
-    /// The end that is not the host's. Of two devices, the source.
+    /// The device of the copy. For a copy between two devices, the source.
     device: Device,
     stream: Stream,
     bytes: u64,
@@ -128,17 +128,17 @@ impl Pipeline {
         self.queued.push((stream, position));
     }
 
-    /// Whether the next chunk has to wait. Never inside a kernel body, where nothing may wait.
+    /// Whether the next chunk has to wait. Never true inside a kernel body, where no call may wait.
     pub(super) fn is_full(&self) -> bool {
         self.queued.len() - self.waited >= CHUNKS_MAX && !scope::is_in_body()
     }
 
-    /// Records an event behind the last chunk, so that a later chunk can wait for just this one.
+    /// Records an event after the last chunk, so that a later chunk can wait for only this one.
     pub(super) fn expect_more(&self) {
         self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
     }
 
-    /// Waits for the oldest chunk in flight. No lock and no claim is held.
+    /// Waits for the oldest chunk in flight. The caller holds no lock and no claim.
     pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
         let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
         self.waited += 1;
@@ -156,7 +156,7 @@ impl Pipeline {
         self.copied.iter().map(|copied| copied.bytes).sum()
     }
 
-    /// Counts and reports the copies. Returns what was queued.
+    /// Counts and reports the copies. Returns the queued work.
     pub(super) fn close(self, request: &Request<'_>) -> Queued {
         if !self.copied.is_empty() {
             let mut state = request.storage.lock();

@@ -42,8 +42,8 @@ impl Request<'_> {
         queue_copies()
     }
 
-    /// Waits, without the lock, until any claim is released. An error inside a kernel body, where
-    /// nothing may wait.
+    /// Waits, without the lock, until any claim is released. Returns an error inside a kernel body,
+    /// where no call may wait.
     pub(super) fn wait_for_claim(&self, state: ShortGuard<'_, ArrayState>) -> Result<()> {
         if scope::is_in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));

@@ -65,11 +65,11 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
 pub(super) struct Fill<'a> {
     pub(super) value: Bytes,
     pub(super) loss: FailureKind,
-    /// As messages show it.
+    /// The operation's name in messages.
     pub(super) operation: &'a str,
 }
 
-/// Queues a fill on `stream`. The elements are acquired.
+/// Queues a fill on `stream`. The caller has acquired the elements.
 pub(super) fn queue_fill(
     request: &Request<'_>,
     stream: &Stream,
@@ -89,7 +89,7 @@ pub(super) fn queue_fill(
 }
 
 impl Request<'_> {
-    /// Fills regions of a device's copy with their constant. This is no transfer and not counted.
+    /// Fills regions of a device's copy with their constant. A fill is not counted as a transfer.
     pub(super) fn fill_on_device(
         &self,
         stream: &Stream,

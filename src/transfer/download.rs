@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::layout::Selection;
 use crate::storage::ArrayState;
 
-/// Shorter downloads are not prepared: the little staging memory that they need is there, or
-/// quickly pinned.
+/// Shorter downloads are not prepared: the little staging memory that they need exists already, or
+/// is quickly pinned.
 const PREPARED_BYTES_MIN: u64 = 64 << 10;
 
 /// Prepares downloads of these lengths to pageable memory, so that no memory is pinned under the
@@ -77,8 +77,8 @@ impl Request<'_> {
     }
 
     /// The box from the first of the regions in memory to the last, if one copy may read all of it:
-    /// it holds contents, and no other stream writes it or is about to. Later writers find the read
-    /// recorded.
+    /// all of it has contents, and no other stream writes it or is about to write it. Later writers
+    /// wait for the recorded read.
     fn between(
         &self,
         state: &ArrayState,

@@ -43,7 +43,7 @@ fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
     Some(state.device_copy(location).device.stream())
 }
 
-/// A device that holds the first part of the selection that is stored, but not on the host.
+/// A device that holds the first stored part of the selection that is not on the host.
 pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
     let mut found = None;
     request.selection.for_each(request.storage.memory_order(), |region| {

@@ -1,4 +1,4 @@
-//! From refusals of the coherence core or a backend to errors that name the array.
+//! Conversion of refusals of the coherence core or a backend to errors that name the array.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::{CalledAt, Error, Shortage};
 use crate::layout::Selection;
 use crate::storage::{ArrayState, Storage};
 
-/// A plan that was refused: bytes without contents.
+/// The error of a refused plan: some bytes have no contents.
 pub(super) fn undefined(
     request: &Request<'_>,
     state: &ArrayState,
@@ -47,7 +47,7 @@ fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
     }
 }
 
-/// A region in words: in memory order, which for the usual array is index order.
+/// A region in words: its indices in memory order, which for most arrays is index order.
 fn part(request: &Request<'_>, region: &Region) -> String {
     if matches!(request.selection, Selection::Whole)
         && region.len() == request.storage.memory_order().len()
@@ -66,7 +66,7 @@ fn part(request: &Request<'_>, region: &Region) -> String {
 }
 
 impl Request<'_> {
-    /// A backend call that was refused while serving this request.
+    /// The error of a backend call that was refused during this request.
     pub(super) fn refused(&self, device: &Device, doing: &str, refusal: &BackendError) -> Error {
         match refusal.kind {
             BackendErrorKind::InsideKernel => {
@@ -104,7 +104,7 @@ impl Request<'_> {
     }
 }
 
-/// The host has no room for an array.
+/// The error if the host has too little memory for an array.
 pub(crate) fn host_full(storage: &Storage) -> Error {
     host_full_for(&storage.named(), storage.memory_order().len_bytes())
 }
@@ -118,7 +118,7 @@ pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
     }
 }
 
-/// One side was declared changed, and others hold newer contents.
+/// The error if one copy was declared changed while others hold newer contents.
 pub(crate) fn lost_update(storage: &Storage, changed: String, newest: String) -> Error {
     Error::LostUpdate { call: CalledAt::UNKNOWN, array: storage.named(), changed, newest }
 }

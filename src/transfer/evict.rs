@@ -1,4 +1,4 @@
-//! Eviction: an array's copy leaves a device on request, or to make room for another array.
+//! Eviction: frees an array's copy on a device, on request or for lack of memory.
 
 use super::acquire::acquire_host;
 use super::release;
@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::layout::Selection;
 use crate::storage::{self, ArrayState, Storage};
 
-/// Frees the array's memory on a device, behind its uses. What is valid only there is first copied
-/// to the host. The caller borrows the array exclusively.
+/// Frees the array's memory on a device, after its uses. Contents that are valid only there are
+/// first copied to the host. The caller borrows the array exclusively.
 pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
     let storage = request.storage;
     if request.is_empty() {
@@ -42,8 +42,8 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
 }
 
 /// Frees copies of other arrays on a device that are also valid on the host, until `len_bytes` are
-/// freed or none is left. Returns whether any was freed. Copies nothing. Arrays in use stay, also
-/// those with open guards.
+/// freed or none is left. Returns whether any was freed. Moves no contents. Arrays in use keep
+/// their copies, and so do arrays with open guards.
 pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
     let mut freed_bytes = 0;
     for array in storage::live_arrays() {

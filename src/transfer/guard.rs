@@ -49,7 +49,7 @@ pub(crate) fn open_guard(
     Ok((location, address))
 }
 
-/// Lets the fast path find an open reader of the whole array.
+/// Publishes an open reader of the whole array to the fast path.
 fn publish_reader(
     request: &Request<'_>,
     state: &ArrayState,
@@ -63,8 +63,8 @@ fn publish_reader(
     }
 }
 
-/// As [`open_guard`] for a write of a whole array that is ready. Otherwise does nothing and returns
-/// `None`.
+/// As [`open_guard`], for a write of a whole array that is ready. Otherwise does nothing and
+/// returns `None`.
 pub(crate) fn open_whole(
     storage: &Storage,
     stream: &Stream,
@@ -85,8 +85,8 @@ pub(crate) fn open_whole(
     Some((ready.location, ready.address))
 }
 
-/// Closes the mark of a dropped write guard: foreign work ends no later than what is queued on its
-/// stream now.
+/// Closes the mark of a dropped write guard: foreign work ends with the work queued on its stream
+/// now.
 pub(crate) fn close_guard(
     storage: &Storage,
     selection: &Selection,

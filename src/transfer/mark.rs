@@ -1,5 +1,5 @@
-//! Mark: records a use that was acquired, and its effect. A write makes its location the only
-//! holder of the newest contents.
+//! Mark: records an acquired use, and its effect. A write makes its location the only holder of the
+//! newest contents.
 
 use smallvec::SmallVec;
 
@@ -32,7 +32,7 @@ pub(super) fn mark(
     acquired.unpin(&mut state);
 }
 
-/// Marks an argument of a launch, and counts what was not copied for it. Returns whether another
+/// Marks an argument of a launch, and counts the copies that it avoided. Returns whether another
 /// stream may have to wait for the launch.
 pub(crate) fn mark_launched(
     request: &Request<'_>,
@@ -53,8 +53,8 @@ pub(crate) fn mark_launched(
     state.has_several_streams()
 }
 
-/// As [`mark_launched`] for a whole array of which nothing changes but the uses. Otherwise does
-/// nothing and returns `None`.
+/// As [`mark_launched`], for a whole array of which only the uses change. Otherwise does nothing
+/// and returns `None`.
 #[inline]
 pub(crate) fn mark_whole_launched(
     storage: &Storage,
@@ -76,8 +76,8 @@ pub(crate) fn mark_whole_launched(
     Some(state.has_several_streams())
 }
 
-/// Marks a write by foreign work, which ends at `end`. Foreign work runs even if what it reads
-/// (`depends`) was damaged by a failure; then what it writes counts as damaged too.
+/// Marks a write by foreign work, which ends at `end`. Foreign work runs even if a failure damaged
+/// the elements that it reads (`depends`); then the elements that it writes count as damaged too.
 pub(crate) fn mark_foreign(
     request: &Request<'_>,
     stream: &Stream,
@@ -112,8 +112,8 @@ pub(super) fn record_foreign(
     acquired.unpin(state);
 }
 
-/// A position of `stream` that fails if one of `depends` fails, where nothing has to be queued to
-/// get one. `START` if nothing can fail.
+/// A position of `stream` that fails if one of `depends` fails, if this needs no new work on the
+/// stream. `START` if nothing can fail.
 #[inline]
 pub(super) fn known_heir(stream: &Stream, depends: &Dependencies) -> Option<Position> {
     match depends.as_slice() {
@@ -137,7 +137,7 @@ fn queue_heir(
     submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
 }
 
-/// Acquires the elements on the host for a write, and marks it.
+/// Acquires the elements on the host for a write, and marks the write.
 pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()> {
     if !write_ready_on_host(request, access) {
         acquire_host(request, access)?;
@@ -146,8 +146,7 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
     Ok(())
 }
 
-/// As [`write_on_host`] if nothing has to be copied or waited for. Otherwise does nothing and
-/// returns `false`.
+/// As [`write_on_host`], if no copy or wait is needed. Otherwise does nothing and returns `false`.
 #[inline]
 fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
@@ -161,8 +160,8 @@ fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     is_ready
 }
 
-/// As [`write_on_host`] for a whole array, if nothing has to be copied or waited for. Otherwise
-/// does nothing and returns `false`.
+/// As [`write_on_host`] for a whole array, if no copy and no wait is needed. Otherwise does nothing
+/// and returns `false`.
 pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallSite) -> bool {
     let mut state = storage.lock();
     let is_valid = || {
@@ -187,7 +186,7 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
 }
 
 impl Request<'_> {
-    /// Records a use. If it is queued and writes, its failure damages what it writes.
+    /// Records a use. If queued work writes, its failure damages what it writes.
     #[inline]
     pub(super) fn record_use(
         &self,
@@ -256,7 +255,7 @@ impl Request<'_> {
         self.poison(state, stale);
     }
 
-    /// Whether `location` is the only holder of every box already. Not asked for whole arrays.
+    /// Whether `location` is the only holder of every box already. Not called for whole arrays.
     fn is_only_at(&self, state: &ArrayState, location: Location) -> bool {
         match self.selection {
             Selection::Whole => false,

@@ -11,9 +11,9 @@
 //! No lock is held between the steps. No conflicting access can come in between, because the caller
 //! holds the Rust borrow of the part during all three.
 //!
-//! The way of a copy through the files: `request` (what is asked) -> `acquire` (the loop) -> `plan`
-//! (which copies) -> `route` (how: pinned, staged, peer, through the host) -> `chunk` (how much at
-//! once) -> `upload`, `download`, `peer` or `constant` -> `submit` (behind conflicting uses) ->
+//! The path of a copy through the files: `request` (the access) -> `acquire` (the loop) -> `plan`
+//! (which copies) -> `route` (pinned, staged, peer, through the host) -> `chunk` (how many bytes at
+//! once) -> `upload`, `download`, `peer` or `constant` -> `submit` (after conflicting uses) ->
 //! `mark`.
 
 mod acquire;

@@ -1,4 +1,4 @@
-//! Copies between devices of which the destination can access the source.
+//! Copies between devices whose destination can access the source's memory.
 
 use std::sync::Arc;
 

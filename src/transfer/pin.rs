@@ -5,7 +5,7 @@ use crate::backend::HostMemory;
 use crate::device::Device;
 use crate::error::Result;
 
-/// Pins the host memory for devices of this one's kind, for as long as the memory belongs to the
+/// Pins the host memory for devices of this device's kind, for as long as the memory belongs to the
 /// array. Allocates it if there is none. Does nothing if it is pinned for that kind already.
 pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
     if request.is_empty() {

@@ -1,4 +1,5 @@
-//! Poison: devices can ask for copies that become stale to be overwritten with a pattern.
+//! Poison: some devices overwrite copies that become stale with a pattern, so that tests detect
+//! reads of stale bytes.
 
 use smallvec::SmallVec;
 
@@ -10,11 +11,11 @@ use crate::device::{self, Stream};
 use crate::ordering::{Mark, UseEnd};
 use crate::storage::ArrayState;
 
-/// Regions that are about to become stale on devices that ask for poison.
+/// Regions that are about to become stale on devices with poison.
 pub(super) type StaleCopies = SmallVec<[(Location, Region); 1]>;
 
 impl Request<'_> {
-    /// The valid parts of the selection on devices that ask for poison, `newest` excepted.
+    /// The valid parts of the selection on devices with poison, except at `newest`.
     pub(super) fn poisoned_copies(
         &self,
         state: &ArrayState,
@@ -38,8 +39,8 @@ impl Request<'_> {
         stale
     }
 
-    /// Overwrites stale copies with their device's pattern, behind their pending uses. Poison only
-    /// helps to find bugs: if the backend refuses a call for it, the stale bytes stay.
+    /// Overwrites stale copies with their device's pattern, after their pending uses. Poison only
+    /// helps to find bugs: if the backend refuses it, the stale bytes stay.
     pub(super) fn poison(&self, state: &mut ArrayState, stale: StaleCopies) {
         for (location, region) in stale {
             self.poison_region(state, location, &region);

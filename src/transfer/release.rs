@@ -1,4 +1,4 @@
-//! Freeing an array's device memory behind its last uses, without waiting.
+//! Freeing an array's device memory after its last uses, without waiting.
 
 use super::request::Marks;
 use crate::access::Access;
@@ -13,8 +13,8 @@ use crate::ordering::Uses;
 use crate::storage::{ArrayState, DeviceCopy, Storage};
 use crate::sync;
 
-/// Frees all device copies of an array that is dropped. Never waits and never fails: what a backend
-/// refuses is tried again later.
+/// Frees all device copies of an array that is being dropped. Never waits and never fails: if a
+/// backend refuses, the free is tried again later.
 #[inline]
 pub(crate) fn release(storage: &Storage) {
     let mut state = storage.lock();
@@ -24,12 +24,12 @@ pub(crate) fn release(storage: &Storage) {
     let copies = std::mem::take(&mut state.device_copies);
     copies.iter().for_each(|copy| free(&state, copy));
     drop(state);
-    // With no lock held: a copy may hold the last handle of its device.
+    // No lock is held here: a copy may hold the last handle of its device.
     drop(copies);
     sync::run_deferred_drops();
 }
 
-/// Takes the memory on `device` out of an array. The caller frees it, behind its last uses.
+/// Removes the memory on `device` from an array. The caller frees it, after its last uses.
 #[cfg(feature = "cuda")]
 pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
     let mut state = storage.lock();
@@ -39,7 +39,7 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address>
     copy.address.take()
 }
 
-/// Frees the memory of a copy, if it has any, behind its pending uses.
+/// Frees the memory of a copy, if it has any, after its pending uses.
 pub(super) fn free(state: &ArrayState, copy: &DeviceCopy) {
     let Some(address) = copy.address else { return };
     let mut marks = Marks::new();

@@ -8,15 +8,15 @@ use crate::storage::{ArrayState, StaleOrigin};
 use crate::sync;
 use crate::traffic::Traffic;
 
-/// Does what had to wait until no lock is held: passes reports to listeners, and drops streams that
-/// have no other handle.
+/// Does the work that requires that no lock is held: passes reports to listeners, and drops streams
+/// that have no other handle.
 pub(super) fn run_deferred() {
     audit::report_copies();
     sync::run_deferred_drops();
 }
 
 /// The last call that made these regions stale at `location`, where they are about to be copied.
-/// Looked up only if someone listens.
+/// Looked up only if there are listeners.
 pub(super) fn stale_since(
     state: &ArrayState,
     location: Location,
@@ -30,8 +30,8 @@ pub(super) fn stale_since(
 }
 
 /// Counts a queued copy and records it for listeners, which [`run_deferred`] calls. `device` is the
-/// end of the copy that is not the host. Of two devices it is the source, and the stream's device
-/// the destination.
+/// device of the copy; for a copy between two devices it is the source, and the stream's device the
+/// destination.
 pub(super) fn count(
     request: &Request<'_>,
     state: &mut ArrayState,

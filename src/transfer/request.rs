@@ -1,4 +1,4 @@
-//! What one call asks of one array, and the questions that serving it raises.
+//! One call's access to one array, and queries that the access needs.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::layout::{Selection, Strided};
 use crate::ordering::Mark;
 use crate::storage::{ArrayState, Storage};
 
-/// An access that a call needs: which elements, and the call's name and site for messages and
+/// An access that a call needs: the elements, and the call's name and site for messages and
 /// reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
@@ -20,11 +20,11 @@ pub(crate) struct Request<'a> {
     pub(crate) selection: &'a Selection,
     /// For reports only.
     pub(crate) cause: Cause,
-    /// As messages show it: `host`, `kernel "blur"`.
+    /// The call's name in messages: `host`, `kernel "blur"`.
     pub(crate) operation: &'a str,
     pub(crate) site: CallSite,
-    /// Whether the contents are copied ahead of their use. Then an event is recorded right behind
-    /// the copies, so that later waits cover nothing that is queued behind them.
+    /// Whether the contents are copied ahead of their use. Then an event is recorded directly after
+    /// the copies, so that later waits do not include later work.
     pub(crate) is_ahead_of_use: bool,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Request<'a> {
         Self { is_ahead_of_use: true, ..self }
     }
 
-    /// The same for other elements.
+    /// The same request for other elements.
     pub(super) fn of<'b>(&self, selection: &'b Selection) -> Request<'b>
     where
         'a: 'b,
@@ -71,7 +71,7 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether there is nothing to access. Such requests never reach a device.
+    /// Whether the request has no elements to access. Such requests never reach a device.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.storage.memory_order().is_empty() || self.selection.is_empty()
@@ -123,8 +123,8 @@ impl Request<'_> {
     }
 }
 
-/// Adds the uses at `location` that an access of `region` (`None`: of all) must wait for, except
-/// completed ones and those of `stream` itself.
+/// Adds the uses at `location` that an access of `region` (`None` for the whole array) must wait
+/// for, except completed ones and those of `stream` itself.
 pub(super) fn collect_conflicts(
     state: &ArrayState,
     location: Location,
@@ -141,7 +141,7 @@ pub(super) fn collect_conflicts(
     });
 }
 
-/// Adds work that wrote `region` (`None`: all) at `location` and may still fail.
+/// Adds work that wrote `region` (`None` for the whole array) at `location` and may still fail.
 pub(super) fn add_writers(
     state: &ArrayState,
     location: Location,

@@ -1,5 +1,5 @@
-//! The route of each planned copy: whether the host's memory is pinned for the device, whether one
-//! device can access the other's memory. This is asked here and nowhere else in `transfer`.
+//! The route of each planned copy: whether the host's memory is pinned for the device, and whether
+//! one device can access the other's. No other file of `transfer` makes this decision.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ pub(super) enum Route {
     /// The device accesses the host memory, which is pinned for it.
     Pinned,
     /// The host memory is pageable: bytes are copied through staging memory. One operation should
-    /// copy at most so many bytes.
+    /// copy at most this number of bytes.
     Staged { chunk_bytes_max: u64 },
     /// The destination device accesses the source device's memory.
     Peer,

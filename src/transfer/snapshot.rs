@@ -1,4 +1,4 @@
-//! Snapshots: copies of contents to memory of their own. No copy of the array changes.
+//! Snapshots: copies of contents to separate memory. No copy of the array changes.
 
 use std::sync::Arc;
 
@@ -29,15 +29,15 @@ pub(crate) struct Snapshot {
 
 type Copies = SmallVec<[CopyBox; 1]>;
 
-/// What is copied from one device.
+/// The parts that are copied from one device.
 struct DeviceParts {
     location: Location,
     regions: Regions,
     copies: Copies,
 }
 
-/// Copies a part to `buffer`, packed, its axes in order and all running upwards in memory. Copies
-/// from a device run on `stream` if that is a stream of the device.
+/// Copies a part to `buffer`, packed, with its axes in order and all strides positive. Copies from
+/// a device run on `stream` if that is a stream of the device.
 pub(crate) fn snapshot(
     part: StoredView<'_>,
     stream: Option<&Stream>,
@@ -84,7 +84,7 @@ fn add(
 ) {
     match device_parts.iter_mut().find(|known| known.location == location) {
         Some(known) => {
-            // A region that is several boxes of the view comes once for each.
+            // A region that consists of several boxes of the view occurs once for each box.
             if known.regions.last() != Some(&region) {
                 known.regions.push(region);
             }
@@ -117,7 +117,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
         sources.extend(copies.into_iter().map(|copy| (copy.source, copy.region)));
         return Ok(sources);
     }
-    // A copy to the host is pending: take what a device holds from there, so as not to wait.
+    // A copy to the host is pending: use devices as sources where they can be, so as not to wait.
     let mut is_defined = true;
     request.selection.for_each(memory_order, |region| {
         state.coherence.visit_contents(region, |part, content| match content {
@@ -175,7 +175,8 @@ impl Snapshot {
         prepare_downloads(&device, chunks.iter().map(len_bytes));
         let mut state = request.storage.lock();
         if !state.holds(location, &regions) {
-            // It was evicted, or its copy failed. Other holders are read through the host.
+            // The copy was evicted, or the work that wrote it failed. Other holders are read
+            // through the host.
             request.plan(&state, Location::HOST)?;
             drop(state);
             let selected = Selection::Boxes(regions);

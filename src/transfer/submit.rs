@@ -1,4 +1,4 @@
-//! Queueing work on an array: behind the uses that it conflicts with, and recorded as a use.
+//! Queueing work on an array: after the uses that it conflicts with, and recorded as a use.
 
 use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
 use crate::access::Access;
@@ -29,8 +29,8 @@ impl Request<'_> {
             .map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))
     }
 
-    /// Queues work on `stream` that copies `regions` to `location`, behind all uses of those bytes.
-    /// They are valid there from then on, for work that waits for the returned position.
+    /// Queues work on `stream` that copies `regions` to `location`, after all uses of those bytes.
+    /// The regions are valid there from then on, for work that waits for the returned position.
     pub(super) fn submit_write(
         &self,
         state: &mut ArrayState,

@@ -1,5 +1,5 @@
-//! Interleavings of threads that use one array, drawn at random by shuttle, over seeded devices:
-//! each run may also order the queued work differently.
+//! Threads that use one array, interleaved at random by shuttle, over seeded devices: each run may
+//! also order the queued work differently.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn in_order(devices: &[Device]) {
     }
 }
 
-/// Runs the readers, each on a thread of its own, on one array.
+/// Runs the readers, each on its own thread, on one array.
 fn readers(faults: &'static [Fault], readers: &'static [fn(&Numbers, &[Device; 2])]) {
     explore::interleavings(INTERLEAVINGS, move || {
         let devices = devices(faults);
@@ -131,7 +131,7 @@ fn reads_of_every_kind_from_many_threads_are_right_and_ordered() {
     readers(&[], &[look, launch, look_at_part, guard]);
 }
 
-/// Reads until no fault is in the way. The array is never lost.
+/// Reads until no fault occurs. The array must not be lost.
 fn look_until_right(array: &Numbers, _: &[Device; 2]) {
     for _ in 0..4 {
         match array.host() {
@@ -164,7 +164,7 @@ fn copy_until_right(array: &Numbers, devices: &[Device; 2]) {
 
 #[test]
 fn a_call_that_fails_at_once_or_late_is_made_good_in_every_interleaving() {
-    // Calls 1 to 3 make the array: its memory, its upload, the launch.
+    // Calls 1 to 3 create the array: its memory, its upload, the launch.
     for call in 4..10_u64 {
         for fault in [Fault::nth(call), Fault::nth(call).late()] {
             readers(
@@ -207,13 +207,13 @@ fn arguments_in_opposite_orders_on_two_threads_do_not_wait_for_each_other() {
     });
 }
 
-/// Two devices, the first with room for one array and a half.
+/// Two devices, the first with memory for one and a half arrays.
 fn devices_with_little_room() -> [Device; 2] {
     let seeded = || Emulation::new().seed(thread_rng().r#gen());
     [Device::emulated(seeded().memory(LEN as u64 * 6)), Device::emulated(seeded())]
 }
 
-/// Wants room on the first device, where others have to give way. It may have to do without.
+/// Allocates an array on the first device, which may evict others. The allocation may fail.
 fn crowd(devices: &[Device; 2]) {
     let more = SmartArray::from(vec![1_u32; LEN]);
     let refused = more.prefetch(&devices[0].stream()).err();

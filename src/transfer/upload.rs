@@ -16,13 +16,13 @@ use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 
-/// Host memory that a device reads, and the copies from there.
+/// Host memory that a device reads, and the copies from it.
 type UploadSource = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
 
 impl Request<'_> {
-    /// Queues a copy from the host. The device reads pinned memory itself, and later writes of the
-    /// host wait for that. Pageable memory is packed into staging memory now, so that the caller
-    /// may write it as soon as this returns.
+    /// Queues a copy from the host. The device reads pinned memory directly, so later writes by the
+    /// host wait for the copy. Pageable memory is packed into staging memory now, so that the
+    /// caller may write it as soon as this returns.
     pub(super) fn upload(
         &self,
         stream: &Stream,
@@ -75,8 +75,8 @@ impl Request<'_> {
     fn stage(&self, device: &Device, regions: &Regions) -> Result<UploadSource> {
         let memory_order = self.storage.memory_order();
         let staging = self.staging(device, self.bytes_of(regions))?;
-        // Several threads copy for a device with a link, which is faster than one thread. The
-        // embedded device has none, and no pinned memory.
+        // Several threads copy for a device behind a link (PCIe), which is faster than one thread.
+        // The embedded device has no link and no pinned memory.
         let copy_box = if staging.is_pinned_for(device.kind()) {
             host_copy::copy_box_in_parallel
         } else {

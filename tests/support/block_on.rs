@@ -14,7 +14,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The smallest executor there is.
+/// A minimal executor.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let (waker, mut future) = (Waker::from(Arc::new(Unpark(thread::current()))), pin!(future));
     loop {

@@ -1,11 +1,11 @@
-//! Kernels over flat `u32` arrays, and a gate that makes a body wait until the test has queued more
-//! work behind it.
+//! Kernels over flat `u32` arrays, and a gate that holds a body until the test has queued more
+//! work.
 
 use std::sync::{Arc, Condvar, Mutex};
 
 use resident::{Device, Emulation, Grid, In, InOut, Kernel, Out};
 
-/// Closed until opened; `pass` waits for that.
+/// A gate, closed at first; `pass` waits until it is open.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -23,7 +23,7 @@ impl Gate {
     }
 }
 
-/// A grid for a launch whose body looks at no grid.
+/// A grid for a launch whose body ignores the grid.
 pub fn one() -> Grid {
     Grid::cover(1)
 }
@@ -64,13 +64,13 @@ pub fn broken_output(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     })
 }
 
-/// A seeded device, which runs work only when a thread waits, and one with worker threads. With
-/// checks of its order, both.
+/// Settings of a seeded device, which runs work only when a thread waits, and of one with worker
+/// threads. Both check the order of work.
 pub fn modes() -> [fn() -> Emulation; 2] {
     [|| Emulation::new().seed(11), Emulation::new]
 }
 
-/// Nothing was unordered on a device.
+/// Asserts that the device found no hazard.
 pub fn assert_ordered(device: &Device) {
     let hazards = device.emulation().expect("an emulated device").hazards();
     assert!(

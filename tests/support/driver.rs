@@ -23,7 +23,7 @@ fn parameters(kernel: &str) -> Vec<Parameter> {
     }
 }
 
-/// A kernel as a module's text: its parameters, and no code.
+/// A kernel as PTX: its parameters, without code.
 pub fn code(kernel: &str) -> CudaSource {
     let slot = |(index, parameter): (usize, &Parameter)| match parameter {
         Parameter::View { dimensions, .. } => {
@@ -50,7 +50,7 @@ fn note(tag: u32) {
     RAN.lock().unwrap_or_else(PoisonError::into_inner).push(tag);
 }
 
-/// Which kernels ran since this was asked last, by their tags.
+/// Takes the tags of the kernels that ran since the last call.
 pub fn take_ran() -> Vec<u32> {
     std::mem::take(&mut *RAN.lock().unwrap_or_else(PoisonError::into_inner))
 }

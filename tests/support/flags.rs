@@ -10,7 +10,7 @@ use resident::{In, InOut, Kernel};
 
 use crate::bodies::Gate;
 
-/// Raised by a body.
+/// A flag that a kernel body raises.
 #[derive(Clone, Default)]
 pub struct Flag(Arc<AtomicBool>);
 
@@ -24,13 +24,13 @@ impl Flag {
     }
 }
 
-/// Raises the flag: foreign work, as far as other arrays than its own are concerned.
+/// Raises the flag. For other arrays than its own, the library does not know of this effect.
 pub fn raising(flag: &Flag) -> Kernel<(InOut<u32>,)> {
     let flag = flag.clone();
     Kernel::new("raising").host(move |_, (_,): (&mut [u32],)| flag.raise())
 }
 
-/// Writes its array, and raises `late` if `flag` is not up by then.
+/// Writes its array, and raises `late` if `flag` is not raised by then.
 pub fn expecting(flag: &Flag, late: &Flag) -> Kernel<(InOut<u32>,)> {
     let (flag, late) = (flag.clone(), late.clone());
     Kernel::new("expecting").host(move |_, (x,): (&mut [u32],)| {
@@ -41,7 +41,7 @@ pub fn expecting(flag: &Flag, late: &Flag) -> Kernel<(InOut<u32>,)> {
     })
 }
 
-/// As `expecting`, of a body that only reads.
+/// As `expecting`, but only reads its array.
 pub fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
     let (flag, late) = (flag.clone(), late.clone());
     Kernel::new("expecting").host(move |_, (_,): (&[u32],)| {
@@ -51,7 +51,7 @@ pub fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
     })
 }
 
-/// Adds one, once the gate is open.
+/// Adds one once the gate is open.
 pub fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
     let gate = gate.clone();
     Kernel::new("gated").host(move |_, (x,): (&mut [u32],)| {
@@ -60,7 +60,7 @@ pub fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
     })
 }
 
-/// Runs a test that would wait for ever if it were wrong.
+/// Runs a test that would never end in case of an error, with a time limit.
 #[track_caller]
 pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
     let (done, finished) = mpsc::channel();
@@ -72,6 +72,8 @@ pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
         Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
             running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it waits for what it must not wait for"),
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            panic!("the test waits for work that it must not wait for")
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What the test suites share.
+//! Helpers that the test suites share.
 
 pub mod block_on;
 pub mod bodies;

@@ -1,22 +1,21 @@
-//! Tests in a process of their own: for those that load a driver, set a subscriber, or leave a
-//! device dead.
+//! Runs tests in their own process, if they load a driver, set a subscriber, or lose a device.
 //!
 //! `cargo test` runs the tests of one program as threads of one process. A test that begins with
-//! [`own_process!`](crate::own_process) is run in another one instead, by its name. Where the
-//! runner starts a process for each test anyway, as nextest does, it runs where it is.
+//! [`own_process!`](crate::own_process) is run in another process instead, by its name. Under
+//! runners that start a process for each test, such as nextest, it runs directly.
 
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-/// Set in a process that runs one test, or several that may share it.
+/// Set in a process that runs one test, or several that may share the process.
 pub const VARIABLE: &str = "RESIDENT_TEST_OWN_PROCESS";
 
 /// A test that takes longer in its own process counts as hanging.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The first line of a test that needs a process of its own.
+/// The first line of a test that needs its own process.
 #[macro_export]
 macro_rules! own_process {
     () => {
@@ -26,7 +25,7 @@ macro_rules! own_process {
     };
 }
 
-/// The name by which the test harness knows the function that this stands in.
+/// The name of the enclosing function in the test harness.
 #[macro_export]
 macro_rules! test_name {
     () => {{
@@ -38,9 +37,9 @@ macro_rules! test_name {
     };
 }
 
-/// What a test returns when it passes.
+/// The return type of a test.
 pub trait Passed {
-    /// This value.
+    /// The value that a test returns when it passes.
     fn passed() -> Self;
 }
 
@@ -54,7 +53,7 @@ impl<E> Passed for Result<(), E> {
     }
 }
 
-/// The name of the test around a function `here` that it declares.
+/// The name of the test that encloses a function `here`.
 #[must_use]
 pub fn test_name_of<T>(here: &T) -> &'static str {
     let path = std::any::type_name_of_val(here).trim_end_matches("::here");
@@ -74,7 +73,8 @@ pub fn is_own() -> bool {
         || std::env::var_os("NEXTEST_EXECUTION_MODE").is_some_and(|mode| mode == "process-per-test")
 }
 
-/// Runs the test in a process of its own, unless this is one already: then the caller is to go on.
+/// Runs the test in its own process and returns true; returns false if this process is that one, so
+/// that the caller must run the test.
 #[track_caller]
 pub fn has_run(test: &str) -> bool {
     if is_own() {
@@ -108,7 +108,7 @@ pub fn run(test: &str, variables: &[(&str, &str)]) -> Output {
     Output { status, stdout, stderr: stderr.recv().unwrap_or_default() }
 }
 
-/// Everything that is written to a pipe, once it ends.
+/// Reads all bytes from a pipe until it closes.
 fn all_of(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

@@ -2,8 +2,8 @@
 
 use resident::Device;
 
-/// No work on any of these devices was unordered, out of range, or of memory that was freed or
-/// never written.
+/// Asserts that no work on these devices was unordered or out of range, and that none used freed or
+/// unwritten memory.
 pub fn assert_no_hazard(devices: &[Device]) {
     for device in devices {
         let hazards = device.emulation().expect("an emulated device").hazards();
@@ -15,7 +15,8 @@ pub fn assert_no_hazard(devices: &[Device]) {
     }
 }
 
-/// With all arrays dropped: nothing fails, there is no hazard, and no byte is left allocated.
+/// Called after all arrays are dropped: asserts that nothing failed, there is no hazard, and no
+/// byte is allocated.
 pub fn assert_nothing_left(devices: &[Device]) {
     devices.iter().for_each(|device| device.synchronize().expect("nothing fails"));
     assert_no_hazard(devices);

@@ -1,5 +1,5 @@
-//! Judges what calls return: refusals exactly where they are due, failures no more often than they
-//! were asked for.
+//! Checks the results of calls: a call must be refused exactly when a reason exists, and may fail
+//! at most as often as the program injected failures.
 
 use resident::emulation::CallKind;
 use resident::{Device, Error, Result};
@@ -9,7 +9,7 @@ use super::parts::Cells;
 use super::reference::Reference;
 use super::value::Value;
 
-/// A reason for which a call must be refused before it looks at any contents.
+/// A reason for which a call must be refused before it reads any contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misfit {
     Shapes,
@@ -17,7 +17,7 @@ pub(super) enum Misfit {
     Orders,
 }
 
-/// What a call does with elements of one array.
+/// How a call uses elements of one array.
 pub(super) struct Use {
     pub(super) array: usize,
     pub(super) cells: Cells,
@@ -39,14 +39,14 @@ impl Use {
     }
 }
 
-/// What may fail, and what did.
+/// The failures that may occur, and those that did.
 pub(super) struct Journal {
     devices: [Device; 2],
     late: Vec<Failing>,
-    /// Failures that calls may return in all.
+    /// The number of failures that calls may still return.
     failures_left: usize,
     is_limited: bool,
-    /// Calls that each device had seen when failures were last looked for.
+    /// The number of calls of each device at the last search for failures.
     seen: [u64; 2],
 }
 
@@ -57,7 +57,7 @@ impl Journal {
         Self { devices, late, failures_left, is_limited, seen: [0; 2] }
     }
 
-    /// Another piece of work is going to fail.
+    /// Allows one more failure, for work that will fail.
     pub(super) fn expect_failure(&mut self) {
         self.failures_left += 1;
     }
@@ -66,25 +66,26 @@ impl Journal {
         self.failures_left
     }
 
-    /// A failure that a backend told: a refused call, or work that failed. Each is told once.
+    /// Counts a failure that a backend reported: a refused call or failed work. Each is reported
+    /// once.
     pub(super) fn note(&mut self, error: &Error) {
         match error {
             Error::OutOfMemory { .. } if self.is_limited => {}
             Error::Backend { .. } => {
-                assert!(self.failures_left > 0, "more failures than were asked for: {error}");
+                assert!(self.failures_left > 0, "more failures than were injected: {error}");
                 self.failures_left -= 1;
             }
-            other => panic!("nothing asks for this: {other}"),
+            other => panic!("an unexpected error: {other}"),
         }
     }
 
-    /// A call that uses no contents.
+    /// Checks the result of a call that uses no contents.
     pub(super) fn judge_plain<R>(&mut self, outcome: Result<R>) -> Option<R> {
         outcome.map_err(|error| self.note(&error)).ok()
     }
 
-    /// What a call returned that makes these uses. `None` if it was rightly refused: then nothing
-    /// has changed.
+    /// Checks the result of a call that makes these uses. Returns `None` if the call was rightly
+    /// refused, which changes nothing.
     pub(super) fn judge<T: Value, R>(
         &mut self,
         outcome: Result<R>,
@@ -99,8 +100,8 @@ impl Journal {
         let has_unwritten = read().any(|used| references[used.array].has_unwritten(&used.cells));
         match outcome {
             Ok(value) => {
-                assert!(misfits.is_empty(), "it was not refused for {misfits:?}");
-                assert!(!has_unwritten, "what was never written was read");
+                assert!(misfits.is_empty(), "the call was not refused despite {misfits:?}");
+                assert!(!has_unwritten, "elements that were never written were read");
                 return Some(value);
             }
             Err(Error::Uninitialised { .. }) if has_unwritten => {}
@@ -115,8 +116,8 @@ impl Journal {
         None
     }
 
-    /// Whether work that will fail when it runs was queued since this was last asked. A failed
-    /// poisoning takes no contents.
+    /// Whether work that will fail when it runs was queued since the last call. A failed poison
+    /// fill loses no contents.
     fn has_late_failure(&mut self) -> bool {
         if self.late.is_empty() {
             return false;
@@ -138,7 +139,7 @@ impl Journal {
     }
 }
 
-/// Whether what these uses write may be lost when it is written by work on a device.
+/// Whether the elements that these uses write may be lost when work on a device writes them.
 pub(super) fn may_be_lost<T: Value>(references: &[Reference<T>], uses: &[Use]) -> bool {
     let doubtful = |used: &Use| references[used.array].is_doubtful;
     let lost = |used: &Use| used.reads && references[used.array].may_be_lost(&used.cells);

@@ -7,7 +7,7 @@ use super::value::{Value, combined, counting};
 
 type Combine<T> = (In<T, IxDyn>, In<T, IxDyn>, InOut<T, IxDyn>);
 
-/// What `broken` says before it ends.
+/// The panic message of `broken`.
 pub(super) const BREAKS: &str = "it breaks";
 
 pub(super) struct Kernels<T: Value> {
@@ -47,7 +47,7 @@ impl<T: Value> Kernels<T> {
                 .host(|_grid, (x, y, mut z)| {
                     Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z));
                 }),
-            // A panic that calls no hook: the fuzzer's would end the process.
+            // A panic that calls no hook: the fuzzer's hook would end the process.
             broken: Kernel::<(InOut<T, IxDyn>,)>::new("broken")
                 .host(|_grid, _x| std::panic::resume_unwind(Box::new(BREAKS))),
         }

@@ -1,4 +1,4 @@
-//! Everything real beside the reference: operations on one part are done with both.
+//! The real arrays beside the reference: operations on one part are performed on both.
 
 use resident::ndarray::{Array, ArrayD, IxDyn};
 use resident::{Device, Emulation, Error, Event, Fault, Grid, Pending, Result, SmartArray, Stream};
@@ -10,12 +10,12 @@ use super::reference::{Contents, Reference, assert_allowed};
 use super::value::{Value, counting};
 use super::{Action, Failing, Maker, Operation, Origin, Program, whole};
 
-/// Arrays in play.
+/// The number of arrays.
 pub(super) const ARRAYS: usize = 4;
 
 pub(super) type Smart<T> = SmartArray<T, IxDyn>;
 
-/// A snapshot on its way, and what it must bring.
+/// A snapshot in flight, and its expected contents.
 pub(super) struct Promised<T> {
     pub(super) pending: Pending<ArrayD<T>>,
     pub(super) contents: ArrayD<Contents<T>>,
@@ -24,7 +24,7 @@ pub(super) struct Promised<T> {
 
 pub(super) struct Machine<T: Value> {
     pub(super) devices: [Device; 2],
-    /// Two of each device.
+    /// Two streams of each device.
     pub(super) streams: Vec<Stream>,
     pub(super) arrays: Vec<Smart<T>>,
     pub(super) references: Vec<Reference<T>>,
@@ -32,11 +32,11 @@ pub(super) struct Machine<T: Value> {
     pub(super) events: Vec<Event>,
     pub(super) promised: Vec<Promised<T>>,
     pub(super) journal: Journal,
-    /// Memory was handed out to be overwritten, and was not.
+    /// Whether an access for overwriting was made without writing the elements.
     pub(super) has_broken_promise: bool,
 }
 
-/// Launches cover whatever they are given.
+/// The grid of all launches; the bodies ignore it.
 pub(super) fn grid() -> Grid {
     Grid::cover(1)
 }
@@ -246,7 +246,7 @@ impl<T: Value> Machine<T> {
     fn on_device(&mut self, target: Target, info: &Info, action: Action) {
         let (stream, Target { array, cells, value, .. }) = (self.stream(target.lane), target);
         let mut view = self.arrays[array].slice_mut(info);
-        // What such a guard keeps on the heap, the sanitizer would find leaked.
+        // The sanitizer would report the heap memory of a forgotten guard as leaked.
         let has_heap = info.len() > 4 || cells.is_empty();
         let (outcome, used) = match action {
             Action::GpuMut { forgotten } => {
@@ -283,7 +283,7 @@ impl<T: Value> Machine<T> {
         }
     }
 
-    /// A part was handed out to be overwritten, and perhaps was.
+    /// Updates the reference after an access for overwriting, which may have been used to write.
     fn overwritten(
         &mut self,
         outcome: Result<()>,
@@ -363,7 +363,7 @@ impl<T: Value> Machine<T> {
         }
     }
 
-    /// A constant can be had anywhere, so nothing can take it.
+    /// Any location can produce a constant, so no failure can lose it.
     fn fill(&mut self, outcome: Result<()>, used: Use, value: u32) {
         let uses = [used];
         if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some() {
@@ -392,7 +392,7 @@ impl<T: Value> Machine<T> {
     }
 }
 
-/// One part and what goes with an operation on it.
+/// One part, and the other arguments of an operation on it.
 struct Target {
     array: usize,
     cells: Cells,

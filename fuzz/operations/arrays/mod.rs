@@ -1,8 +1,8 @@
-//! Programs over the public API, beside a reference that knows values and no places.
+//! Programs over the public API, beside a reference that models values, but not validity.
 //!
-//! Devices are seeded, so a program runs the same way each time. Calls of theirs fail where the
-//! program says so, at once or when their work runs; what a failure may have taken is tracked per
-//! element (`reference`), and every call's outcome is judged by it (`journal`).
+//! Devices are seeded, so a program runs the same way each time. The devices' calls fail where the
+//! program says so, at once or when their work runs. `reference` tracks for each element whether a
+//! failure may have lost it, and `journal` checks every call's result against that.
 
 mod journal;
 mod kernels;
@@ -21,23 +21,23 @@ use list::List;
 use machine::Machine;
 use parts::Part;
 
-/// Operations of one program that are looked at; more only take time.
+/// The number of operations of one program that run; more would only take time.
 const OPERATIONS_MAX: usize = 60;
 
-/// What the fuzzer makes.
+/// A program, as the fuzzer makes it.
 #[derive(Arbitrary, Debug)]
 pub(crate) struct Program {
     seed: u64,
     poison: bool,
-    /// Whether elements have three bytes rather than four.
+    /// Whether elements have three bytes instead of four.
     odd: bool,
-    /// Bytes that each device may hold, if there is a limit.
+    /// The memory limit of each device in bytes, if there is one.
     memory: Option<u16>,
     faults: [Option<Failing>; 3],
     operations: List<Operation>,
 }
 
-/// A call that is to fail.
+/// A call that fails.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Failing {
     second_device: bool,
@@ -45,7 +45,7 @@ struct Failing {
     late: bool,
 }
 
-/// One operation. Numbers are taken modulo what there is to choose from, so each is legal always. A
+/// One operation. Numbers are taken modulo the number of choices, so every operation is legal. A
 /// lane is one of the streams.
 #[derive(Arbitrary, Debug)]
 enum Operation {
@@ -64,7 +64,7 @@ enum Operation {
     Synchronize { what: Waiting },
 }
 
-/// Something done with one part.
+/// An operation on one part.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Action {
     Host,
@@ -89,7 +89,7 @@ enum Action {
     Set(u8),
 }
 
-/// Something done with two parts of one shape.
+/// An operation on two parts of one shape.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Transfer {
     Copy { flat: bool },
@@ -98,7 +98,7 @@ enum Transfer {
     AssignOn,
 }
 
-/// What an array is made from.
+/// The properties of a new array.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Maker {
     shape: u8,
@@ -109,7 +109,7 @@ struct Maker {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Origin {
-    /// An array of ndarray's, perhaps with a reversed axis, perhaps with gaps.
+    /// An array adopted from ndarray, possibly with a reversed axis or with gaps.
     Adopted {
         reversed: bool,
         gaps: bool,
@@ -128,7 +128,7 @@ enum Waiting {
 }
 
 impl Program {
-    /// Runs it; what is wrong panics.
+    /// Runs the program; panics if a check fails.
     pub(crate) fn run(&self) {
         if self.odd { self.run_with::<[u8; 3]>() } else { self.run_with::<u32>() }
     }

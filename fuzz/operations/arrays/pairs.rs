@@ -30,7 +30,7 @@ fn carry<T: Value>(
     }
 }
 
-/// Why the parts of a transfer do not go together.
+/// The reasons why a transfer between these parts must be refused.
 fn misfits(transfer: Transfer, source: &Cells, target: &Cells) -> Vec<Misfit> {
     let is_flat = matches!(transfer, Transfer::Copy { flat: true });
     let all = [
@@ -138,7 +138,7 @@ impl<T: Value> Machine<T> {
             std::array::from_fn(|at| self.references[numbers[at]].layout.slice(&infos[at]));
         let crops = common(cells.each_ref().map(|cells| cells.shape()));
         let cells: [Cells; 3] = std::array::from_fn(|at| cells[at].slice(&crops[at]).to_owned());
-        // The array that is written is taken out, since the other two may be one.
+        // The written array is taken out, since the other two may be the same array.
         let mut written = std::mem::replace(&mut self.arrays[into], Smart::uninit(IxDyn(&[0])));
         let read = |at: usize| self.arrays[numbers[at]].slice(&infos[at]);
         let (x, y, mut z) = (read(0), read(1), written.slice_mut(&infos[2]));
@@ -167,8 +167,8 @@ impl<T: Value> Machine<T> {
         self.references[uses[2].array].write(uses[2].cells.iter().copied(), values, lost);
     }
 
-    /// Every second index of an axis is changed on one stream, the others are written on another;
-    /// both views live at once.
+    /// Changes every second index of an axis on one stream and writes the others on another; both
+    /// views are alive at once.
     pub(super) fn combs(&mut self, array: u8, axis: u8, lanes: [u8; 2], value: u32) {
         let array = below(array, ARRAYS);
         let shape = self.arrays[array].shape().to_vec();

@@ -3,16 +3,16 @@
 use arbitrary::Arbitrary;
 use resident::ndarray::{ArrayD, IxDyn, SliceInfo, SliceInfoElem};
 
-/// Axes that are drawn; further ones are taken as these are.
+/// The number of axes that are drawn; further axes repeat them.
 const AXES: usize = 3;
 
-/// Elements of an array by number, in the order of a part's indices. A number is a place in memory.
+/// Elements of an array by number, in a part's index order. A number is a position in memory.
 pub(super) type Cells = ArrayD<usize>;
 
 /// ndarray's slice argument.
 pub(super) type Info = SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>;
 
-/// A part as it is drawn.
+/// A part as drawn.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Part {
     kind: u8,
@@ -55,7 +55,7 @@ impl Choice {
 }
 
 impl Part {
-    /// The part of an array of this shape: often all of it, rarely with an axis more.
+    /// The part of an array of this shape: often all of it, rarely with one more axis.
     pub(super) fn resolve(&self, shape: &[usize]) -> Info {
         let choices = shape.iter().zip(self.axes.iter().cycle());
         let mut elements: Vec<SliceInfoElem> = match self.kind % 4 {
@@ -69,8 +69,8 @@ impl Part {
     }
 }
 
-/// What is taken of parts of these shapes so that all have one shape; where they have different
-/// numbers of axes, nothing helps.
+/// The largest slices of arrays of these shapes that have one shape; whole arrays if their numbers
+/// of axes differ.
 pub(super) fn common<const N: usize>(shapes: [&[usize]; N]) -> [Info; N] {
     let all_alike = shapes.iter().all(|shape| shape.len() == shapes[0].len());
     let extent = |axis: usize| shapes.iter().map(|shape| shape[axis]).min().unwrap_or(0);
@@ -89,7 +89,7 @@ pub(super) fn comb(shape: &[usize], axis: usize, first: usize) -> Info {
     info(shape.iter().enumerate().map(all).collect())
 }
 
-/// Elements in memory order: what a flat parameter sees.
+/// Elements in memory order, as a flat parameter gets them.
 pub(super) fn in_memory_order(cells: &Cells) -> Vec<usize> {
     let mut sorted: Vec<usize> = cells.iter().copied().collect();
     sorted.sort_unstable();

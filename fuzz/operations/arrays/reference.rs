@@ -1,15 +1,15 @@
-//! What each element's value is, or that it has none, and whether a failure may have taken it.
+//! The value of each element, if it has one, and whether a failure may have lost it.
 
 use resident::ndarray::{Array, ArrayD, IxDyn};
 
 use super::parts::Cells;
 use super::value::Value;
 
-/// What an element holds.
+/// The contents of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents<T> {
     Unwritten,
-    /// Written by a promise that was not kept: any bytes will do.
+    /// An access for overwriting did not write it: any value is allowed.
     Anything,
     Value(T),
 }
@@ -18,7 +18,7 @@ pub(super) enum Contents<T> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element<T> {
     pub(super) contents: Contents<T>,
-    /// Work that was to write it may have failed.
+    /// Whether work that should have written it may have failed.
     pub(super) may_be_lost: bool,
 }
 
@@ -27,15 +27,15 @@ pub(super) struct Element<T> {
 pub(super) struct Reference<T> {
     /// The number of the element at each index.
     pub(super) layout: Cells,
-    /// By number.
+    /// The elements by number.
     pub(super) elements: Vec<Element<T>>,
-    /// A copy of it may have failed to arrive somewhere: it is not lost, but what is computed there
-    /// may be.
+    /// Whether a copy of the array may have failed: the array is not lost, but results computed
+    /// from that copy may be.
     pub(super) is_doubtful: bool,
 }
 
 impl<T: Value> Contents<T> {
-    /// What comes of it.
+    /// The contents after a change of the value.
     pub(super) fn map(self, change: impl FnOnce(T) -> T) -> Self {
         match self {
             Self::Value(value) => Self::Value(change(value)),
@@ -43,7 +43,7 @@ impl<T: Value> Contents<T> {
         }
     }
 
-    /// True if this value may be read here.
+    /// Whether reading this value is correct.
     pub(super) fn allows(self, seen: T) -> bool {
         match self {
             Self::Unwritten => false,
@@ -54,7 +54,7 @@ impl<T: Value> Contents<T> {
 }
 
 impl<T: Value> Reference<T> {
-    /// An array whose elements lie in memory as the strides say, with contents by index.
+    /// An array with these strides in memory and these contents by index.
     pub(super) fn new(
         shape: &[usize],
         strides: &[isize],
@@ -82,7 +82,7 @@ impl<T: Value> Reference<T> {
         cells.iter().any(|cell| self.elements[*cell].may_be_lost)
     }
 
-    /// New contents, by index.
+    /// Replaces contents, by index.
     pub(super) fn write(
         &mut self,
         cells: impl IntoIterator<Item = usize>,
@@ -95,23 +95,22 @@ impl<T: Value> Reference<T> {
             .for_each(|(cell, contents)| self.elements[cell] = Element { contents, may_be_lost });
     }
 
-    /// They stand where nothing can take them.
+    /// Marks elements as safe: no failure can lose them.
     pub(super) fn save(&mut self, cells: &Cells) {
         cells.iter().for_each(|cell| self.elements[*cell].may_be_lost = false);
     }
 }
 
-/// What was read is what there is.
+/// Asserts that the values read are allowed.
 pub(super) fn assert_allowed<T: Value>(seen: &Array<T, IxDyn>, contents: &ArrayD<Contents<T>>) {
     assert_eq!(seen.shape(), contents.shape());
     assert!(
         contents.iter().zip(seen).all(|(contents, seen)| contents.allows(*seen)),
-        "{seen:?} was read, expected was {contents:?}"
+        "{seen:?} was read, but {contents:?} was expected"
     );
 }
 
-/// Numbers of elements by their places in memory, of which there are as many as elements, without
-/// gaps.
+/// The position of each element in memory. The elements must lie without gaps.
 fn layout(shape: &[usize], strides: &[isize]) -> Cells {
     let offset = |index: &IxDyn| -> isize {
         let steps = (0..shape.len()).map(|axis| index[axis] as isize * strides[axis]);

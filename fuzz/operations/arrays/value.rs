@@ -1,17 +1,17 @@
-//! Elements, and what kernels make of them.
+//! Elements, and the effect of the kernels on them.
 
 use std::fmt::Debug;
 
 use resident::Element;
 
-/// An element that numbers can be put into.
+/// An element type that can store numbers.
 pub(super) trait Value: Element + PartialEq + Debug {
-    /// As much of the number as there is room for.
+    /// The low bytes of the number, as many as the element has.
     fn of(number: u32) -> Self;
 
     fn number(self) -> u32;
 
-    /// What `mix` makes of it.
+    /// The result of `mix` for the element.
     fn mixed(self, number: u32) -> Self {
         Self::of(self.number().wrapping_mul(31).wrapping_add(number))
     }
@@ -38,7 +38,7 @@ impl Value for [u8; 3] {
     }
 }
 
-/// What `combine` makes of three elements.
+/// The result of `combine` for three elements.
 pub(super) fn combined<T: Value>(x: T, y: T, z: T) -> T {
     T::of(
         x.number()

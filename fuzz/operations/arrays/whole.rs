@@ -1,4 +1,4 @@
-//! Operations on whole arrays, events and devices, and how a program ends.
+//! Operations on whole arrays, events and devices, and the final checks of a program.
 
 use resident::emulation::HazardKind;
 use resident::ndarray::{Array, ArrayD, Axis, IxDyn, ShapeBuilder, Slice};
@@ -11,7 +11,7 @@ use super::reference::{Contents, Reference, assert_allowed};
 use super::value::{Value, counting};
 use super::{Maker, Origin, Waiting};
 
-/// The shapes that arrays have; more than six axes are more than a region has.
+/// The shapes of arrays; some have more than six axes, the most of a region.
 const SHAPES: [&[usize]; 11] = [
     &[10],
     &[4, 5],
@@ -26,7 +26,7 @@ const SHAPES: [&[usize]; 11] = [
     &[2, 1, 2, 1, 2, 1, 2, 2],
 ];
 
-/// An array and what it holds.
+/// A new array, and its reference.
 pub(super) fn made<T: Value>(maker: Maker) -> (Smart<T>, Reference<T>) {
     let shape = SHAPES[below(maker.shape, SHAPES.len())];
     let order = || IxDyn(shape).set_f(maker.columns_first);
@@ -86,7 +86,7 @@ impl<T: Value> Machine<T> {
         let info = part.resolve(self.arrays[array].shape());
         let cells = self.references[array].layout.slice(&info).to_owned();
         let outcome = self.arrays[array].slice(&info).try_clone();
-        // What was never written is not read, and is not written in the clone either.
+        // Elements that were never written are not read, and stay unwritten in the clone.
         let source = &self.references[array];
         let read: Vec<usize> = cells
             .iter()
@@ -110,8 +110,8 @@ impl<T: Value> Machine<T> {
         (self.arrays[into], self.references[into]) = (clone, reference);
     }
 
-    /// `into_array`, looked at, and adopted again. An array that cannot be returned is gone; zeros
-    /// of its shape take its place.
+    /// Calls `into_array`, checks the result, and adopts it again. If an array cannot be returned,
+    /// it is dropped; zeros of its shape replace it.
     pub(super) fn give_back(&mut self, array: usize) {
         let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(IxDyn(&[0])));
         let (shape, strides) = (taken.shape().to_vec(), taken.strides().to_vec());
@@ -124,7 +124,7 @@ impl<T: Value> Machine<T> {
             return;
         };
         assert_allowed(&given, &self.references[array].contents(&uses[0].cells));
-        // Without elements, strides mean nothing.
+        // Without elements, strides have no meaning.
         assert!(given.is_empty() || given.strides() == strides);
         let contents: Vec<Contents<T>> =
             given.iter().map(|value| Contents::Value(*value)).collect();
@@ -132,7 +132,7 @@ impl<T: Value> Machine<T> {
         self.references[array] = Reference::new(&shape, self.arrays[array].strides(), contents);
     }
 
-    /// Questions move nothing.
+    /// Checks that queries move nothing.
     pub(super) fn look(&mut self, array: usize, part: &Part) {
         let (smart, traffic) = (&self.arrays[array], self.arrays[array].traffic());
         let view = smart.slice(part.resolve(smart.shape()));
@@ -188,7 +188,7 @@ impl<T: Value> Machine<T> {
         self.journal.judge_plain(outcome);
     }
 
-    /// Everything has run, and every failure has been told.
+    /// Runs all work, and takes every failure report.
     fn settle(&mut self) {
         for device in self.devices.clone() {
             let tries = 1 + self.journal.failures_left();
@@ -199,11 +199,12 @@ impl<T: Value> Machine<T> {
         self.references.iter_mut().for_each(|reference| reference.is_doubtful = false);
     }
 
-    /// All values are right that are not lost; then nothing is left, and nothing was unordered.
+    /// Checks that all values are right that are not lost, that nothing is left allocated, and that
+    /// nothing was unordered.
     pub(super) fn finish(mut self) {
         self.settle();
         (0..self.arrays.len()).for_each(|array| self.verify(array));
-        // Some snapshots are waited for, others are dropped on their way.
+        // The program waits for some snapshots, and drops others in flight.
         while self.promised.len() > 1 {
             self.wait_pending(0);
         }
@@ -214,7 +215,7 @@ impl<T: Value> Machine<T> {
         let tries = 1 + self.journal.failures_left();
         for device in &self.devices {
             let mut hazards = device.emulation().expect("an emulated device").hazards();
-            // Whoever is handed memory to write it, and does not, has it read as it was.
+            // If an access for overwriting wrote nothing, later reads of that memory are reported.
             hazards.retain(|hazard| {
                 !(self.has_broken_promise && hazard.kind == HazardKind::NeverWritten)
             });
@@ -231,8 +232,8 @@ impl<T: Value> Machine<T> {
         }
     }
 
-    /// The whole array is read, and if that is refused, each element; of those that were never
-    /// written the first stands for all, to save time.
+    /// Reads the whole array; if that is refused, each element. Of the elements that were never
+    /// written only the first is read, to save time.
     fn verify(&mut self, array: usize) {
         let uses = [Use::read(array, self.references[array].layout.clone())];
         let outcome: Result<ArrayD<T>> = self.arrays[array].host().map(|host| host.to_owned());

@@ -1,4 +1,4 @@
-//! A map of regions beside a value for each cell.
+//! A map of regions, compared with a value for each cell.
 
 use arbitrary::Arbitrary;
 
@@ -51,7 +51,7 @@ impl Table {
         }
     }
 
-    /// The parts of a region are disjoint, cover it, and have the values of their cells.
+    /// Checks that a region's parts are disjoint, cover it, and have their cells' values.
     fn check_parts(&self, space: &Space, region: &Region, mask: &Mask) {
         let (mut parts, mut values) = (Vec::new(), Vec::new());
         self.map.visit(region, |part, value| {

@@ -1,5 +1,5 @@
-//! One array's coherence state beside a model with the memory of each location, on which plans are
-//! performed cell by cell.
+//! One array's coherence state, compared with a model that has the memory of each location and
+//! performs plans cell by cell.
 
 use arbitrary::Arbitrary;
 
@@ -13,7 +13,7 @@ use crate::coherence::{
 /// The largest number of locations in a program.
 pub(super) const LOCATIONS_MAX: usize = 5;
 
-/// What an array starts as.
+/// The initial contents of an array.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) enum Start {
     Undefined,
@@ -21,7 +21,7 @@ pub(super) enum Start {
     Stored,
 }
 
-/// What is true of a cell.
+/// The true state of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     Undefined(Undefined),
@@ -59,7 +59,7 @@ fn constant_value(id: ConstantId) -> u64 {
 }
 
 impl Cell {
-    /// What the core must say of it.
+    /// The content that the core must report for it.
     fn content(&self) -> Content {
         let fresh = (0..LOCATIONS_MAX)
             .filter(|location| self.is_fresh[*location])
@@ -74,7 +74,7 @@ impl Cell {
         }
     }
 
-    /// Where a copy of it must come from.
+    /// The source that a copy of it must use.
     fn source(&self, costs: &Costs) -> Source {
         let fresh = (0..LOCATIONS_MAX).filter(|location| self.is_fresh[*location]);
         match self.truth {
@@ -88,7 +88,7 @@ impl Cell {
         }
     }
 
-    /// Its value; what is undefined has none.
+    /// The cell's value; `None` if it is undefined.
     fn value(&self) -> Option<u64> {
         match self.truth {
             Truth::Undefined(_) => None,
@@ -97,8 +97,8 @@ impl Cell {
         }
     }
 
-    /// New truth, fresh at one location or nowhere; all other memory becomes garbage that is
-    /// nothing else.
+    /// Replaces a cell's truth, valid at one location or nowhere; other memory becomes unique
+    /// garbage.
     fn write(&mut self, truth: Truth, at: Option<Location>, garbage: u64) {
         self.truth = truth;
         self.is_fresh = [false; LOCATIONS_MAX];
@@ -141,7 +141,7 @@ impl Memory {
         self.cells.iter_mut().zip(mask).filter(|(_, inside)| **inside).map(|(cell, _)| cell)
     }
 
-    /// A number that was never seen, and garbage that goes with it.
+    /// A number that was not used before, and unique garbage.
     fn next_stamp(&mut self) -> (u64, u64) {
         self.stamp += 1;
         (self.stamp, 1 << 50 | self.stamp << 8)
@@ -178,8 +178,8 @@ impl Memory {
         self.inside(mask).filter_map(why).collect()
     }
 
-    /// A undefined_read names cells that are undefined for the reason it gives; what was lost comes
-    /// before what was never written.
+    /// Checks that an undefined read names cells that are undefined for the given reason, and that
+    /// lost cells are reported before unwritten ones.
     fn check_undefined_read(
         &mut self,
         space: &Space,
@@ -197,8 +197,7 @@ impl Memory {
         assert_eq!(is_lost(&undefined_read.undefined), undefined.iter().any(is_lost));
     }
 
-    /// Performs a plan: copies each element that is wanted and not fresh here exactly once, and no
-    /// other.
+    /// Performs a plan: copies exactly the elements that are needed and not valid here, each once.
     fn copy(&mut self, space: &Space, at: Location, mask: &Mask, copies: &[PlannedCopy]) {
         let lower_bound =
             self.inside(mask).filter(|cell| !cell.is_fresh[at.index()]).count() as u64;
@@ -241,7 +240,7 @@ impl Memory {
         self.check(space);
     }
 
-    /// The state says of each cell what the model knows.
+    /// Checks that the state agrees with the model about each cell.
     fn check(&self, space: &Space) {
         let mut parts = Vec::new();
         self.state.visit_contents(&space.whole(), |part, content| parts.push((*part, content)));
@@ -258,7 +257,7 @@ impl Memory {
         assert!(!is_uniform || first.is_none() || self.state.uniform() == first);
     }
 
-    /// The questions that a state answers.
+    /// Checks the state's answers to queries.
     fn check_answers(&mut self, at: Location, region: &Region, mask: &Mask) {
         let is_fresh = |cell: &Cell| cell.is_fresh[at.index()];
         let only = |cell: &Cell| cell.content().is_only_at(at);

@@ -1,4 +1,4 @@
-//! Programs over the coherence core, beside models that know only cells and bytes.
+//! Programs over the coherence core, compared with models that contain only cells and bytes.
 
 #[path = "../list.rs"]
 mod list;
@@ -27,7 +27,7 @@ pub(crate) struct Program {
     extents: [u8; 3],
     locations: u8,
     start: Start,
-    /// What a copy from each location costs.
+    /// The cost of a copy from each location.
     costs: [u8; memory::LOCATIONS_MAX],
     operations: List<Operation>,
 }

@@ -1,16 +1,16 @@
-//! An index space as a list of cells, and boxes in it as plain conditions on indices.
+//! An index space as a list of cells, with boxes as conditions on indices.
 
 use arbitrary::Arbitrary;
 
 use crate::coherence::{Region, Span};
 
-/// Axes that a program can have; the core's algebra goes axis by axis, and three show all of it.
+/// The most axes in a program; the core works axis by axis, so three exercise all of it.
 const AXES_MAX: usize = 3;
 
-/// The largest extents by the number of axes, so that a program has at most some two hundred cells.
+/// The largest extents by the number of axes, so that a program has at most about 200 cells.
 const EXTENTS_MAX: [u8; AXES_MAX + 1] = [0, 48, 12, 6];
 
-/// Whether each cell is meant.
+/// Whether each cell is selected.
 pub(super) type Mask = Vec<bool>;
 
 /// All cells, in some order.
@@ -19,7 +19,7 @@ pub(super) struct Space {
     cells: Vec<Vec<u64>>,
 }
 
-/// One box, per axis as it is drawn.
+/// A box as drawn, for each axis.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Box {
     ranges: [Range; AXES_MAX],
@@ -33,7 +33,7 @@ struct Range {
 }
 
 impl Range {
-    /// Start, end and step along an axis: often all of it, and sometimes a little more.
+    /// Start, end and step along an axis: often the whole axis, and sometimes slightly more.
     fn resolve(self, extent: u64) -> (u64, u64, u64) {
         if self.step >= 176 {
             return (0, extent, 1);
@@ -70,7 +70,7 @@ impl Space {
         Region::whole(&self.shape)
     }
 
-    /// The cells of a box, and the same as a region.
+    /// The cells of a box, and the box as a region.
     pub(super) fn resolve(&self, part: &Box) -> (Region, Mask) {
         let ranges: Vec<_> = part
             .ranges
@@ -91,7 +91,7 @@ impl Space {
         (region, mask)
     }
 
-    /// The cells of a region that the core made.
+    /// The cells of a region from the core.
     pub(super) fn mask(&self, region: &Region) -> Mask {
         self.cells.iter().map(|cell| region.contains_point(cell)).collect()
     }

@@ -5,7 +5,7 @@ use arbitrary::Arbitrary;
 
 use crate::coherence::Span;
 
-/// A span as it is drawn; `narrow` makes numbers small, so that two spans meet.
+/// A span as drawn; `narrow` makes numbers small, so that two spans meet.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct WideSpan {
     start: u64,
@@ -15,7 +15,7 @@ pub(super) struct WideSpan {
 }
 
 impl WideSpan {
-    /// Start, end, step, as they are given to the core.
+    /// Start, end and step for the core.
     fn resolve(self) -> (u64, u64, u64) {
         let bound = if self.narrow { 1 << 12 } else { u64::MAX };
         let start = self.start % bound;
@@ -27,7 +27,7 @@ fn holds((start, end, step): (u64, u64, u64), index: u64) -> bool {
     index >= start && index < end && (index - start).is_multiple_of(step.max(1))
 }
 
-/// Intersection, union and containment of two spans agree with each index that is tried.
+/// Checks that intersection, union and containment of two spans are right at each tested index.
 pub(super) fn check(one: WideSpan, other: WideSpan) {
     let (first, second) = (one.resolve(), other.resolve());
     let [a, b] = [first, second].map(|(start, end, step)| Span::new(start, end, step));
@@ -56,7 +56,7 @@ pub(super) fn check(one: WideSpan, other: WideSpan) {
     );
 }
 
-/// Indices of a span, and around it: its ends, and some in between.
+/// Indices in and around a span: its ends, and some in between.
 fn indices(span: Span) -> impl Iterator<Item = u64> {
     let (start, step, len) = (span.start(), span.step(), span.len());
     let positions = [0, 1, 2, len / 3, len / 2, len.saturating_sub(2), len.saturating_sub(1), len];

@@ -3,7 +3,7 @@
 /// Guards live as long as the borrow of `self`.
 macro_rules! exclusive_methods {
     () => {
-        /// The host's copy of this part, to be changed. Downloads the bytes that are stale on the
+        /// The host's copy of this part, for changes. Downloads the bytes that are stale on the
         /// host and waits for all queued work that uses the host's copy. The host then has the
         /// newest contents, and devices upload what they need at their next use.
         ///
@@ -28,8 +28,8 @@ macro_rules! exclusive_methods {
             self.part().host_mut(Access::ReadWrite, call_site())
         }
 
-        /// The host's copy of this part, to be rewritten. Downloads nothing, and marks the whole
-        /// part as written, also where it was lost. Write every element: the others have
+        /// The host's copy of this part, for overwriting. Downloads nothing, and marks the whole
+        /// part as written, including elements that were lost. Write every element: the others have
         /// unspecified values. Waits for queued work that uses the host's copy.
         ///
         /// ```
@@ -121,9 +121,9 @@ macro_rules! exclusive_methods {
         }
 
         /// The copy of `stream`'s device, for external work on that stream to rewrite. Uploads
-        /// nothing, and marks the whole part as written when the guard is created, also where it
-        /// was lost. The work must write every element: the others have unspecified values. Order
-        /// is as for [`gpu_mut_on`](Self::gpu_mut_on).
+        /// nothing, and marks the whole part as written when the guard is created, including
+        /// elements that were lost. The work must write every element: the others have unspecified
+        /// values. Order is as for [`gpu_mut_on`](Self::gpu_mut_on).
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -175,7 +175,7 @@ macro_rules! exclusive_methods {
         ///
         /// - [`LostUpdate`](crate::Error::LostUpdate) if the host does not have the newest contents
         ///   of the whole part; nothing changes then. A constant that was never read on the host
-        ///   is not there.
+        ///   counts as not being there.
         /// - [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if
         ///   waiting for work that uses the host's copy fails.
         /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
@@ -229,9 +229,9 @@ macro_rules! exclusive_methods {
             self.part().gpu_changed_on(stream, call_site())
         }
 
-        /// Makes this part a constant: every element is `value`, also where it was lost. Nothing is
-        /// written or moved now. The host and each device fill their own copy at their next use,
-        /// which is no transfer.
+        /// Makes this part a constant: every element is `value`, including elements that were lost.
+        /// Nothing is written or copied now. The host and each device fill their own copy at their
+        /// next use, which is not a transfer.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::s};
@@ -248,7 +248,7 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// None today.
+        /// Never fails today.
         #[track_caller]
         pub fn fill(&mut self, value: T) -> Result<()> {
             self.part().fill(value, call_site());
@@ -319,8 +319,8 @@ macro_rules! exclusive_methods {
 
         /// Copies the elements of an array or view of the same shape to the copy on `stream`'s
         /// device, in that stream's order. Contents of `source` on a device that this one can
-        /// access as a peer are copied directly. Others are first brought to `source`'s own copy on
-        /// this device, which is kept.
+        /// access as a peer are copied directly. Other contents are first copied to `source`'s own
+        /// copy on this device, which keeps them.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -376,8 +376,8 @@ macro_rules! exclusive_methods {
             self.part().set(index.into_dimension().slice(), value, call_site())
         }
 
-        /// A part to be written, by ndarray's `s![..]`. It shares the array's coherence: an access
-        /// moves only its bytes, and writing it makes no other part stale.
+        /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's coherence:
+        /// an access copies only its bytes, and writing it makes no other part stale.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
@@ -400,8 +400,8 @@ macro_rules! exclusive_methods {
             SmartViewMut::new(part.storage, part.layout.slice(&info))
         }
 
-        /// Up to six disjoint parts at once, by a tuple of ndarray's `s![..]`, as ndarray's
-        /// `multi_slice_mut`. Interleaved steps are disjoint too.
+        /// Up to six disjoint parts at once, selected by a tuple of ndarray's `s![..]`, as
+        /// ndarray's `multi_slice_mut`. Interleaved steps are disjoint too.
         ///
         /// ```
         /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};

@@ -1,4 +1,4 @@
-//! Methods that ask about an array or a part. None of them moves data.
+//! Methods that query an array or a part. None of them moves data.
 
 /// Shape, name, residency and traffic.
 macro_rules! query_methods {
@@ -49,7 +49,7 @@ macro_rules! query_methods {
             self.part().layout.len()
         }
 
-        /// The number of bytes of all elements: what a copy of this part moves.
+        /// The number of bytes of all elements, which is the size of a full copy of this part.
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::s};
@@ -68,9 +68,8 @@ macro_rules! query_methods {
             self.len() == 0
         }
 
-        /// The array's name in errors, reports and events: the one that
-        /// [`named`](crate::SmartArray::named) gave it, else its type, its shape and the line that
-        /// made it.
+        /// The array's name in errors, reports and events: the name given to
+        /// [`named`](crate::SmartArray::named), else its type, its shape and the line that made it.
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::s};
@@ -85,7 +84,7 @@ macro_rules! query_methods {
             self.part().storage.name()
         }
 
-        /// A snapshot of where this part is valid. Moves nothing and waits for nothing.
+        /// A snapshot of where this part is valid. Moves nothing and does not wait.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity, ndarray::s};
@@ -123,7 +122,7 @@ macro_rules! query_methods {
         }
 
         /// Whether elements are contiguous in row-major order, the last axis fastest. Axes of
-        /// length 1 do not count, as with NumPy's relaxed strides.
+        /// length 1 are ignored, as with NumPy's relaxed strides.
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};

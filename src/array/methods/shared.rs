@@ -1,12 +1,12 @@
 //! Methods that need only shared access to an array or a part.
 
-/// `$life` is how long guards live: the borrow of `self`, or for a `SmartView<'a>` all of `'a`.
+/// `$life` is the lifetime of guards: the borrow of `self`, or `'a` for a `SmartView<'a>`.
 macro_rules! shared_methods {
     ($life:lifetime) => {
         /// The host's copy of this part, in its shape. Downloads the bytes that are stale on the
         /// host, and returns when they have arrived and queued work that writes the part is
-        /// complete. Both sides are valid then. If nothing is stale, nothing moves and no device is
-        /// asked.
+        /// complete. The host and the source are both valid then. If nothing is stale, nothing
+        /// moves and no device is used.
         ///
         /// Numba's `SmartArray.get('host')` does the same for whole arrays; this method moves only
         /// the bytes of the part.
@@ -31,7 +31,7 @@ macro_rules! shared_methods {
         /// - [`Backend`](crate::Error::Backend) if the device refuses a call or the copy fails. A
         ///   failed copy loses nothing.
         /// - [`DeviceLost`](crate::Error::DeviceLost) if a device died that has the newest contents
-        ///   or whose work has to be waited for.
+        ///   or whose work the call must wait for.
         /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
         ///   kernel body.
         #[inline]
@@ -67,13 +67,13 @@ macro_rules! shared_methods {
 
         /// The copy of `stream`'s device, for external work on that stream to read: launches and
         /// library calls that this crate does not know of. Uploads the bytes that are stale on the
-        /// device; both sides are valid then. Orders the stream after all work that writes these
+        /// device; the source stays valid. Orders the stream after all work that writes these
         /// bytes.
         ///
         /// The host does not wait for the device. It may block for a pending download, for staging
-        /// memory, or for device memory. Pageable bytes are in staging memory when the call
-        /// returns. If the device is full, other arrays give up copies there that are also valid on
-        /// the host.
+        /// memory, or for device memory. Pageable bytes have been copied to staging memory when the
+        /// call returns. If the device is full, the library frees copies there of other arrays that
+        /// are also valid on the host.
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -111,11 +111,10 @@ macro_rules! shared_methods {
             self.part().gpu_on(stream, call_site())
         }
 
-        /// Uploads this part to `stream`'s device ahead of its use, in that stream's order. Both
-        /// sides are valid then. A later use on any stream waits for the copy, and not for work
-        /// queued on `stream` after it. Returns once pageable data has been staged; pinned data and
-        /// peer copies return immediately. CUDA's `cudaMemPrefetchAsync` does the same for managed
-        /// memory.
+        /// Uploads this part to `stream`'s device ahead of its use, in that stream's order. The
+        /// source stays valid. A later use on any stream waits for the copy, not for later work of
+        /// `stream`. Returns once pageable data has been staged; pinned data and peer copies return
+        /// immediately. CUDA's `cudaMemPrefetchAsync` does the same for managed memory.
         ///
         /// ```
         /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -203,12 +202,12 @@ macro_rules! shared_methods {
             self.part().prefetch_host(Some(stream), "prefetch_host_on", call_site())
         }
 
-        /// A copy of this part's present contents in memory of its own, in row-major order. Later
+        /// A copy of this part's present contents in separate memory, in row-major order. Later
         /// writes do not change it, and no residency changes. Contents that are valid on the host
         /// are copied before the call returns. Contents that only devices have are downloaded
         /// asynchronously: on `stream` if it belongs to that device, else as by
-        /// [`prefetch_host`](Self::prefetch_host). Use it to examine a state while the next one is
-        /// computed.
+        /// [`prefetch_host`](Self::prefetch_host). Use it to examine a state while computing the
+        /// next.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -231,9 +230,9 @@ macro_rules! shared_methods {
             self.part().snapshot_on(Some(stream), "snapshot_on", call_site())
         }
 
-        /// Reads one element where it is newest, and leaves residency as it is. On a device it
-        /// downloads the bytes of this element and waits for them: to read more than a few
-        /// elements, use [`host`](Self::host) of a part.
+        /// Reads one element where it is newest, and does not change residency. On a device the
+        /// call downloads this element and waits for it: to read more than a few elements, use
+        /// [`host`](Self::host) of a part.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::Array2};
@@ -289,9 +288,9 @@ macro_rules! shared_methods {
             SmartArray::cloned(self.part(), call_site())
         }
 
-        /// A part, by ndarray's `s![..]`: ranges, steps, reversed axes, single indices, new axes.
-        /// It shares the array's coherence, and an access moves only its bytes. Slicing copies
-        /// nothing and asks no device.
+        /// A part, selected by ndarray's `s![..]`: ranges, steps, reversed axes, single indices,
+        /// new axes. The part shares the array's coherence, and an access moves only its bytes.
+        /// Slicing copies nothing and uses no device.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};

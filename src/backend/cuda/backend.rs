@@ -17,13 +17,13 @@ use crate::backend::{
     LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
-/// The most bytes that are staged at once: many enough that a driver call costs little beside them,
-/// few enough that a few chunks stay in the host's caches.
+/// The most bytes that are staged at once: large enough that the cost of a driver call is
+/// negligible, small enough that a few chunks stay in the host's caches.
 const CHUNK_BYTES_MAX: u64 = 4 << 20;
 
 impl CudaDevice {
-    /// A stream of another library as a queue. The caller checked that it is of this GPU's primary
-    /// context.
+    /// A stream of another library as a queue. The caller checked that it belongs to this GPU's
+    /// primary context.
     pub(crate) fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
         let core = StreamCore::new(Arc::clone(self.core()), stream);
         core.share();
@@ -106,7 +106,7 @@ impl Backend for CudaDevice {
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         let staging = self.core().staging();
         if !staging.has_unused(len_bytes) {
-            // Completed work gives blocks back, and pinning more takes far longer than reaping.
+            // Completed work returns staging blocks, and pinning takes far longer than reaping.
             stream::reap_all(self.core());
         }
         staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
@@ -116,7 +116,7 @@ impl Backend for CudaDevice {
         let staging = self.core().staging();
         let blocks: SmallVec<[StagingBlock; 4]> =
             lens_bytes.iter().map_while(|len_bytes| staging.take(*len_bytes)).collect();
-        // The blocks go back to the pool, where the downloads will find them.
+        // The blocks return to the pool, where the downloads take them.
         drop(blocks);
     }
 

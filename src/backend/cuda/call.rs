@@ -1,5 +1,5 @@
-//! From the driver's result codes to the crate's errors. Nothing here asks the driver for error
-//! texts: the driver itself may be missing.
+//! Conversion of the driver's result codes to the crate's errors. This module does not ask the
+//! driver for error texts, because the driver itself may be missing.
 
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{DriverError, sys};
@@ -15,8 +15,9 @@ pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendE
     }
 }
 
-/// As [`check`], for a call that concerns two contexts. The driver may report the death of either,
-/// so the error is none of the stream's own context; the next call on that finds out.
+/// As [`check`], for a call that concerns two contexts. The driver may report the death of either
+/// context, so the error is not attributed to the stream's own context; the next call on that
+/// context detects its death.
 pub(super) fn check_between(result: CUresult, call: &'static str) -> Result<(), BackendError> {
     check(result, call).map_err(|refusal| BackendError {
         kind: BackendErrorKind::Driver { code: result as i64 },
@@ -53,8 +54,8 @@ pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
     }
 }
 
-/// Whether every later call in the context fails too: the driver API says of these errors that the
-/// process must be terminated and relaunched. Numbers, because older bindings lack some names.
+/// Whether every later call in the context fails too. For these errors the driver API says that the
+/// process must be restarted. Given as numbers, because older bindings lack some names.
 fn is_sticky(failed: CUresult) -> bool {
     const ECC_UNCORRECTABLE: i64 = 214;
     const NVLINK_UNCORRECTABLE: i64 = 220;
@@ -82,7 +83,7 @@ fn is_sticky(failed: CUresult) -> bool {
     )
 }
 
-/// The driver's name for a result, and advice for the ones that users meet.
+/// The driver's name for a result, and advice for common ones.
 pub(super) fn describe(failed: CUresult) -> String {
     match advice(failed as i64) {
         Some(advice) => format!("{failed:?}: {advice}"),
@@ -123,7 +124,7 @@ fn advice(code: i64) -> Option<&'static str> {
     })
 }
 
-/// A driver version as it is written: 12040 is 12.4.
+/// A driver version in its usual form: 12.4 for 12040.
 pub(super) fn version_text(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }

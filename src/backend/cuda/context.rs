@@ -1,5 +1,4 @@
-//! One GPU's primary context, as two cudarc objects: one for this library, and one that code
-//! outside the library shares.
+//! One GPU's primary context, as two cudarc objects: one for this library, one for code outside it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,27 +8,27 @@ use cudarc::driver::{CudaContext, CudaStream};
 use super::call::{check, checked, driver_version};
 use crate::backend::{BackendError, BackendErrorKind};
 
-/// A primary context, with the attributes that are needed often.
+/// A primary context, with frequently used attributes.
 #[derive(Debug)]
 pub(super) struct Context {
     cudarc: Arc<CudaContext>,
-    /// Tracks slices as cudarc does by default. It creates the library's streams, so that it counts
-    /// them: with more than one stream it orders uses of its slices by events.
+    /// The object with cudarc's default slice tracking. It creates the library's streams and so
+    /// counts them: with more than one stream cudarc orders uses of its slices by events.
     shared: Arc<CudaContext>,
     ordinal: usize,
     capability: (u32, u32),
     driver_version: i32,
-    /// The error that the context did not survive.
+    /// The error that destroyed the context, once there is one.
     death: OnceLock<BackendError>,
 }
 
 impl Context {
-    /// Retains the primary context of a device. The driver library is there.
+    /// Retains the primary context of a device. The caller checked that the driver is present.
     pub(super) fn open(ordinal: usize) -> Result<Self, BackendError> {
         let cudarc = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
         // SAFETY: cudarc's tracking orders uses of its slices, and this object makes none: the
-        // library keeps memory, order and lifetimes itself (`order`, `storage`), and code outside
-        // gets the other object (`Device::cuda_context`).
+        // library keeps memory, order and lifetimes itself (`ordering`, `storage`), and code
+        // outside gets the other object (`Device::cuda_context`).
         unsafe { cudarc.disable_event_tracking() };
         let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
         let (major, minor) = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
@@ -66,12 +65,12 @@ impl Context {
         self.capability
     }
 
-    /// 12040 for CUDA 12.4.
+    /// The driver's version: 12040 for CUDA 12.4.
     pub(super) fn driver_version(&self) -> i32 {
         self.driver_version
     }
 
-    /// Makes the context current on this thread. Needed before each driver call, because other
+    /// Makes the context current on this thread. Call it before each driver call, because other
     /// libraries in the process change the current context too.
     #[inline]
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
@@ -84,8 +83,7 @@ impl Context {
         if current == self.cudarc.cu_ctx() { Ok(()) } else { make_current(&self.cudarc) }
     }
 
-    /// Passes on the outcome of a driver call, and remembers an error that the context does not
-    /// survive.
+    /// Returns the outcome of a driver call, and stores an error that destroys the context.
     pub(super) fn record_loss<T>(
         &self,
         outcome: Result<T, BackendError>,
@@ -99,7 +97,7 @@ impl Context {
         outcome
     }
 
-    /// The error that the context did not survive.
+    /// The error that destroyed the context, if there is one.
     pub(super) fn death(&self) -> Option<&BackendError> {
         self.death.get()
     }
@@ -122,7 +120,7 @@ impl Context {
     pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>, BackendError> {
         self.make_current()?;
         // cudarc returns an error that a drop recorded in the context from the next call. That
-        // error belongs to code outside the library, so it is kept for it.
+        // error belongs to code outside the library, so it is put back for that code.
         let recorded = self.shared.check_err();
         let stream = self.record_loss(checked(self.shared.new_stream(), "cuStreamCreate"));
         self.shared.record_err(recorded);

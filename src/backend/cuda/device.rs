@@ -1,4 +1,4 @@
-//! One GPU, and what its streams share.
+//! One GPU, and the state that its streams share.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::backend::BackendError;
 /// One GPU. `backend` implements the backend traits for it.
 pub(crate) struct CudaDevice(Arc<DeviceCore>);
 
-/// What the streams of a GPU share.
+/// The state that the streams of a GPU share.
 pub(crate) struct DeviceCore {
     context: Arc<Context>,
     memory: DeviceMemory,
@@ -30,7 +30,7 @@ pub(crate) struct DeviceCore {
 }
 
 impl CudaDevice {
-    /// Opens a GPU. `super::open` checked that the driver is there and knows the ordinal.
+    /// Opens a GPU. `super::open` checked that the driver is present and that the ordinal exists.
     pub(super) fn open(ordinal: usize) -> Result<Arc<Self>, BackendError> {
         let context = Arc::new(Context::open(ordinal)?);
         let pitch_max = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)?;

@@ -1,4 +1,4 @@
-//! Kernel launches: from packed words to the driver's parameters, in place.
+//! Kernel launches: converts packed words to the driver's parameters in place.
 
 use std::ffi::c_void;
 
@@ -10,14 +10,14 @@ use super::code::CudaKernel;
 use crate::backend::{Arguments, BackendError, ParameterLayout};
 use crate::grid::Grid;
 
-/// Pointers to the parameters, as the driver takes them.
+/// Pointers to the parameters, for the driver.
 type Parameters = SmallVec<[*mut c_void; 16]>;
 
 /// Queues a launch.
 ///
 /// # Safety
 ///
-/// * The stream's context is current, and the kernel was loaded there.
+/// * The stream's context is current, and the kernel is loaded in it.
 /// * The arguments match the kernel's signature. Their memory lives until the launch completes, and
 ///   the launch is ordered against other uses of the same bytes.
 pub(super) unsafe fn queue(
@@ -56,7 +56,7 @@ pub(super) unsafe fn queue(
 /// Replaces each array's first word, which only host bodies use, by its device address.
 fn insert_addresses(arguments: &mut Arguments) {
     for array in &arguments.arrays {
-        // The address of an array without elements is irrelevant: it has no memory.
+        // An array without elements has no memory, so its address is irrelevant.
         arguments.words[array.at_word as usize] = array.address.0.wrapping_add(array.origin_bytes);
     }
 }

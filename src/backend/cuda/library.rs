@@ -17,7 +17,7 @@ const NVRTC_OLDEST: i32 = 11;
 /// How many major versions newer than the driver's are tried.
 const NVRTC_AHEAD: i32 = 3;
 
-/// A library that the running program looks for.
+/// A library to search for at run time.
 #[derive(Debug)]
 pub(super) struct Candidates {
     /// Names without the platform's prefix and suffix.
@@ -41,12 +41,12 @@ impl Candidates {
         self.library().is_some()
     }
 
-    /// The file names to try: those of cudarc, in its order.
+    /// The file names to try: cudarc's names, in its order.
     pub(super) fn files(&self) -> Vec<String> {
         self.names.iter().flat_map(|name| cudarc::get_lib_name_candidates(name)).collect()
     }
 
-    /// A function that older versions of the library lack.
+    /// A function that older versions of the library may lack.
     ///
     /// # Safety
     ///
@@ -84,8 +84,8 @@ pub(super) fn find_nvrtc<T>(
 }
 
 /// File names by major version, best first: the driver's own; older ones, newest first, whose code
-/// the driver accepts; newer ones, oldest first, whose code it may refuse; last the name without a
-/// version, which the toolkit installs.
+/// the driver accepts; newer ones, oldest first, whose code the driver may refuse; last the name
+/// without a version, which the toolkit installs.
 fn nvrtc_files(driver_major: i32) -> Vec<String> {
     let own = driver_major.max(NVRTC_OLDEST);
     let majors =
@@ -94,7 +94,7 @@ fn nvrtc_files(driver_major: i32) -> Vec<String> {
 }
 
 /// NVIDIA's file name for a major version. Since 11.2 all minor versions share it; 11.0 and 11.1
-/// lack functions that are needed here.
+/// lack functions that this backend needs.
 fn nvrtc_file(major: i32) -> String {
     let minor = if major == 11 { 2 } else { 0 };
     match (cfg!(windows), minor) {

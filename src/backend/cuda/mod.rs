@@ -7,7 +7,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `library`, `call`, `context` | the driver's libraries, its result codes, a primary context |
-//! | `device`, `backend` | one GPU: what its streams share; its [`Backend`](super::Backend) |
+//! | `device`, `backend` | one GPU: the state that its streams share; its [`Backend`](super::Backend) |
 //! | `stream/` | one stream: its [`Queue`](super::Queue), completion, events |
 //! | `copy/` | copies and fills: from boxes of bytes to driver calls |
 //! | `launch` | kernel launches: from packed words to driver calls |
@@ -15,15 +15,15 @@
 //! | `code/` | from CUDA C to a loaded kernel |
 //!
 //! The stream lock covers both the driver call and the position that it gets. A chain of launches
-//! makes no other driver calls: completion is found out when a thread waits or polls. Queued work
-//! fails only by the death of its context, which fails everything in flight.
+//! makes no other driver calls: completion is detected when a thread waits or polls. Queued work
+//! fails only if its context dies, which fails all work in flight.
 //!
 //! Downloads to pageable memory end with an unpack on the host, which a waiting or polling thread
-//! runs. The device does not see that step, so the host keeps the order between streams as well: a
-//! stream that waits for an event remembers the other stream's pending host actions and completes
+//! runs. The device does not know of that step, so the host also keeps the order between streams: a
+//! stream that waits for an event records the other stream's pending host actions and completes
 //! them first (`CompletionAction::CompleteFirst`).
 //!
-//! Lock order: a stream's completion lock, its state, then any one leaf (allocations, events,
+//! Lock order: a stream's completion lock, its state, then any one leaf lock (allocations, events,
 //! staging blocks, registrations, programs).
 
 mod backend;
@@ -49,8 +49,8 @@ const NO_DEVICE: i64 = 100;
 /// The oldest driver whose functions this backend needs: CUDA 11.4, the oldest that cudarc knows.
 const DRIVER_VERSION_MIN: i32 = 11040;
 
-/// How many GPUs the driver shows. The error says what was looked for, what was found, and what to
-/// do.
+/// The number of GPUs that the driver reports. The error names what was searched for, what was
+/// found, and the next step.
 pub(crate) fn count() -> Result<usize, String> {
     if !library::DRIVER.is_present() {
         let files = library::DRIVER.files();
@@ -68,7 +68,7 @@ pub(crate) fn count() -> Result<usize, String> {
             Err(no_gpu("CUDA_ERROR_NO_DEVICE"))
         }
         Err(DriverError(refusal)) => Err(format!(
-            "the NVIDIA driver was found and does not start: {}",
+            "the NVIDIA driver was found, but does not start: {}",
             call::describe(refusal)
         )),
     }
@@ -81,7 +81,7 @@ fn no_gpu(found: &str) -> String {
     )
 }
 
-/// Opens a GPU. The error says why that failed.
+/// Opens a GPU. The error gives the reason.
 pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
     let count = count()?;
     if ordinal >= count {
@@ -93,9 +93,10 @@ pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
     if version < DRIVER_VERSION_MIN {
         let (has, wants) = (call::version_text(version), call::version_text(DRIVER_VERSION_MIN));
         return Err(format!(
-            "the driver speaks CUDA {has}, and {wants} or later is needed: update the NVIDIA driver"
+            "the driver supports CUDA {has}, but {wants} or later is needed: update the NVIDIA \
+             driver"
         ));
     }
     CudaDevice::open(ordinal)
-        .map_err(|refusal| format!("the GPU is there and does not open: {refusal}"))
+        .map_err(|refusal| format!("the GPU exists, but does not open: {refusal}"))
 }

@@ -19,7 +19,7 @@ struct AlwaysAccessible;
 impl PinnedRegistration for AlwaysAccessible {}
 
 impl EmbeddedDevice {
-    /// A call of the device itself: logged on emulated devices, which may refuse it.
+    /// A call of the device itself: emulated devices log it and may refuse it.
     fn counted<T>(
         &self,
         kind: CallKind,

@@ -13,14 +13,14 @@ use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 const POISON: u8 = 0xFF;
 
 /// Addresses of different devices differ in the bits from this one on, so that an address of
-/// another device finds no memory rather than the wrong one.
+/// another device finds no memory, instead of the wrong memory.
 const DEVICE_SHIFT: u32 = 44;
 
 /// One embedded device.
 pub(crate) struct EmbeddedDevice {
     pub(super) core: Arc<DeviceCore>,
     pub(super) streams: Arc<Streams>,
-    /// Larger copies to and from the host are split.
+    /// The longest copy to or from the host that is not split.
     pub(super) chunk_bytes_max: u64,
 }
 
@@ -32,7 +32,7 @@ impl EmbeddedDevice {
         Arc::clone(CPU.get_or_init(Self::plain))
     }
 
-    /// A fresh device like the plain one, with number 0 as well. For benchmarks, and for checkers
+    /// A new device like the plain one, with number 0 as well. For benchmarks, and for checkers
     /// that do not support statics.
     pub(crate) fn plain() -> Arc<Self> {
         let memory = AddressSpace::new(first_address(0), None, None);
@@ -44,7 +44,7 @@ impl EmbeddedDevice {
         })
     }
 
-    /// A fresh device with these settings, numbered from 1 in the process.
+    /// A new device with these settings, numbered from 1 in the process.
     pub(crate) fn emulated(emulation: Emulation) -> Arc<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let ordinal = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,17 +1,17 @@
-//! Errors of the embedded device. The driver codes are its own.
+//! Errors of the embedded device. The driver codes exist only on this device.
 
 use crate::backend::{BackendError, BackendErrorKind};
 
 /// No live memory starts at the address.
 pub(super) const CODE_UNKNOWN_ADDRESS: i64 = 1;
 
-/// A wait for work that can no longer run.
+/// A wait for work that can never run.
 pub(super) const CODE_STUCK: i64 = 2;
 
-/// A thread that could not be started.
+/// A thread could not be started.
 pub(super) const CODE_NO_THREAD: i64 = 3;
 
-/// A machine that does not report its memory.
+/// The machine does not report its memory.
 pub(super) const CODE_UNKNOWN_CAPACITY: i64 = 4;
 
 /// Invalid arguments.

@@ -1,4 +1,4 @@
-//! Events: a position of a stream, and perhaps a time.
+//! Events: a position of a stream, with an optional time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::backend::{BackendError, BackendErrorKind, Position, QueueId, RawEvent
 pub(crate) struct EmbeddedEvent {
     pub(super) point: StreamPoint,
     pub(super) has_timing: bool,
-    /// What happens before it, on emulated devices.
+    /// The operations that happen before it, on emulated devices.
     pub(super) clock: Option<VectorClock>,
-    /// Keeps a simulation alive, so that the last handle of it can be waited for.
+    /// Keeps a simulation alive, so that its last event can be waited for.
     pub(super) _streams: Arc<Streams>,
 }
 
 impl EmbeddedEvent {
-    /// Its time, if it was recorded with timing and is complete.
+    /// The event's time, if it was recorded with timing and is complete.
     fn time_ns(&self) -> Option<u64> {
         let timestamp = self.point.timestamp.as_ref().filter(|_| self.has_timing)?;
         self.point.is_complete().then(|| timestamp.get())

@@ -1,19 +1,18 @@
 //! The embedded device: an asynchronous device made of this process's memory and threads.
 //!
-//! Programs run on it where there is no GPU, and tests use it to check the layers above. Streams
-//! run in one of two modes: each on a worker thread of its own, or all of them in an order that a
-//! seed determines.
+//! Programs run on it if there is no GPU, and tests use it to check the layers above. Streams run
+//! in one of two modes: each on its own worker thread, or all in an order that a seed determines.
 //!
 //! * `device`, `backend`, `queue`, `event` implement the three traits of [`super`]. They check,
-//!   count and refuse calls, and pass the rest on.
+//!   count and refuse calls, and forward valid ones to the engine.
 //! * `engine` runs operations: `stream_core` (a stream's pending operations, which outlive its
 //!   handle), `operation`, `execute`, `progress` (the completed position and its waiters),
 //!   `worker`, `streams` (all streams of a device), `device_core`, `clock`.
 //! * `memory` is device memory: `address_space` (addresses, the pool, the limit) and `block`.
-//! * `simulation` is what only emulated devices have: `emulation` (settings), `seeded` (the seeded
-//!   scheduler), `faults`, `call_log`, `instruments`.
-//! * `race_check` reports accesses that nothing orders: `tracker`, `hazard` (its reports), `access`
-//!   (the bytes that an operation accesses), `vector_clock`, `overlap`, `written`.
+//! * `simulation` contains the features of emulated devices: `emulation` (settings), `seeded` (the
+//!   seeded scheduler), `faults`, `call_log`, `instruments`.
+//! * `race_check` reports accesses without a defined order: `tracker`, `hazard` (its reports),
+//!   `access` (the bytes that an operation accesses), `vector_clock`, `overlap`, `written`.
 //!
 //! Lock order: a simulation's turn, a simulation's state, a stream's state, then any one leaf (an
 //! address space, a tracker, a call log, the waiters of a stream). User code (kernel bodies,

@@ -34,7 +34,7 @@ impl EmbeddedQueue {
         self.stream.device.instruments.as_ref()
     }
 
-    /// A call without label and length: logged on emulated devices, which may refuse it.
+    /// A call without label and length: emulated devices log it and may refuse it.
     fn counted<T>(
         &self,
         kind: CallKind,
@@ -49,10 +49,10 @@ impl EmbeddedQueue {
         }
     }
 
-    /// Allocates memory. If there is no room, this waits for queued frees that can make room.
+    /// Allocates memory. If the device is full, waits for queued frees that can help.
     fn allocate_block(&self, len_bytes: u64) -> Result<Address, BackendError> {
         if len_bytes == 0 {
-            return Err(invalid("allocate", "0 bytes asked for"));
+            return Err(invalid("allocate", "0 bytes requested"));
         }
         let memory = &self.stream.device.memory;
         memory.allocate(len_bytes).or_else(|refusal| {
@@ -128,7 +128,7 @@ impl EmbeddedQueue {
     }
 
     fn record_event(&self, has_timing: bool) -> Result<EmbeddedEvent, BackendError> {
-        // Every event of a simulation has a time: a stream that waits for it continues no earlier.
+        // Every event of a simulation has a time, before which a waiting stream does not continue.
         let timestamp = (has_timing || self.stream.is_seeded()).then(Timestamp::default);
         let mut clock = None;
         let record = ControlOperation::Record(timestamp.clone());
@@ -160,7 +160,7 @@ impl EmbeddedQueue {
         let poll_again = self.stream.is_seeded().then(|| waker.clone());
         wake_all(self.stream.progress.register(position, waker));
         // No thread runs a simulation in the background, so a task must poll: each poll runs one
-        // operation. The task is woken at once to do so.
+        // operation. The task is woken at once, so that it polls again.
         if !self.stream.progress.is_complete(position) {
             wake_all(poll_again.into_iter().collect());
         }
@@ -198,7 +198,7 @@ impl Queue for EmbeddedQueue {
         if let Some(instruments) = self.instruments() {
             return self.submit_counted(work, instruments);
         }
-        // A launch moves into the queue directly: each move on the way costs as much as the lock.
+        // A launch is moved into the queue only once: each further move costs as much as the lock.
         match work {
             Work::Launch(_) => self.stream.enqueue(Operation::Work(work), None, |_, _| ()),
             other => self.stream.enqueue(prepare(other)?, None, |_, _| ()),
@@ -255,7 +255,7 @@ impl fmt::Debug for EmbeddedQueue {
     }
 }
 
-/// Turns work into a queued operation, or refuses what cannot run.
+/// Turns work into a queued operation, or refuses invalid work.
 fn prepare(work: Work) -> Result<Operation, BackendError> {
     match work {
         Work::Launch(_) => Ok(Operation::Work(work)),

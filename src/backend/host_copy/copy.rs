@@ -1,5 +1,5 @@
-//! Copies and fills through raw pointers: other threads may hold the same memory, so no reference
-//! to its bytes is made.
+//! Copies and fills through raw pointers: other threads may use the same memory, so no reference to
+//! its bytes is created.
 
 use std::ptr;
 
@@ -9,7 +9,7 @@ use crate::backend::{CopyBox, Footprint};
 /// then repeats them.
 const DOUBLING_BYTES_MAX: usize = 16 << 10;
 
-/// The start of memory, and how many bytes from there on may be accessed.
+/// The start of memory, and the number of bytes that may be accessed from there on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BoundedMemory {
     pub(crate) start: *mut u8,

@@ -14,10 +14,10 @@ use smallvec::SmallVec;
 use super::copy_box;
 use crate::backend::CopyBox;
 
-/// The environment variable for the number of pool threads. 0 means no pool.
+/// The environment variable for the number of pool threads. 0 disables the pool.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
 
-/// The most pool threads without that variable.
+/// The most pool threads if that variable is not set.
 const THREADS_MAX: usize = 7;
 
 /// The smallest share of a copy that is worth waking a thread.
@@ -43,7 +43,8 @@ pub(crate) unsafe fn copy_box_in_parallel(
     let own_share = shares.pop();
     let pending = pool.submit(ends, shares);
     if let Some(share) = own_share {
-        // SAFETY: the shares are disjoint boxes within `whole`, for which the caller promises.
+        // SAFETY: the shares are disjoint boxes within `whole`, whose validity the caller
+        // guarantees.
         unsafe { ends.copy(&share) };
     }
     pending.wait();
@@ -150,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The pool, started by the first large copy. `None` if it has no threads.
+/// The pool, which the first large copy starts. `None` if it has no threads.
 fn pool() -> Option<&'static CopyPool> {
     static POOL: OnceLock<Option<&'static CopyPool>> = OnceLock::new();
     *POOL.get_or_init(|| start(threads_wanted()))
@@ -163,8 +164,7 @@ fn threads_wanted() -> usize {
     })
 }
 
-/// With the calling thread, half of the processors copy. At least one thread if there are two
-/// processors.
+/// Half of the processors copy, the calling thread included. Two processors get one pool thread.
 fn default_threads(processors: usize) -> usize {
     (processors / 2).saturating_sub(1).clamp(processors.saturating_sub(1).min(1), THREADS_MAX)
 }

@@ -30,7 +30,7 @@ impl Scale {
         Self { shifts: ends.map(|end| (u64::BITS - end.leading_zeros()).saturating_sub(30) as u8) }
     }
 
-    /// Whether all coordinates of this box are below the largest one, which others saturate to.
+    /// Whether all coordinates of this box are below the largest, to which larger indices saturate.
     pub(super) fn can_represent(&self, spans: &[Span]) -> bool {
         spans
             .iter()
@@ -84,7 +84,7 @@ impl Bounds {
 
 /// Sorts the entries along an axis and returns the number of entries in the first half, such that
 /// the sum of the margins of both halves is smallest. Of equal splits the last wins, so that boxes
-/// inserted in order leave well-filled nodes behind.
+/// inserted in order leave well-filled nodes.
 pub(super) fn best_split(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize) -> usize {
     let mut best = (u64::MAX, 0, FILL_MIN);
     for axis in 0..axes {

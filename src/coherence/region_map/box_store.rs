@@ -1,8 +1,8 @@
 //! Disjoint boxes with values: the storage of a [`RegionMap`](super::RegionMap).
 //!
-//! Each box has a slot: a number that is its own until it is removed. The spans of all slots lie in
-//! one vector, with as many per slot as there are axes, so that a box of a 3-D array takes 72 bytes
-//! instead of 144. Up to [`SCAN_MAX`] boxes are scanned; more are found through an [`RTree`].
+//! Each box has a slot, a number that identifies it until it is removed. The spans of all slots lie
+//! in one vector, with as many per slot as there are axes, so that a box of a 3-D array takes 72
+//! bytes instead of 144. Up to [`SCAN_MAX`] boxes are scanned; more are found through an [`RTree`].
 
 use std::ops::ControlFlow;
 
@@ -130,8 +130,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         let mut flow = ControlFlow::Continue(());
         let _ = self.search(region.spans(), &mut |slot| {
             let Some(value) = self.value(slot) else { return flow };
-            // Usually one box contains all of the region: then no part must be computed, and no
-            // other box meets it.
+            // Usually one box contains all of the region. Then no intersection must be computed,
+            // and no other box meets the region.
             if self.contains(slot, region) {
                 flow = found(slot, region, value);
                 return ControlFlow::Break(());

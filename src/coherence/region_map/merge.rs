@@ -1,4 +1,4 @@
-//! Merging: boxes of equal value whose union is a box become one.
+//! Merging of boxes with equal values whose union is a box.
 
 use smallvec::SmallVec;
 

@@ -8,9 +8,9 @@
 //! - boxes are disjoint, not empty, and inside the space;
 //! - boxes do not fill the space (if its number of elements fits 64 bits).
 //!
-//! Reading is in this file, changing in `update`. `box_store` stores the boxes and finds them,
-//! through an R-tree (`rtree`, `bounds`) once there are more than a few. `subtract` cuts boxes;
-//! `merge` joins them.
+//! This file contains the queries, `update` the changes. `box_store` stores the boxes and finds
+//! them, through an R-tree (`rtree`, `bounds`) once there are more than a few. `subtract` cuts
+//! boxes; `merge` joins them.
 
 mod bounds;
 mod box_store;

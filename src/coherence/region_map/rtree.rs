@@ -6,8 +6,8 @@
 //! numbers that the owner gave its boxes.
 //!
 //! Invariants: the entry of a node in its parent is the union of the bounds of all boxes below the
-//! node, and `leaf_of_slot` has the leaf of each slot. Insertion widens the entries on its way down
-//! and splits full nodes; removal narrows the entries on its way up and frees empty nodes. Nodes
+//! node, and `leaf_of_slot` has the leaf of each slot. Insertion widens the entries on the way down
+//! and splits full nodes; removal narrows the entries on the way up and frees empty nodes. Nodes
 //! are never merged. Instead, [`RTree::is_sparse`] reports that nodes outnumber slots, and the
 //! owner builds a new tree. It costs as many insertions as there were removals before.
 
@@ -202,7 +202,7 @@ impl RTree {
         (own, sibling, siblings)
     }
 
-    /// Adds children to a node with room for them; returns their bounds.
+    /// Adds children to a node that has space for them; returns their bounds.
     fn push_all(&mut self, node: u32, entries: &[(u32, Bounds)]) -> Bounds {
         entries.iter().fold(Bounds::EMPTY, |union, (child, bounds)| {
             self.push(node, *child, bounds);
@@ -210,7 +210,7 @@ impl RTree {
         })
     }
 
-    /// Adds a child to a node with room for it.
+    /// Adds a child to a node that has space for it.
     fn push(&mut self, node: u32, child: u32, bounds: &Bounds) {
         let at = self.len(node);
         self.nodes[node as usize].children[at] = child;

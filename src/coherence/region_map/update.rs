@@ -175,7 +175,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         }
     }
 
-    /// After a change: merges the changed boxes with their neighbours, and gives memory back.
+    /// After a change: merges the changed boxes with their neighbours, and frees unused memory.
     fn compact(&mut self, changed: &[u32]) {
         if let Some(boxes) = &mut self.exceptions {
             boxes.merge_all(changed);

@@ -1,4 +1,4 @@
-//! The protocol under random operations against the model, and named cases.
+//! Compares the protocol with the model: under random operations, and in named cases.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Maps against one value per cell.
+//! Compares maps with one value per cell.
 
 use std::collections::BTreeMap;
 
@@ -160,8 +160,8 @@ fn strided_phases_end_as_one_value() {
     assert_eq!(map.uniform(), Some(&1));
 }
 
-/// A map with so many boxes of different values that it has an R-tree; all are behind the first
-/// 1000 elements.
+/// A map with so many boxes of different values that it has an R-tree. All boxes lie beyond the
+/// first 1000 elements.
 fn indexed() -> RegionMap<u32> {
     let mut map = RegionMap::new(&[2000], 0);
     for at in 0..20 {

@@ -1,5 +1,5 @@
-//! Tests of the core: spans, regions and maps against sets of cells; the protocol against a model
-//! that knows only bytes.
+//! Tests of the core: spans, regions and maps are compared with sets of cells, and the protocol
+//! with a model that contains only bytes.
 
 mod cells;
 mod coherence;

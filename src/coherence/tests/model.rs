@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// The copy at a location turns into garbage.
+    /// The copy at a location becomes garbage.
     pub(super) fn invalidate(&mut self, at: Location, region: &Region, loss: LossId) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
@@ -171,7 +171,7 @@ impl Model {
         }
     }
 
-    /// Checks that the state says of each cell what the model knows.
+    /// Checks that the state agrees with the model about each cell.
     pub(super) fn check(&self, state: &Coherence) {
         state.contents().assert_sound();
         let mut seen = 0;
@@ -184,7 +184,7 @@ impl Model {
         assert_eq!(seen, self.cells.len());
     }
 
-    /// Checks the questions that a state answers about a region and a location.
+    /// Checks the state's answers about a region and a location.
     pub(super) fn check_answers(&mut self, state: &Coherence, at: Location, region: &Region) {
         let valid = |cell: &ModelCell| cell.valid[at.index()];
         assert_eq!(

@@ -1,5 +1,4 @@
-//! The programs that fuzzing makes, without a fuzzer: inputs that once went wrong, and a few at
-//! random.
+//! Runs the fuzzer's programs without a fuzzer: inputs that once failed, and a few random ones.
 
 #[path = "../../../fuzz/operations/coherence/mod.rs"]
 mod operations;

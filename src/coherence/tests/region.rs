@@ -1,4 +1,4 @@
-//! Boxes against sets of cells.
+//! Compares boxes with sets of cells.
 
 use proptest::prelude::*;
 

@@ -1,9 +1,9 @@
-//! Every sequence of operations to a depth, over a host and two devices, on the whole array and
-//! three overlapping boxes, against the model.
+//! Runs every sequence of operations up to a depth, over a host and two devices, on the whole array
+//! and three overlapping boxes, and compares with the model.
 //!
-//! Sequences that lead to the same state, box by box and slot by slot, continue in the same way, so
-//! each state is continued only once, from the shortest sequence. Only stale memory differs between
-//! such sequences, and no check accepts stale memory: the model fills it with fresh garbage.
+//! Sequences that lead to the same state, box by box and slot by slot, continue alike, so each
+//! state is continued once, from the shortest sequence. Only stale memory differs between such
+//! sequences, and no check accepts stale memory: the model fills it with fresh garbage.
 
 use std::collections::HashSet;
 

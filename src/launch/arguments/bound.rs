@@ -1,4 +1,4 @@
-//! The arguments of one launch with their types erased, and how they are packed into words.
+//! The arguments of one launch with their types erased, and their encoding as words.
 
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ pub(in crate::launch) type Words = SmallVec<[u64; 24]>;
 /// An argument bound to its parameter, its type erased.
 #[derive(Clone, Debug)]
 pub(crate) enum BoundArgument<'a> {
-    /// A value's bytes, and what it looks like in a message.
+    /// A value's bytes, and a function that shows them in a message.
     Scalar {
         words: SmallVec<[u64; 2]>,
         show: fn(&[u64]) -> String,

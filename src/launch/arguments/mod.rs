@@ -1,4 +1,4 @@
-//! Which arguments a launch accepts for which parameters.
+//! The rules for which arguments a launch accepts for which parameters.
 
 #![allow(
     private_bounds,
@@ -18,7 +18,7 @@ pub(super) mod bound;
 pub(super) mod unpack;
 
 /// `Self` may be passed for parameter `P`: `&` of an array or view for [`In`], `&mut` for [`InOut`]
-/// and [`Out`], a value or `&` of one for a scalar. [`Parameter`] has a table. Sealed.
+/// and [`Out`], a scalar or a reference to one for a scalar. [`Parameter`] has a table. Sealed.
 #[diagnostic::on_unimplemented(
     message = "a kernel's `{P}` cannot be given `{Self}`",
     label = "wrong kind of argument",
@@ -71,8 +71,8 @@ array_argument!(In, &A, AnyView, AsView);
 array_argument!(InOut, &mut A, AnyViewMut, AsViewMut);
 array_argument!(Out, &mut A, AnyViewMut, AsViewMut);
 
-/// A tuple of arguments that fits signature `S`, one per parameter. Name it in functions that are
-/// generic over what they launch.
+/// A tuple of arguments that fits signature `S`, one per parameter. Name this trait in functions
+/// that are generic over the kernel's arguments.
 ///
 /// ```
 /// use resident::{Arguments, Device, Grid, InOut, Kernel, Result, Signature, SmartArray};

@@ -6,7 +6,7 @@ use crate::backend::{Bytes, FailureRecord};
 use crate::coherence::Location;
 use crate::layout::Selection;
 
-/// What most arrays never have.
+/// See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct ColdState {
     pub(super) constants: Constants,

@@ -1,4 +1,4 @@
-//! The values of constants. Coherence knows them by number.
+//! The values of constants. The coherence core refers to them by number.
 
 use super::ArrayState;
 use super::cold_state::Constants;
@@ -6,7 +6,7 @@ use crate::backend::Bytes;
 use crate::coherence::{ConstantId, Content};
 use crate::layout::MemoryOrder;
 
-/// Unused values are dropped once there are more.
+/// Unused values are dropped once there are more than this.
 const CONSTANTS_KEPT: usize = 64;
 
 impl ArrayState {

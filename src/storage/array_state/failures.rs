@@ -1,5 +1,5 @@
-//! Late failures: copies that failed work was to write are invalidated, and lost contents remember
-//! the failure.
+//! Late failures: invalidates the copies that failed work should have written, and records the
+//! failure of lost contents.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::coherence::{Location, LossId, Region};
 use crate::layout::MemoryOrder;
 
 impl ArrayState {
-    /// Invalidates, region by region, what work wrote that has failed since the last call.
+    /// Invalidates the regions whose writers have failed since the last call.
     pub(crate) fn reconcile(&mut self, memory_order: &MemoryOrder) {
         let epoch = failure::epoch();
         if epoch == self.failure_epoch {

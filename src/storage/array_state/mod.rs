@@ -1,5 +1,5 @@
-//! The changing part of an array, behind its lock: what is valid where, who uses it, and the copies
-//! on devices.
+//! The mutable state of an array, behind its lock: what is valid where, which work uses it, and the
+//! copies on devices.
 
 mod claims;
 mod cold_state;
@@ -33,21 +33,21 @@ use crate::ordering::{Mark, UseEnd};
 use crate::sync;
 use crate::traffic::Traffic;
 
-/// The changing part of an array.
+/// The mutable state of an array.
 #[derive(Debug)]
 pub(crate) struct ArrayState {
     pub(crate) coherence: Coherence,
     pub(crate) host: Option<Arc<HostBuffer>>,
-    /// Made when queued work first uses the host memory.
+    /// Allocated when queued work first uses the host memory.
     host_uses: Option<Box<Uses>>,
     host_stale: StaleRecord,
     /// The epoch of failures up to which this state is reconciled.
     failure_epoch: u64,
     /// The copy at location n is entry n - 1.
     pub(crate) device_copies: SmallVec<[DeviceCopy; 1]>,
-    /// The streams that marks name by their index here.
+    /// The streams that marks refer to by their index here.
     streams: SmallVec<[Option<Stream>; 1]>,
-    /// Made at the first copy or launch.
+    /// Allocated at the first copy or launch.
     traffic: Option<Box<Traffic>>,
     /// The number of acquired uses on devices that are not marked yet. No device copy is evicted
     /// meanwhile.
@@ -94,7 +94,7 @@ impl ArrayState {
         let mut state = Self::new(Coherence::undefined(extents));
         if let Some(location) = state.assign_location(stream.device_ref()) {
             state.coherence = Coherence::stored(extents, location);
-            // Other streams wait for the work that wrote the memory.
+            // The end of the work that wrote the memory, for which other streams wait.
             let written = UseEnd::at(stream.queue().reserve_position());
             let mark = Mark::lossless(state.assign_key(stream), written);
             let copy = state.device_copy_mut(location);
@@ -125,7 +125,7 @@ impl ArrayState {
         self.traffic.get_or_insert_default()
     }
 
-    /// Whether the whole array can be read on the host at once.
+    /// Whether the whole array can be read on the host without a copy or a wait.
     #[inline]
     pub(crate) fn is_host_ready(&self) -> bool {
         self.host.is_some()
@@ -198,7 +198,7 @@ impl ArrayState {
     }
 
     /// Whether the copy at `location` may be used before its uses are marked: it is pinned, being
-    /// filled, or handed out as a guard.
+    /// filled, or in use by a guard.
     pub(crate) fn is_in_use(&self, location: Location) -> bool {
         self.pins > 0 || self.has_claims() || self.device_copy(location).uses.has_open()
     }
@@ -219,7 +219,7 @@ impl ArrayState {
         copy.uses = Uses::default();
     }
 
-    /// The copy at a device's location. Panics for the host's.
+    /// The copy at a device's location. Panics for the host's location.
     #[inline]
     pub(crate) fn device_copy(&self, location: Location) -> &DeviceCopy {
         &self.device_copies[location.index() - 1]
@@ -247,12 +247,12 @@ impl ArrayState {
         }
     }
 
-    /// Whether any use was acquired and is not marked yet.
+    /// Whether any use is acquired and not marked yet.
     pub(crate) fn has_pins(&self) -> bool {
         self.pins > 0
     }
 
-    /// Keeps all device copies where they are until [`unpin`](Self::unpin).
+    /// Prevents eviction of all device copies until [`unpin`](Self::unpin).
     #[inline]
     pub(crate) fn pin(&mut self) {
         self.pins += 1;

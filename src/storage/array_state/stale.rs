@@ -9,7 +9,7 @@ use crate::layout::{MemoryOrder, Selection};
 
 impl ArrayState {
     /// Records that the call at `site` makes `newest` the only holder of the selection, or makes
-    /// the selection a constant: copies that are valid elsewhere become stale. Comes before the
+    /// the selection a constant: copies that are valid elsewhere become stale. Called before the
     /// change.
     pub(crate) fn record_stale(
         &mut self,
@@ -57,8 +57,8 @@ impl ArrayState {
         });
     }
 
-    /// Records that what is valid of a region at one location becomes stale there. Comes before the
-    /// change.
+    /// Records that the valid elements of a region at one location become stale there. Called
+    /// before the change.
     pub(super) fn record_withdrawn(&mut self, location: Location, region: &Region, site: CallSite) {
         let is_whole = *region == Region::whole(self.coherence.shape());
         match self.coherence.uniform().filter(|_| is_whole) {
@@ -77,8 +77,8 @@ impl ArrayState {
         }
     }
 
-    /// The last call that made any of these regions stale at `location`. Asked before they are
-    /// copied there; valid parts do not count.
+    /// The last call that made any of these regions stale at `location`. Called before the regions
+    /// are copied there; valid parts are ignored.
     pub(crate) fn stale_since(&self, location: Location, regions: &[Region]) -> StaleOrigin {
         let record = match location {
             Location::HOST => &self.host_stale,

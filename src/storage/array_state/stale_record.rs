@@ -1,9 +1,9 @@
 //! Which call made the elements of one copy stale.
 //!
 //! An element's record is written when it becomes stale at the location, and has no meaning while
-//! it is valid. Most arrays are used as a whole: then one call site stands for all elements. Where
+//! it is valid. Most arrays are used as a whole, so one call site stands for all elements. Where
 //! parts become stale by different calls, a map replaces it. A map with too many boxes forgets its
-//! records, and says so: [`StaleOrigin::Unreported`].
+//! records and then returns [`StaleOrigin::Unreported`].
 
 use crate::call_site::CallSite;
 use crate::coherence::{Region, RegionMap};
@@ -14,9 +14,9 @@ const BOXES_MAX: usize = 1024;
 /// Which call made bytes stale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StaleOrigin<S = CallSite> {
-    /// None: they were never valid there.
+    /// No call: the bytes were never valid there.
     Never,
-    /// No listener asked, or there were too many calls to remember.
+    /// Unknown: there was no listener, or there were too many calls to record.
     Unreported,
     /// This call. Later calls have a higher `turn`.
     Call { turn: u64, site: S },
@@ -44,7 +44,7 @@ impl<S> Default for StaleRecord<S> {
 }
 
 impl<S: Copy + PartialEq> StaleRecord<S> {
-    /// All elements have become stale.
+    /// Records that all elements have become stale.
     #[inline]
     pub(super) fn record_all(&mut self, site: S) {
         match &mut self.map {
@@ -53,7 +53,7 @@ impl<S: Copy + PartialEq> StaleRecord<S> {
         }
     }
 
-    /// The elements of a region have become stale, in an array of `shape`.
+    /// Records that the elements of a region have become stale, in an array of `shape`.
     pub(super) fn record(&mut self, shape: &[u64], region: &Region, site: S) {
         let whole = self.whole;
         let new_map = || Box::new(StaleMap::new(shape, whole));

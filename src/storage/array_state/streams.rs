@@ -1,4 +1,4 @@
-//! The streams that use an array. Marks name them by a key.
+//! The streams that use an array. Marks refer to them by a key.
 
 use smallvec::SmallVec;
 
@@ -72,7 +72,7 @@ impl ArrayState {
     }
 
     /// Whether several streams use this array, so that one may have to wait for another. Recording
-    /// an event early then lets it wait for less.
+    /// an event early then makes it wait for less work.
     pub(crate) fn has_several_streams(&self) -> bool {
         self.streams.len() > 1
     }
@@ -90,8 +90,8 @@ impl ArrayState {
         });
     }
 
-    /// Makes `stream` wait for these uses. Failures are left to the dependencies of the work that
-    /// the caller queues.
+    /// Makes `stream` wait for these uses. The dependencies of the work that the caller queues take
+    /// care of failures.
     pub(crate) fn make_wait(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
         for mark in marks {
             if let Some(other) = self.stream(mark.stream) {

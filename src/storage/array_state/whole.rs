@@ -12,15 +12,15 @@ use crate::ordering::{Mark, StreamKey, UseEnd};
 pub(crate) struct ReadyCopy {
     pub(crate) location: Location,
     pub(crate) address: Address,
-    /// The key of the stream that asked.
+    /// The key of the stream that the access is for.
     key: StreamKey,
-    /// Work of that stream that wrote what the access reads, and may have failed.
+    /// The stream's own work that wrote the elements to read, and may have failed.
     pub(crate) writer: Option<Mark>,
 }
 
 impl ArrayState {
-    /// The whole array on a stream's device, if it is valid there as `access` needs it and only
-    /// that stream has conflicting uses.
+    /// The whole array on a stream's device, if `access` needs no copy there and only that stream
+    /// has conflicting uses.
     #[inline(always)]
     pub(crate) fn ready_whole(&self, stream: &Stream, access: Access) -> Option<ReadyCopy> {
         if self.has_new_failures() {
@@ -41,7 +41,7 @@ impl ArrayState {
         is_valid.then(|| ReadyCopy { location, address, key, writer: uses.writer() })
     }
 
-    /// Records an open write of the whole array, which is handed out as a guard.
+    /// Records an open write of the whole array, for a guard.
     #[inline]
     pub(crate) fn record_open_write(&mut self, ready: &ReadyCopy) {
         let ReadyCopy { location, key, writer, .. } = *ready;
@@ -52,8 +52,8 @@ impl ArrayState {
         }
     }
 
-    /// Records queued work of `stream` on the whole array, if that changes nothing but its uses:
-    /// otherwise returns `false`.
+    /// Records queued work of `stream` on the whole array if only its uses change; otherwise
+    /// returns `false`.
     #[inline]
     pub(crate) fn record_whole(
         &mut self,
@@ -99,7 +99,7 @@ impl ArrayState {
         }
     }
 
-    /// Whether any device of this array asks for its stale copies to be poisoned.
+    /// Whether any device of this array poisons its stale copies.
     pub(crate) fn has_poisoned_device(&self) -> bool {
         self.device_copies.iter().any(|copy| copy.device.poison().is_some())
     }

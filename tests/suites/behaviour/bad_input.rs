@@ -1,5 +1,5 @@
-//! Input that cannot be used: a typed error that names the array, the values and the next step, and
-//! arrays that hold what they held.
+//! Invalid input: each call returns a typed error that names the array, the values and the next
+//! step, and leaves the arrays unchanged.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, S
 use support::lab::lab;
 use support::test_name;
 
-/// The message holds each of these words.
+/// Asserts that the message contains each of these words.
 #[track_caller]
 fn says(error: &Error, words: &[&str]) {
     let message = error.to_string();
@@ -17,7 +17,7 @@ fn says(error: &Error, words: &[&str]) {
     }
 }
 
-/// The array can still be read, written and launched on, anywhere, with these contents.
+/// Asserts that the array can be read, written and launched on everywhere, with these contents.
 #[track_caller]
 fn is_usable<D: Dimension>(array: &mut SmartArray<f32, D>, sum: f32) {
     let double = Kernel::<(InOut<f32>,)>::new("double")
@@ -35,7 +35,7 @@ fn is_usable<D: Dimension>(array: &mut SmartArray<f32, D>, sum: f32) {
 /// An array whose newest contents, all 3, are on a device.
 fn on_device(device: &Device) -> SmartArray<f32, Ix1> {
     let mut array = SmartArray::<f32, _>::full(4, 3.0).named("xs");
-    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    drop(array.gpu_mut_on(&device.stream()).expect("enough memory"));
     array
 }
 
@@ -148,7 +148,7 @@ fn a_strided_part_for_a_flat_parameter() {
     let device = lab();
     let add = Kernel::<(f32, InOut<f32>)>::new("add").host(|_grid, (_, _)| {});
     let mut array = SmartArray::from(Array2::<f32>::ones((4, 6))).named("grid");
-    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    drop(array.gpu_mut_on(&device.stream()).expect("enough memory"));
     let refused = add
         .launch_on(&device.stream(), Grid::cover(8), (1.0, &mut array.slice_mut(s![.., 2..4])))
         .expect_err("there are gaps");
@@ -212,7 +212,7 @@ fn declaring_the_host_changed_while_a_device_is_newer() {
 fn declaring_a_device_changed_that_is_not_the_newest() {
     let (device, other) = (lab(), lab());
     let mut array = on_device(&device);
-    drop(array.gpu_mut_on(&other.stream()).expect("room"));
+    drop(array.gpu_mut_on(&other.stream()).expect("enough memory"));
     let refused = array.gpu_changed_on(&device.stream()).expect_err("the other is newer");
     assert!(matches!(refused, Error::LostUpdate { .. }));
     says(
@@ -225,7 +225,7 @@ fn declaring_a_device_changed_that_is_not_the_newest() {
         ],
     );
     is_usable(&mut array, 12.0);
-    let refused = array.gpu_changed_on(&lab().stream()).expect_err("it never was there");
+    let refused = array.gpu_changed_on(&lab().stream()).expect_err("it was never valid there");
     says(&refused, &["the host"]);
 }
 
@@ -255,10 +255,10 @@ fn more_than_63_devices_for_one_array() -> Result<()> {
     Ok(())
 }
 
-/// Tests that a parent test runs in a process of their own say here that they are that process.
+/// Set in a process that a parent test has started to run one test.
 const CHILD: &str = "RESIDENT_TEST_CHILD";
 
-/// Runs one test of this very binary in a process of its own.
+/// Runs one test of this program in its own process.
 #[track_caller]
 fn in_a_process_of_its_own(test: &str, variables: &[(&str, &str)]) {
     let binary = std::env::current_exe().expect("this test is a program");

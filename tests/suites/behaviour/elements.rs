@@ -1,4 +1,4 @@
-//! Elements of no byte, of one, and of 48: every main operation.
+//! Elements of 0, 1 and 48 bytes, in every main operation.
 
 use std::fmt::Debug;
 
@@ -8,8 +8,8 @@ use support::lab::lab;
 
 type Six = [f64; 6];
 
-/// Up, down, launches flat and sized, parts, fills, elements, snapshots, clones, and back to
-/// ndarray.
+/// Uploads, downloads, flat and sized launches, parts, fills, single elements, snapshots, clones,
+/// and conversion back to ndarray.
 fn goes_through_everything<T: Element + Debug + PartialEq>(old: T, new: T) -> Result<()> {
     let (device, other) = (lab(), lab());
     let copy = Kernel::<(In<T, Ix2>, Out<T, Ix2>)>::new("copy")

@@ -1,4 +1,4 @@
-//! Room on a full device: copies that the host has as well give way, others stay.
+//! A full device: copies that are also valid on the host are evicted, others are not.
 
 use resident::{
     Device, Emulation, Error, Grid, In, InOut, Kernel, SmartArray, Validity, ndarray::Ix1,
@@ -8,7 +8,7 @@ const BYTES: u64 = 1 << 12;
 
 type Bytes = SmartArray<u8, Ix1>;
 
-/// A device with room for two arrays, and not for three.
+/// A device with memory for two arrays, but not for three.
 fn small() -> Device {
     Device::emulated(Emulation::new().memory(2 * BYTES + BYTES / 2))
 }
@@ -26,14 +26,16 @@ fn a_copy_that_the_host_has_too_gives_way_and_comes_back_when_it_is_needed() {
     let device = small();
     let arrays = [ones(), ones(), ones()];
     for array in &arrays {
-        array.prefetch(&device.stream()).expect("there is room, or can be");
+        array
+            .prefetch(&device.stream())
+            .expect("there is enough memory, if necessary after an eviction");
     }
     let valid = arrays.iter().filter(|array| here(array, &device) == Validity::Valid).count();
     assert_eq!((valid, here(&arrays[2], &device)), (2, Validity::Valid));
     assert!(arrays.iter().all(|array| array.residency().host() == Validity::Valid));
-    arrays[0].prefetch(&device.stream()).expect("there can be room");
+    arrays[0].prefetch(&device.stream()).expect("an eviction frees enough memory");
     assert_eq!(here(&arrays[0], &device), Validity::Valid);
-    assert_eq!(device.traffic().to_host.count, 0, "nothing comes down for it");
+    assert_eq!(device.traffic().to_host.count, 0, "the eviction downloads nothing");
     device.synchronize().expect("nothing fails");
     assert_eq!(device.memory().in_use, 2 * BYTES);
 }
@@ -42,13 +44,13 @@ fn a_copy_that_the_host_has_too_gives_way_and_comes_back_when_it_is_needed() {
 fn what_is_newest_on_the_device_stays_and_the_error_says_so() {
     let device = small();
     let (mut one, mut two, three) = (ones(), ones(), ones());
-    drop(one.gpu_mut_on(&device.stream()).expect("room"));
-    drop(two.gpu_mut_on(&device.stream()).expect("room"));
-    let refused = three.prefetch(&device.stream()).expect_err("no room");
+    drop(one.gpu_mut_on(&device.stream()).expect("enough memory"));
+    drop(two.gpu_mut_on(&device.stream()).expect("enough memory"));
+    let refused = three.prefetch(&device.stream()).expect_err("not enough memory");
     assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused}");
     assert!(refused.to_string().contains("4096 bytes"), "{refused}");
     assert_eq!(one.host().expect("it is there")[5], 1);
-    three.prefetch(&device.stream()).expect("the host has it now too: it gives way");
+    three.prefetch(&device.stream()).expect("the host has a copy now too, so it can be evicted");
     assert_eq!((here(&one, &device), here(&two, &device)), (Validity::Absent, Validity::Valid));
 }
 
@@ -56,8 +58,10 @@ fn what_is_newest_on_the_device_stays_and_the_error_says_so() {
 fn a_copy_that_was_handed_out_to_be_read_stays() {
     let device = small();
     let (one, two, three) = (ones(), ones(), ones());
-    let (held, other) =
-        (one.gpu_on(&device.stream()).expect("room"), two.gpu_on(&device.stream()).expect("room"));
+    let (held, other) = (
+        one.gpu_on(&device.stream()).expect("enough memory"),
+        two.gpu_on(&device.stream()).expect("enough memory"),
+    );
     assert!(matches!(three.prefetch(&device.stream()), Err(Error::OutOfMemory { .. })));
     drop((held, other));
 }
@@ -70,10 +74,10 @@ fn the_arguments_of_one_launch_do_not_push_each_other_out() {
     let (one, two, mut three) = (ones(), ones(), ones());
     let refused = add.launch_on(&device.stream(), Grid::cover(one.len()), (&one, &two, &mut three));
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })));
-    assert_eq!(three.host().expect("as it was")[7], 1);
-    // Its arguments are let go of then: others find room.
+    assert_eq!(three.host().expect("its contents are unchanged")[7], 1);
+    // The refused launch has released its arguments, so another array finds memory.
     let four = ones();
-    four.prefetch(&device.stream()).expect("there can be room");
+    four.prefetch(&device.stream()).expect("an eviction frees enough memory");
     assert!(device.emulation().expect("emulated").hazards().is_empty());
 }
 
@@ -84,21 +88,24 @@ fn a_launch_finds_room_where_arrays_idle() {
         Kernel::<(InOut<u8>,)>::new("increment").host(|_, (x,)| x.iter_mut().for_each(|x| *x += 1));
     let (mut one, two, three) = (ones(), ones(), ones());
     for idle in [&two, &three] {
-        idle.prefetch(&device.stream()).expect("room");
+        idle.prefetch(&device.stream()).expect("enough memory");
     }
     increment
         .launch_on(&device.stream(), Grid::cover(one.len()), (&mut one,))
-        .expect("there can be room");
+        .expect("an eviction frees enough memory");
     assert!(one.host().expect("a download").iter().all(|element| *element == 2));
-    assert!(two.host().expect("never left").iter().all(|element| *element == 1));
+    assert!(two.host().expect("the host's copy stayed valid").iter().all(|element| *element == 1));
 }
 
 #[test]
 fn released_contents_are_downloaded_first_part_by_part() {
     let device = Device::emulated(Emulation::new());
     let mut array = ones();
-    array.prefetch(&device.stream()).expect("room");
-    array.slice_mut(resident::ndarray::s![..100]).fill_on(&device.stream(), 9).expect("room");
+    array.prefetch(&device.stream()).expect("enough memory");
+    array
+        .slice_mut(resident::ndarray::s![..100])
+        .fill_on(&device.stream(), 9)
+        .expect("enough memory");
     let mut quarter = array.slice_mut(resident::ndarray::s![1024..2048]);
     drop(quarter.gpu_mut_on(&device.stream()).expect("there"));
     array.release_on(&device).expect("nothing fails");
@@ -106,7 +113,7 @@ fn released_contents_are_downloaded_first_part_by_part() {
     assert_eq!(
         array.traffic().to_host.bytes,
         1024,
-        "what the host can make itself, or has, does not come down"
+        "constants and contents that the host has are not downloaded"
     );
     let host = array.host().expect("all of it");
     assert_eq!((host[0], host[100], host[1500]), (9, 1, 1));
@@ -124,7 +131,7 @@ fn a_part_that_was_never_written_is_released_without_a_word() {
         array
             .slice_mut(resident::ndarray::s![..8])
             .gpu_overwrite_on(&device.stream())
-            .expect("room"),
+            .expect("enough memory"),
     );
     array.release_on(&device).expect("nothing fails");
     assert_eq!(array.traffic().to_host.bytes, 8);
@@ -144,7 +151,7 @@ fn threads_that_push_each_other_out_lose_nothing() {
                 let mut done = [1_u8; 3];
                 for round in 0..60 {
                     let (array, count) = (&mut arrays[round % 3], &mut done[round % 3]);
-                    // A full device refuses; then nothing has happened.
+                    // A full device refuses the launch, which then has no effect.
                     if increment
                         .launch_on(&stream, Grid::cover(array.len()), (&mut *array,))
                         .is_ok()

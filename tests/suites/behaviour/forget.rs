@@ -1,9 +1,6 @@
-//! Whatever is forgotten: what comes later sees right values, in order, and nothing waits for ever.
+//! Forgotten guards: later accesses see the right values, in order, and nothing waits forever.
 
-#![allow(
-    clippy::forget_non_drop,
-    reason = "that some guards drop nothing today is their own affair"
-)]
+#![allow(clippy::forget_non_drop, reason = "the tests forget guards with and without a destructor")]
 
 use std::mem::forget;
 
@@ -21,8 +18,8 @@ struct Place {
     streams: [Stream; 3],
 }
 
-/// Runs under some seeds: the array is changed on a device, something is done to it and forgotten,
-/// and then it is used everywhere.
+/// Under several seeds: changes the array on a device, runs `act`, which forgets a guard, and then
+/// uses the array on all streams and on the host.
 fn afterwards_all_is_well(add_to_each: u32, act: impl Fn(&mut SmartArray<u32, Ix1>, &Place)) {
     for seed in 0..24 {
         let devices = [seed, seed + 1000].map(|seed| Device::emulated(Emulation::new().seed(seed)));

@@ -1,6 +1,5 @@
-//! The programs that fuzzing makes, without a fuzzer: inputs that once went wrong, and a few at
-//! random. Those over the coherence core are replayed beside it, in
-//! `src/coherence/tests/programs.rs`.
+//! Runs the fuzzer's programs without a fuzzer: inputs that once failed, and a few random ones.
+//! `src/coherence/tests/programs.rs` replays the inputs of the coherence core.
 
 #[path = "../../../fuzz/operations/arrays/mod.rs"]
 mod operations;

@@ -1,5 +1,5 @@
-//! Calls of the library inside kernel bodies: what would have to wait is refused, what need not
-//! wait works, and nothing ever hangs.
+//! Calls of the library inside kernel bodies: calls that would have to wait are refused, other
+//! calls work, and none hangs.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,8 +14,8 @@ fn numbers() -> Numbers {
     SmartArray::from((0..8).collect::<Vec<u32>>())
 }
 
-/// Runs `call` inside a body on the device's default stream, after what is queued there, and gives
-/// back what it returned.
+/// Runs `call` inside a body on the device's default stream, after the work queued there, and
+/// returns its result.
 fn inside<T: Send + 'static>(device: &Device, call: impl Fn() -> T + Send + Sync + 'static) -> T {
     let result = Arc::new(Mutex::new(None));
     let inner = Arc::clone(&result);
@@ -51,7 +51,7 @@ fn assert_refused<T>(outcome: &Result<T>) {
     }
 }
 
-/// An array whose newest contents are queued to be written on the device's default stream.
+/// An array whose newest contents come from work queued on the device's default stream.
 fn changed_on(device: &Device) -> Arc<Numbers> {
     let mut array = numbers();
     add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
@@ -76,7 +76,7 @@ fn looking_at_what_is_on_the_device_would_wait_and_is_refused() {
         assert_eq!(
             array.host().unwrap().to_vec(),
             (1..9).collect::<Vec<_>>(),
-            "it is as good as before"
+            "it works as before"
         );
     });
 }

@@ -1,4 +1,5 @@
-//! Work that fails after it was queued: what is lost, what is not, and which call reports it.
+//! Work that fails after it was queued: which contents are lost, which are not, and which call
+//! reports the failure.
 
 use resident::emulation::{CallKind, Outcome};
 use resident::ndarray::{Axis, Ix1, s};
@@ -46,7 +47,7 @@ fn assert_told<T>(outcome: Result<T>, text: &str) {
         Err(error @ Error::Backend { .. }) => {
             assert!(error.to_string().contains(text), "{error} does not name {text}");
         }
-        other => panic!("{other:?} tells no failure"),
+        other => panic!("{other:?} reports no failure"),
     }
 }
 
@@ -114,7 +115,7 @@ fn overwriting_accesses_heal_what_was_lost() {
             assert_lost(array.host(), "kernel \"broken\"");
             heal(&mut array).unwrap();
             assert_eq!(array.host().unwrap().to_vec(), [5; 4], "way {number}");
-            // The old failure does not come back when failures are taken in again.
+            // The old failure does not return when the array reconciles a new one.
             broken_output(&gate)
                 .launch_on(&other, one(), (&source, &mut SmartArray::<u32, _>::uninit(4)))
                 .unwrap();
@@ -175,12 +176,12 @@ fn loss_follows_an_assignment_within_a_device_and_between_devices() {
         gate.open();
         assert_lost(far.host(), "kernel \"broken\"");
         assert_lost(near.slice(s![..3]).host(), "kernel \"broken\"");
-        // An assignment is one operation, done whole or not at all; what it did not read from is as
-        // it was.
+        // An assignment is one operation, which runs wholly or not at all; elements that it did not
+        // read are unchanged.
         assert_lost(near.slice(s![3..]).host(), "kernel \"broken\"");
         assert_eq!(lost.slice(s![3..]).host().unwrap().to_vec(), [3, 4, 5]);
         assert_lost(near.assign(&lost), "kernel \"broken\"");
-        assert_eq!(two.synchronize(), Ok(()), "what is inherited is not told");
+        assert_eq!(two.synchronize(), Ok(()), "inherited failures are not reported");
         assert_told(one_device.synchronize(), "it is broken");
         [&one_device, &two].into_iter().for_each(assert_ordered);
     }
@@ -198,7 +199,7 @@ fn an_upload_that_fails_late_is_repeated_by_the_next_use() {
         if told.is_err() {
             assert_told(told, "upload");
         }
-        assert_eq!(device.synchronize(), Ok(()), "told once");
+        assert_eq!(device.synchronize(), Ok(()), "reported once");
         assert_ordered(device);
     };
     for emulation in modes() {
@@ -223,7 +224,7 @@ fn a_read_guard_taken_again_after_a_late_failure_finds_good_contents() {
         let (array, elsewhere) = (numbers(4), Device::emulated(modes()[0]()));
         drop(array.gpu_on(&device.stream()).unwrap());
         let _told = device.synchronize();
-        // The failure is taken in by an access of another device.
+        // An access on another device reconciles the failure.
         drop(array.gpu_on(&elsewhere.stream()).unwrap());
         drop(array.gpu_on(&device.stream()).unwrap());
         assert_eq!(array.residency().on(device), Validity::Valid);
@@ -262,7 +263,7 @@ fn a_download_that_fails_late_is_reported_by_the_read_and_repeated_by_the_next()
             assert_told(first, "download");
         }
         assert_eq!(array.host().unwrap().to_vec(), [1, 2, 3, 4]);
-        assert_eq!(device.synchronize(), Ok(()), "told once, by the read");
+        assert_eq!(device.synchronize(), Ok(()), "reported once, by the read");
     };
     for emulation in modes() {
         scenario(&failing_first(CallKind::Download, emulation, scenario));
@@ -279,7 +280,7 @@ fn a_prefetch_to_the_host_that_fails_late_is_repeated_by_host() {
         array.host_overwrite().unwrap().fill(7);
         assert_eq!(array.host().unwrap().to_vec(), [7; 4]);
         let _told = device.synchronize();
-        assert_eq!(device.synchronize(), Ok(()), "told once");
+        assert_eq!(device.synchronize(), Ok(()), "reported once");
         assert_eq!(array.host_mut().unwrap().to_vec(), [7; 4]);
         assert_ordered(device);
     };

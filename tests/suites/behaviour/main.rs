@@ -1,4 +1,4 @@
-//! What the public API does, on embedded devices.
+//! The behaviour of the public API, on embedded devices.
 
 mod bad_input;
 mod contract;

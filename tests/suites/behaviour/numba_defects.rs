@@ -1,7 +1,7 @@
-//! The defects of Numba's `SmartArray`, the ancestor: each named, with what Numba did, and shown to
-//! be gone.
+//! The defects of Numba's `SmartArray`, on which this library is modelled. Each test names one,
+//! says what Numba did, and shows that this library does not have it.
 
-// Every guard must be forgettable, whether or not it does something when it drops.
+// These tests forget every kind of guard, including guards that do nothing when they drop.
 #![allow(clippy::forget_non_drop)]
 
 use std::sync::mpsc;
@@ -19,7 +19,7 @@ fn sum_on(device: &Device, array: &SmartArray<i32, ndarray::Ix1>) -> Result<i32>
     total.get(0)
 }
 
-/// Numba made an array "on the GPU" by allocating there and never copying: its contents were
+/// Numba made an array "on the GPU" by allocating memory without a copy, so its contents were
 /// garbage.
 #[test]
 fn s1_an_array_made_from_an_object_has_the_objects_contents_on_the_device() -> Result<()> {
@@ -39,7 +39,7 @@ fn s2_setting_an_item_is_seen_on_the_device() -> Result<()> {
     Ok(())
 }
 
-/// Numba forwarded `sum`, `max`, `tolist` to a stale host copy: 3 instead of 15.
+/// Numba forwarded `sum`, `max` and `tolist` to a stale host copy: 3 instead of 15.
 #[test]
 fn s3_methods_of_the_host_array_see_what_the_device_wrote() -> Result<()> {
     let number = Kernel::<(Out<i32>,)>::new("number")
@@ -53,7 +53,7 @@ fn s3_methods_of_the_host_array_see_what_the_device_wrote() -> Result<()> {
     Ok(())
 }
 
-/// Numba's `mark_changed` for a side that was never there left an array that was valid nowhere, and
+/// `mark_changed` for a side without a copy left an array that was valid nowhere, and Numba then
 /// uploaded `None`.
 #[test]
 fn s4_declaring_a_side_changed_that_was_never_there_is_refused() -> Result<()> {
@@ -68,7 +68,8 @@ fn s4_declaring_a_side_changed_that_was_never_there_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Numba dropped a device's result without a word when the host was marked as changed after it.
+/// When the host was marked as changed after a device had written, Numba dropped the device's
+/// result silently.
 #[test]
 fn s5_a_devices_result_is_not_dropped_by_declaring_the_host_changed() -> Result<()> {
     let device = lab();
@@ -80,8 +81,8 @@ fn s5_a_devices_result_is_not_dropped_by_declaring_the_host_changed() -> Result<
     Ok(())
 }
 
-/// Numba's slices were state machines of their own over shared memory: a write through one on the
-/// device never reached the parent.
+/// Numba's slices had their own state over shared memory, so a write through a slice on the device
+/// never reached the parent.
 #[test]
 fn s6_a_slice_written_on_the_device_reaches_its_parent() -> Result<()> {
     let device = lab();
@@ -93,8 +94,7 @@ fn s6_a_slice_written_on_the_device_reaches_its_parent() -> Result<()> {
     Ok(())
 }
 
-/// Numba used Python's reference count to guess whether the other side was in use, and then copied
-/// at once.
+/// Numba used Python's reference count to guess whether the other side was in use, and then copied.
 #[test]
 fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result<()> {
     let device = lab();
@@ -105,12 +105,12 @@ fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result
     assert_eq!(
         moves(array.traffic()),
         [(1, 20), (0, 0), (0, 0)],
-        "nothing goes up before it is asked for"
+        "no upload before a call needs it"
     );
     Ok(())
 }
 
-/// Numba copied an array down to find the type of a kernel's argument.
+/// Numba downloaded an array to find the type of a kernel's argument.
 #[test]
 fn s8_binding_an_argument_and_checking_it_brings_nothing_down() -> Result<()> {
     let device = lab();
@@ -125,7 +125,7 @@ fn s8_binding_an_argument_and_checking_it_brings_nothing_down() -> Result<()> {
     Ok(())
 }
 
-/// Numba had no access modes: an argument that a kernel only read came out as changed.
+/// Numba had no access modes: an argument that a kernel only read was marked as changed.
 #[test]
 fn s9_an_argument_that_is_only_read_stays_valid_on_the_host() -> Result<()> {
     let array = SmartArray::from(vec![1; 5]);
@@ -135,7 +135,7 @@ fn s9_an_argument_that_is_only_read_stays_valid_on_the_host() -> Result<()> {
     Ok(())
 }
 
-/// Numba knew no streams: everything blocked on stream 0.
+/// Numba had no streams: everything blocked on stream 0.
 #[test]
 fn s10_launches_return_at_once_and_streams_do_not_block_each_other() -> Result<()> {
     let device = lab();
@@ -149,14 +149,14 @@ fn s10_launches_return_at_once_and_streams_do_not_block_each_other() -> Result<(
     assert_eq!(
         sum_on(&device, &SmartArray::from(vec![2; 5]))?,
         10,
-        "on another stream, while that one is busy"
+        "a launch on another stream returns while the first is busy"
     );
     assert!(!stream.is_idle()?);
     permit.send(()).expect("the body listens");
     stream.synchronize()
 }
 
-/// Numba handed out a writable host array and relied on a later `mark_changed`.
+/// Numba returned a writable host array and relied on a later `mark_changed`.
 #[test]
 fn s11_writing_on_the_host_needs_no_word_from_the_user() -> Result<()> {
     let device = lab();
@@ -179,7 +179,7 @@ fn s12_only_what_is_stale_moves() -> Result<()> {
     Ok(())
 }
 
-/// Numba knew neither devices nor threads: one copy, on whatever device was current.
+/// Numba supported neither several devices nor threads: one copy, on the current device.
 #[test]
 fn s13_each_device_has_a_copy_of_its_own_and_threads_choose_their_devices() -> Result<()> {
     let devices = [lab(), lab()];
@@ -202,7 +202,7 @@ fn s13_each_device_has_a_copy_of_its_own_and_threads_choose_their_devices() -> R
     Ok(())
 }
 
-/// Numba warned at each construction.
+/// Numba printed a warning at each construction.
 #[test]
 fn s14_making_an_array_says_and_does_nothing() {
     let ((), report) = resident::audit::capture(|| drop(SmartArray::<f32, _>::zeros((3, 4))));
@@ -210,7 +210,7 @@ fn s14_making_an_array_says_and_does_nothing() {
     assert!(report.sites().is_empty());
 }
 
-/// Numba could make neither an array without dimensions nor one from a shape.
+/// Numba could not make an array without dimensions, or an array from a shape.
 #[test]
 fn s15_arrays_without_dimensions_and_arrays_from_a_shape_can_be_made() -> Result<()> {
     let device = lab();

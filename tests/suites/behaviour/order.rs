@@ -1,9 +1,6 @@
-//! Which work waits for which, and how many events that costs.
+//! Which work waits for which, and the number of events that this takes.
 
-#![allow(
-    clippy::forget_non_drop,
-    reason = "that read guards drop nothing today is their own affair"
-)]
+#![allow(clippy::forget_non_drop, reason = "the tests drop guards with and without a destructor")]
 
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -79,7 +76,7 @@ fn a_transfer_takes_one_event_at_most() {
     assert!(count(&device, CallKind::RecordEvent) <= before + 1);
 }
 
-/// Its second output is complete once the first is.
+/// Copies its input to its output once the gate is open.
 fn blur(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     let gate = gate.clone();
     Kernel::new("blur").host(move |_, (x, y): (&[u32], &mut [u32])| {
@@ -96,7 +93,7 @@ fn images_that_flow_through_three_streams_do_not_wait_for_each_others_work() {
         let (gates, images) = ([(); 3].map(|()| Gate::default()), [(); 3].map(|()| numbers(16)));
         let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(16));
         for image in 0..3 {
-            // The previous image is still being computed, and this one is uploaded meanwhile.
+            // This image is uploaded while the previous one is being computed.
             images[image].prefetch(&up).unwrap();
             up.synchronize().unwrap();
             blur(&gates[image])
@@ -188,16 +185,19 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
         plus().launch_on(&fast, one(), (0, &array, &mut seen_fast)).unwrap();
         fast.synchronize().unwrap();
         drop(array);
-        assert_eq!(device.memory().in_use, 2 * 4096, "its memory is given back");
-        assert!(device.memory().pooled >= 4096, "and drains behind the reader");
+        assert_eq!(device.memory().in_use, 2 * 4096, "its memory is freed");
+        assert!(
+            device.memory().pooled >= 4096,
+            "and stays in the pool until the reader has completed"
+        );
         gate.open();
         assert_eq!(seen_slowly.host().unwrap()[1000], 1000);
         assert_ordered(&device);
     });
 }
 
-/// Hands out an access, queues what takes an event, then foreign work, and lets go of the access;
-/// then a use elsewhere.
+/// Opens an access, queues work that records an event, queues foreign work, and closes the access.
+/// A use on another stream must then wait for the foreign work.
 fn foreign_work_comes_before_later_uses(
     access: impl for<'a> Fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>,
     reads_later: bool,
@@ -211,7 +211,10 @@ fn foreign_work_comes_before_later_uses(
         let let_go = access(&mut array, &stream);
         let events = count(&device, CallKind::RecordEvent);
         add().launch_on(&stream, one(), (1, &mut shared)).unwrap();
-        assert!(count(&device, CallKind::RecordEvent) > events, "an event that comes too early");
+        assert!(
+            count(&device, CallKind::RecordEvent) > events,
+            "this launch records an event, which comes before the foreign work"
+        );
         raising(&flag).launch_on(&stream, one(), (&mut foreign,)).unwrap();
         let_go();
         if reads_later {
@@ -309,7 +312,11 @@ fn a_stream_that_waits_for_an_event_comes_after_it_and_only_then() {
         waiting.wait(&stream.record().unwrap()).unwrap();
         expecting(&flag, &late).launch_on(&waiting, one(), (&mut arrays[1],)).unwrap();
         expecting(&never, &Flag::default()).launch_on(&free, one(), (&mut arrays[2],)).unwrap();
-        assert_eq!(count(&device, CallKind::WaitEvent), 1, "nothing but what was asked for");
+        assert_eq!(
+            count(&device, CallKind::WaitEvent),
+            1,
+            "only the wait that the program requested"
+        );
         waiting.synchronize().unwrap();
         assert!(flag.is_up() && !late.is_up(), "seed {seed}");
     }
@@ -336,10 +343,10 @@ fn auto_synchronize_waits_when_it_is_dropped_while_unwinding() {
     let unwound = catch_unwind(AssertUnwindSafe(|| {
         let _guard = stream.auto_synchronize();
         raising(&flag).launch_on(&stream, one(), (&mut numbers(4),)).unwrap();
-        assert!(!flag.is_up(), "nobody waited yet");
-        panic!("on the way");
+        assert!(!flag.is_up(), "no call has waited yet");
+        panic!("in flight");
     }));
-    assert_eq!(unwound.unwrap_err().downcast_ref::<&str>(), Some(&"on the way"));
+    assert_eq!(unwound.unwrap_err().downcast_ref::<&str>(), Some(&"in flight"));
     assert!(flag.is_up());
 }
 
@@ -351,7 +358,7 @@ fn a_device_is_synchronised_with_copies_of_its_memory_on_other_devices_streams()
             (Flag::default(), peer.new_stream().unwrap(), numbers(8), numbers(8));
         add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
         device.synchronize().unwrap();
-        // The copy between the devices stands behind this one on the peer's stream.
+        // The copy between the devices comes after this launch on the peer's stream.
         raising(&flag).launch_on(&stream, one(), (&mut other,)).unwrap();
         if seed % 2 == 0 {
             array.prefetch(&stream).unwrap();

@@ -1,13 +1,12 @@
-//! What the peers get wrong, each reproduced with them; here it comes out right, with exact
-//! traffic.
+//! Reproduced defects of other libraries; here the results are right, with exact traffic.
 
 use resident::ndarray::{Array1, s};
 use resident::{Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
 use support::lab::lab;
 use support::moves::{NOTHING, moves};
 
-/// Kokkos `DualView`: synchronising a subview clears the parent's flag, and the rest of the parent
-/// stays stale.
+/// Kokkos `DualView`: synchronising a subview clears the parent's flag, so the rest of the parent
+/// stays stale unnoticed.
 #[test]
 fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -> Result<()> {
     let device = lab();
@@ -21,12 +20,11 @@ fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -
     assert_eq!(parent.residency().on(&device), Validity::Partial { valid_bytes: 20 });
     copy.launch_on(&device.stream(), Grid::cover(10), (&parent, &mut seen))?;
     assert_eq!(seen.host()?.to_vec(), [1; 10], "device[0] is 1, not 0");
-    assert_eq!(moves(parent.traffic()), [(2, 40), (1, 40), (0, 0)], "each half went up once");
+    assert_eq!(moves(parent.traffic()), [(2, 40), (1, 40), (0, 0)], "each half was uploaded once");
     Ok(())
 }
 
-/// MFEM: a device write through an alias is not seen by the base, which claims that both sides are
-/// valid.
+/// MFEM: the base misses a device write through an alias, and claims that both sides are valid.
 #[test]
 fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result<()> {
     let device = lab();
@@ -40,8 +38,8 @@ fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result
     Ok(())
 }
 
-/// Halide: a host write through a crop does not make the parent dirty, and copying the parent to
-/// the device copies nothing.
+/// Halide: a host write through a crop does not mark the parent dirty, so copying the parent to the
+/// device copies nothing.
 #[test]
 fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     let device = lab();
@@ -56,13 +54,13 @@ fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     assert_eq!(
         moves(parent.traffic()),
         [(2, 48), (0, 0), (0, 0)],
-        "the crop's 8 bytes went up, and no more"
+        "only the crop's 8 bytes were uploaded"
     );
     Ok(())
 }
 
-/// CHAI: host reads through `operator[]` or a kept pointer are stale after a device write; reading
-/// a non-const array on the device costs two moves.
+/// CHAI: host reads through `operator[]` or an older pointer are stale after a device write;
+/// reading a non-const array on the device costs two moves.
 #[test]
 fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move() -> Result<()> {
     let device = lab();
@@ -76,7 +74,7 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     assert_eq!(
         (array.get(3)?, array.host()?[3]),
         (2, 2),
-        "a kept host reference would not have compiled over the launch"
+        "a host reference across the launch would not have compiled"
     );
     let (mut read, mut total) =
         (SmartArray::from(vec![1_i32; 10]), SmartArray::<i32, _>::uninit(1));
@@ -85,14 +83,14 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     assert_eq!(
         moves(read.traffic()),
         [(1, 40), (0, 0), (0, 0)],
-        "read there, so nothing came back"
+        "only read on the device, so nothing is downloaded"
     );
     assert_eq!(moves(total.traffic()), NOTHING);
     Ok(())
 }
 
-/// AdaptiveCpp: page granularity moves 1,024 times what sparse writes made stale, and a region that
-/// needs two sources is not supported.
+/// AdaptiveCpp: with page granularity it moves 1,024 times the bytes that sparse writes made stale,
+/// and it does not support a region that needs two sources.
 #[test]
 fn h5_sparse_writes_move_their_own_bytes_and_a_read_takes_from_two_sources() -> Result<()> {
     let (one, other) = (lab(), lab());

@@ -1,5 +1,5 @@
-//! Faults that safe code could reach, each shown by a program of a few lines; none may come back.
-//! Where a fault was a hang, a watchdog ends it.
+//! Defects that safe code could once reach, each shown by a short program. A watchdog ends the
+//! tests that could hang.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -22,8 +22,8 @@ fn array_on(device: &Device) -> Result<SmartArray<u32, Ix1>> {
     Ok(array)
 }
 
-/// Runs code of a user's when the body that captured it is dropped, and tells whether it came to
-/// its end.
+/// Runs user code when the body that captured this value is dropped, and records whether that code
+/// ran to its end.
 struct OnDrop<F: Fn()>(F, Arc<AtomicBool>);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -33,8 +33,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Queues, on its own stream, a body whose capture runs `on_drop` when it is
-/// dropped.
+/// Queues on a separate stream a body whose capture runs `on_drop` when it is dropped.
 fn queue_capture(
     device: &Device,
     on_drop: impl Fn() + Send + Sync + 'static,
@@ -49,15 +48,15 @@ fn queue_capture(
     Ok(dropped)
 }
 
-/// Reads the array on more streams than it keeps.
+/// Reads the array on more streams than an array keeps.
 fn use_on_many_streams(array: &SmartArray<u32, Ix1>, device: &Device) -> Result<Vec<Stream>> {
     let streams = (0..12).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
     streams.iter().try_for_each(|stream| array.gpu_on(stream).map(drop))?;
     Ok(streams)
 }
 
-/// Empty arrays, each of shape `[0, 3]` or `[3, 0]`, whose other axis goes backwards: by strides
-/// that ndarray was told, and by those that it keeps.
+/// Empty arrays of shape `[0, 3]` or `[3, 0]` whose other axis is reversed: by explicit strides,
+/// and by slicing.
 fn empty_and_reversed() -> [SmartArray<u32, Ix2>; 4] {
     let strided = |shape: (usize, usize), strides: (usize, usize), axis| {
         let mut array = Array2::<u32>::from_shape_vec(shape.strides(strides), vec![0; 3])
@@ -76,8 +75,7 @@ fn empty_and_reversed() -> [SmartArray<u32, Ix2>; 4] {
     arrays
 }
 
-/// Where a view without elements points: reversed axes do not move it, as there is no memory to
-/// move in.
+/// The pointer of a view without elements: reversed axes do not move it.
 fn nowhere() -> *const u32 {
     std::ptr::dangling()
 }
@@ -175,8 +173,7 @@ fn an_empty_array_with_a_reversed_axis_is_launched_on() -> Result<()> {
     Ok(())
 }
 
-/// `read` is marked with a stream of a device that it has no copy on, and that device's last handle
-/// is the mark's.
+/// Lets a device without a copy read `array`, so that the mark holds the device's last handle.
 fn let_go_of_a_device_that_read(
     array: &SmartArray<u32, Ix1>,
     on_drop: impl Fn() + Send + Sync + 'static,
@@ -191,14 +188,14 @@ fn let_go_of_a_device_that_read(
 fn a_capture_may_ask_the_array_that_its_stream_was_kept_by() {
     without_deadlock(|| {
         let device = Device::emulated(Emulation::new());
-        let array = Arc::new(array_on(&device).expect("room"));
-        // Weak, as the array keeps what holds the capture.
+        let array = Arc::new(array_on(&device).expect("enough memory"));
+        // A weak reference, since the array keeps the stream that holds the capture.
         let asked: Weak<_> = Arc::downgrade(&array);
         let ask = move || drop(asked.upgrade().map(|array| array.residency()));
         let dropped = let_go_of_a_device_that_read(&array, ask).expect("it is queued");
         device.synchronize().expect("nothing fails");
         use_on_many_streams(&array, &device).expect("streams");
-        assert!(dropped.load(Ordering::SeqCst), "the array keeps no stream that is idle");
+        assert!(dropped.load(Ordering::SeqCst), "the array keeps no idle stream");
     });
 }
 
@@ -206,7 +203,7 @@ fn a_capture_may_ask_the_array_that_its_stream_was_kept_by() {
 fn a_capture_may_wait_for_the_device_that_its_stream_visited() {
     without_deadlock(|| {
         let device = Device::emulated(Emulation::new());
-        let array = array_on(&device).expect("room");
+        let array = array_on(&device).expect("enough memory");
         let asked = device.clone();
         let dropped = let_go_of_a_device_that_read(&array, move || {
             asked.synchronize().expect("nothing fails");
@@ -214,7 +211,7 @@ fn a_capture_may_wait_for_the_device_that_its_stream_visited() {
         .expect("it is queued");
         drop(array);
         device.synchronize().expect("nothing fails");
-        assert!(dropped.load(Ordering::SeqCst), "the device keeps no visit that is over");
+        assert!(dropped.load(Ordering::SeqCst), "the device keeps no completed remote use");
     });
 }
 
@@ -230,7 +227,7 @@ fn a_capture_may_ask_for_the_current_device_when_a_scope_is_left() -> Result<()>
     Ok(())
 }
 
-/// An array with a copy on each of 63 devices, which are all that it has places for.
+/// An array with copies on 63 devices, the most that it can have.
 fn everywhere() -> Result<(Vec<Device>, SmartArray<u32, Ix1>)> {
     let devices: Vec<Device> = (0..63).map(|_| idle_device()).collect();
     let array = SmartArray::from(vec![7; 4]);
@@ -243,7 +240,7 @@ fn a_snapshot_of_what_the_last_of_63_devices_holds_is_exact() -> Result<()> {
     let (devices, mut array) = everywhere()?;
     let last = devices[62].stream();
     add().launch_on(&last, one(), (1, &mut array))?;
-    // The host waits for the launch, so that the snapshot is taken of what the device holds.
+    // The host waits for the launch, so that the snapshot is taken from the device.
     array.prefetch_host()?;
     assert_eq!(array.snapshot_on(&last)?.wait()?.to_vec(), [8; 4]);
     assert_eq!(array.host()?.to_vec(), [8; 4]);
@@ -254,13 +251,13 @@ fn a_snapshot_of_what_the_last_of_63_devices_holds_is_exact() -> Result<()> {
 fn a_64th_device_is_never_taken_for_the_newest() -> Result<()> {
     let (devices, mut array) = everywhere()?;
     drop(array.gpu_mut_on(&devices[62].stream())?);
-    let refused = array.gpu_changed_on(&idle_device().stream()).expect_err("it holds nothing");
+    let refused = array.gpu_changed_on(&idle_device().stream()).expect_err("it is empty");
     assert!(matches!(refused, Error::LostUpdate { .. }), "{refused}");
     assert_eq!(array.host()?.to_vec(), [7; 4]);
     Ok(())
 }
 
-/// 512 KiB: as many words as 16 bits count, and one value of it.
+/// A scalar of 512 KiB: 2^16 words.
 type Words = [[u64; 256]; 256];
 
 fn launch_with_words() -> Result<()> {
@@ -283,7 +280,8 @@ fn launch_with_words() -> Result<()> {
 
 #[test]
 fn a_scalar_of_512_kib_stands_before_an_array() -> Result<()> {
-    // Such values are moved over the stack a few times; the body runs on the thread that waits.
+    // Such values are moved on the stack a few times, so the thread gets a large stack; the body
+    // runs on the thread that waits.
     let thread = std::thread::Builder::new()
         .stack_size(64 << 20)
         .spawn(launch_with_words)
@@ -326,8 +324,8 @@ fn an_assign_that_a_device_has_no_room_for_writes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Aligned as devices align their memory. More does not compile: see the documentation of
-/// `Element`.
+/// Aligned to 256 bytes, as device memory is. A larger alignment does not compile: see the
+/// documentation of `Element`.
 #[repr(C, align(256))]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Page([u8; 256]);
@@ -344,7 +342,7 @@ fn a_body_sees_elements_where_their_alignment_puts_them() -> Result<()> {
     Ok(())
 }
 
-/// More elements of a byte than there can be of 1024 bytes.
+/// More one-byte elements than an array of 1024-byte elements can have.
 fn very_long(device: &Device) -> SmartArray<u8, Ix1> {
     let _here = device.enter();
     SmartArray::uninit((1 << 54) + 1)

@@ -1,5 +1,5 @@
-//! What a `tracing` subscriber may do: it is called with no lock of the library held. Each test has
-//! its own process, as in `tracing_events`.
+//! What a `tracing` subscriber may do: it is called while no lock of the library is held. Each test
+//! has its own process, as in `tracing_events`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use support::own_process;
 use tracing::subscriber::Interest;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// Looks at an array whenever something is moved.
+/// A subscriber that queries an array whenever bytes are copied.
 #[derive(Clone)]
 struct Looking {
     array: Arc<SmartArray<u32, Ix1>>,
@@ -41,24 +41,20 @@ fn a_subscriber_may_look_at_the_array_that_is_moved() -> Result<()> {
         Ok(())
     })?;
     let seen = looking.seen.lock().expect("no panic");
-    assert_eq!(
-        seen.len(),
-        2,
-        "one transfer up, and one down for the clone, which lives on the device"
-    );
+    assert_eq!(seen.len(), 2, "one upload, and one download for the clone, which is on the device");
     assert!(seen.iter().all(|(validity, live)| *validity == Validity::Valid && *live > 0));
     Ok(())
 }
 
-/// Runs code of a user's whenever it is asked whether it wants an event of the library, and
-/// whenever it is told of one.
+/// A subscriber that runs user code when `tracing` asks whether it wants an event of the library,
+/// and when it gets one.
 struct Answering<A, T> {
     asked: A,
     told: T,
 }
 
 impl<S: tracing::Subscriber, A: Fn() + 'static, T: Fn() + 'static> Layer<S> for Answering<A, T> {
-    /// It wants to be asked each time.
+    /// `tracing` asks for each event.
     fn register_callsite(&self, _metadata: &'static tracing::Metadata<'static>) -> Interest {
         Interest::sometimes()
     }
@@ -77,7 +73,7 @@ impl<S: tracing::Subscriber, A: Fn() + 'static, T: Fn() + 'static> Layer<S> for 
     }
 }
 
-/// Up to a device and down again, by every way that tells of copies.
+/// Copies to a device and back, by every method that reports copies.
 fn move_about(device: &Device) -> Result<()> {
     let mut array = SmartArray::from((0..100).collect::<Vec<u32>>());
     drop(array.gpu_mut_on(&device.stream())?);
@@ -108,7 +104,7 @@ fn a_subscriber_may_take_the_inventory_when_it_is_asked_what_it_wants() {
         .expect("nothing fails");
         assert!(
             counts.iter().all(|count| count.load(Ordering::SeqCst) > 0),
-            "it was asked, and told, while an array lived"
+            "both callbacks ran while an array was alive"
         );
     });
 }
@@ -119,7 +115,7 @@ fn panics_once() -> impl Fn() {
     move || assert!(!is_first.swap(false, Ordering::SeqCst), "the subscriber is broken")
 }
 
-/// The first use of an array unwinds from within the subscriber; later ones, up and down, work.
+/// In the first use of an array the subscriber panics; later uploads and downloads work.
 fn next_use_works<A: Fn() + Send + Sync + 'static, T: Fn() + Send + Sync + 'static>(
     answering: Answering<A, T>,
 ) -> Result<()> {

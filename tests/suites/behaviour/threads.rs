@@ -1,5 +1,5 @@
-//! Real threads on shared arrays, on devices with workers and on seeded ones, whose work runs on
-//! whichever threads wait.
+//! System threads on shared arrays, on devices with worker threads and on seeded ones, whose work
+//! runs on whichever threads wait.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
@@ -11,7 +11,7 @@ use resident::{
     Device, Emulation, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartViewMut, Stream,
 };
 
-/// Threads at once.
+/// The number of threads.
 const THREADS: usize = 8;
 
 /// Both modes: seeded or not.
@@ -56,8 +56,7 @@ fn at_once(work: impl Fn(usize) -> Result<()> + Sync) {
     });
 }
 
-/// Runs a scenario on a thread of its own, so that a deadlock is a failure and no test that never
-/// ends.
+/// Runs a scenario on a separate thread, so that a deadlock is a failure.
 fn within_two_minutes(scenario: impl FnOnce() + Send + 'static) {
     let (done, is_done) = channel();
     let runner = thread::spawn(move || {
@@ -140,8 +139,8 @@ fn threads_that_need_different_parts_on_different_devices_move_each_byte_once() 
                 assert_eq!(*array.host()?, *numbers(1));
                 array.prefetch(&other)
             });
-            // A part may be asked for by its own thread and by all as part of the whole: how many
-            // copies that takes is open, the bytes are not.
+            // The part's own thread may download it, or any thread as part of the whole array: the
+            // number of copies varies, but not the number of bytes.
             let traffic = array.traffic();
             assert_eq!((traffic.to_host.bytes, traffic.between_devices.bytes), (64 * 4, 64 * 4));
         }
@@ -195,7 +194,7 @@ fn threads_that_write_disjoint_parts_on_streams_and_on_the_host_do_not_disturb_e
     }
 }
 
-/// Halves a part until it has eight elements; each of those is changed by a thread of its own.
+/// Halves a part until it has eight elements, then changes each of these parts on its own thread.
 fn divide(mut part: SmartViewMut<'_, u32, Ix1>, number: usize, streams: &[Stream]) {
     if part.len() <= 8 {
         return add_often(part, streams.get(number % (streams.len() + 1)), 5)
@@ -226,8 +225,8 @@ fn parts_of_parts_may_be_written_by_threads_of_their_own() {
 
 type Sum = Kernel<(In<u32, Ix1>, In<u32, Ix1>, InOut<u32, Ix1>)>;
 
-/// One thread's part of the test below: launches on its own stream and calls on the host, both with
-/// its own order of arguments.
+/// One thread's work in the test below: launches on its own stream and calls on the host, with its
+/// own order of arguments.
 fn sum_often(
     sum: &Sum,
     [x, y]: [&SmartArray<u32, Ix1>; 2],
@@ -255,7 +254,7 @@ fn opposite_orders_of_arguments_on_two_threads_do_not_lock_each_other_out() {
             let sum: Sum = Kernel::<(In<u32, Ix1>, In<u32, Ix1>, InOut<u32, Ix1>)>::new("sum")
                 .host(|_grid, (x, y, mut z)| z += &(&x + &y));
             for round in 0..250 {
-                // Newest on a device or on the host by turns, so that both threads need transfers
+                // Newest on a device and on the host in turn, so that both threads need transfers
                 // of both arrays.
                 let x =
                     if round % 2 == 0 { on_device(&three) } else { SmartArray::from(numbers(1)) };
@@ -294,12 +293,15 @@ fn opposite_assignments_and_clones_on_two_threads_do_not_lock_each_other_out() {
                     scope.spawn(|| {
                         x_left.assign(&y_right).expect("nothing fails");
                         assert_eq!(
-                            y_right.try_clone().expect("room").get([0]).expect("written"),
+                            y_right.try_clone().expect("enough memory").get([0]).expect("written"),
                             33
                         );
                     });
                     y_left.assign(&x_right).expect("nothing fails");
-                    assert_eq!(x_right.try_clone().expect("room").get([31]).expect("written"), 64);
+                    assert_eq!(
+                        x_right.try_clone().expect("enough memory").get([31]).expect("written"),
+                        64
+                    );
                 });
             }
             let halves: Array1<u32> = (33..65).chain(33..65).collect();
@@ -313,7 +315,7 @@ fn opposite_assignments_and_clones_on_two_threads_do_not_lock_each_other_out() {
     }
 }
 
-/// Drops whatever comes, on a thread of its own.
+/// Drops the values that it receives, on a separate thread.
 fn dropper<T: Send + 'static>() -> (Sender<T>, thread::JoinHandle<usize>) {
     let (sender, receiver) = channel::<T>();
     (sender, thread::spawn(move || receiver.into_iter().map(drop).count()))
@@ -369,7 +371,7 @@ fn threads_that_wait_for_seeded_work_of_one_array_all_see_it_done() {
         assert_eq!(row, 8 * 1024);
         array.snapshot_on(&stream)?.wait().map(|seen| assert_eq!(seen.sum(), 64 * 1024))
     });
-    assert!(stream.is_idle().expect("it can be asked"));
+    assert!(stream.is_idle().expect("the array can be queried"));
     drop(array);
     support::watched::assert_nothing_left(&[device]);
 }

@@ -1,4 +1,4 @@
-//! Many threads read one array, from the host and on two devices, while a backend call fails: every
+//! Many threads read one array, from the host and on two devices, while a backend call fails. Every
 //! read that succeeds is right, nothing is lost, and no thread hangs.
 
 use std::sync::{Arc, Barrier};
@@ -11,13 +11,13 @@ use support::flags::without_deadlock;
 const LEN: u32 = 24;
 const THREADS: usize = 4;
 
-/// A device with its fault, if it is the one.
+/// An emulated device, with this fault if there is one.
 fn device(fault: Option<Fault>) -> Device {
     let emulation = Emulation::new().poison(true);
     Device::emulated(fault.map_or(emulation.clone(), |fault| emulation.fail(fault)))
 }
 
-/// Part of it is newest on a device, part on the host, part a constant.
+/// An array of which part is newest on a device, part on the host, and part is a constant.
 fn mixed(stream: &Stream) -> Result<SmartArray<u32, Ix1>> {
     let mut array = SmartArray::from((0..LEN).collect::<Vec<u32>>());
     add().launch_on(stream, one(), (100, &mut array.slice_mut(s![..8])))?;
@@ -35,7 +35,7 @@ fn expected() -> Vec<u32> {
         .collect()
 }
 
-/// One read of the array in some way; `None` where there is nothing to compare.
+/// Reads the array in one of several ways; `None` if there are no values to compare.
 fn read(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) -> Result<Option<Vec<u32>>> {
     let stream = &streams[way % streams.len()];
     match way % 7 {
@@ -59,8 +59,7 @@ fn read(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) -> Result<
     }
 }
 
-/// Reads until it succeeds. What is copied from the array may be lost with the failure; the array
-/// itself may not.
+/// Reads until it succeeds. Copies of the array may be lost; the array itself may not.
 fn read_right(array: &SmartArray<u32, Ix1>, streams: &[Stream], way: usize) {
     for _ in 0..6 {
         match read(array, streams, way) {
@@ -109,7 +108,7 @@ fn run(on: usize, fault: Option<Fault>) {
         assert_eq!(
             [(); 3].map(|()| device.memory().in_use)[2],
             0,
-            "a free that is refused is made good by the next look"
+            "the next call repeats a refused free"
         );
     }
 }

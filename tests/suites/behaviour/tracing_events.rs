@@ -1,5 +1,5 @@
 //! The `tracing` events of transfers. The test has its own process: while a subscriber is being
-//! set, `tracing` may miss events of call sites that other threads use for the first time.
+//! installed, `tracing` may miss events of call sites that other threads use for the first time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,7 +68,7 @@ fn each_transfer_is_one_tracing_event_with_all_fields() -> Result<()> {
         "{}",
         events[0]["site"]
     );
-    assert!(!events[0].contains_key("stale_since"), "it never was there");
+    assert!(!events[0].contains_key("stale_since"), "it was never valid there");
     assert_eq!((events[1]["direction"].as_str(), events[1]["cause"].as_str()), ("to_host", "host"));
     assert_eq!(events[1]["stale_since"], events[0]["site"]);
     Ok(())

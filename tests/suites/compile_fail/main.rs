@@ -1,8 +1,8 @@
-//! What must not compile, each with a twin that differs in that one point, compiles, and runs.
+//! Programs that must not compile, each with a twin that differs in that one point, compiles, and
+//! runs.
 //!
-//! The expected messages are what rustc says; `TRYBUILD=overwrite cargo test --test compile_fail`
-//! writes them anew. The twins are modules of this very test, so that they cost no build of their
-//! own.
+//! The expected messages are rustc's; `TRYBUILD=overwrite cargo test --test compile_fail` rewrites
+//! them. The twins are modules of this test program, so that they need no build of their own.
 
 #[path = "pass"]
 mod twins {

@@ -1,10 +1,10 @@
-//! What goes wrong with cudarc's own tracking, and does not with ours. The stand-in driver's tests
-//! show that it does there: `tests/stand_in/`.
+//! Errors that cudarc's own tracking makes and this library does not. The stand-in driver's tests
+//! show that cudarc makes them: `tests/suites/stand_in/holes.rs`.
 //!
-//! Each test is named after the hole as it is listed: (a) one event for all readers, (b)
-//! pinned memory whose event is not recorded, (c) registered memory that is taken for
-//! ordinary, (d) frees without a context, (e) errors that the next call returns, (f) zero bytes,
-//! (g) events where they are in the way, (h) memory that was never written.
+//! The letter in a test's name gives the error: (a) one event for all readers, (b) pinned memory
+//! whose event is not recorded, (c) registered memory that is treated as pageable, (d) frees
+//! without a current context, (e) errors that the next call returns, (f) calls with zero bytes, (g)
+//! events in a chain on one stream, (h) memory that was never written.
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -21,7 +21,7 @@ use support::own_process::has_run;
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-/// Tests of one process share its driver.
+/// All tests of the process share one driver, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const LEN: usize = 1000;
@@ -59,7 +59,7 @@ fn a_writer_waits_for_every_reader_and_not_only_the_last() {
         assert_eq!(
             *seen_slowly.host()?,
             counting(LEN),
-            "the slow reader saw what was there before the writer"
+            "the slow reader saw the contents before the write"
         );
         assert_eq!(array.host()?[0], 100);
         Ok(())
@@ -82,7 +82,7 @@ fn a_memory_is_freed_behind_every_reader_and_not_only_the_last() {
         plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
         fast.synchronize()?;
         drop(array);
-        // Whoever gets the memory next overwrites it.
+        // The next owner of the memory overwrites it.
         let mut next = SmartArray::<u32, _>::full(LEN, 7);
         make_newest(&mut next, &fast)?;
         gate.open();
@@ -121,19 +121,19 @@ fn b_pinned_memory_is_overwritten_once_the_copy_has_left() {
             (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
         array.page_lock()?;
         gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut held, LEN as u64))?;
-        // The upload stands behind the kernel that is held back.
+        // The upload comes after the kernel that the gate holds back.
         copy.assign_on(&lab.stream(), &array)?;
         thread::scope(|scope| {
             let writing = scope.spawn(|| array.host_mut().map(|mut host| host.fill(9)));
             gate.open();
             writing.join().expect("no panic")
         })?;
-        assert_eq!(*copy.host()?, counting(LEN), "what was there when it was asked for");
+        assert_eq!(*copy.host()?, counting(LEN), "the contents at the time of the call");
         Ok(())
     });
 }
 
-/// Registers memory behind the library's back, as another library of the process might.
+/// Registers memory without the library, as another library of the process might.
 fn register(array: &mut Array1<u32>) {
     let (start, len_bytes) = (array.as_mut_ptr(), 4 * array.len());
     // SAFETY: the memory is the array's, which outlives the registration: `unregister` is called
@@ -143,19 +143,19 @@ fn register(array: &mut Array1<u32>) {
 }
 
 fn unregister(array: &mut Array1<u32>) {
-    // SAFETY: registered by `register`; nothing uses it as such any more.
+    // SAFETY: `register` registered it, and nothing uses it as registered memory any more.
     let outcome = unsafe { sys::cuMemHostUnregister(array.as_mut_ptr().cast()) };
     assert_eq!(outcome, sys::CUresult::CUDA_SUCCESS);
 }
 
-/// Up, overwritten at once, down, looked at: behind a kernel that is held back, so that whatever
-/// the driver does not do at once is late.
+/// Uploads, overwrites, downloads and checks the memory while a kernel is held back, so that all
+/// asynchronous work of the driver runs late.
 fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
     for asks in [false, true] {
         let _here = lab.device().enter();
         let (gate, mut held) = (Gate::new(), SmartArray::from(counting(LEN)));
         let mut contents = counting(LEN);
-        // A context is current: cudarc's of the device.
+        // This makes cudarc's context of the device current.
         lab.device().synchronize()?;
         drop(SmartArray::from(counting(4)).gpu()?);
         register(&mut contents);
@@ -176,7 +176,7 @@ fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
         add.launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
         gate.open();
         assert_eq!(*array.host()?, counting(LEN).mapv(|_| 10));
-        // What others registered is theirs to give back.
+        // The library did not unregister memory that others registered.
         unregister(&mut array.into_array()?);
     }
     Ok(())
@@ -196,7 +196,7 @@ fn c_memory_that_others_registered_is_copied_in_order_without_memory_of_our_own(
         test_name!(c_memory_that_others_registered_is_copied_in_order),
         &[("RESIDENT_PINNED_MAX", "0")],
     );
-    assert_success(&output, "nothing may be page-locked");
+    assert_success(&output, "pinning is refused");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn d_frees_on_a_thread_without_a_context_free() {
         thread::spawn(move || drop(array)).join().expect("no panic");
         lab.device().synchronize()?;
         assert_eq!(driver::memory_in_use(0), before);
-        // And no call that has nothing to do with it stumbles.
+        // An unrelated call does not return an error either.
         drop(SmartArray::from(counting(LEN)).gpu_on(&lab.new_stream()?)?);
         Ok(())
     });
@@ -235,7 +235,7 @@ fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
             drop((array, stream));
             lab.device().synchronize()?;
             lab.device().trim()?;
-            // All that cudarc would ask first.
+            // Calls before which cudarc would check for a recorded error.
             let (stream, mut other) = (lab.new_stream()?, SmartArray::from(counting(LEN)));
             add(lab).launch_on(&stream, over(LEN), (1, &mut other, LEN as u64))?;
             assert_eq!(
@@ -245,7 +245,7 @@ fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
             );
             driver::forget_faults();
         }
-        // What could not be given back is not counted against this test.
+        // Memory that could not be freed must not count against this test.
         lab.device().synchronize()?;
         lab.device().trim()?;
         driver::take_calls();
@@ -266,13 +266,12 @@ fn f_zero_bytes_are_no_call() {
         let mut full = SmartArray::from(counting(8));
         drop(full.slice_mut(s![3..3]).gpu_mut_on(&lab.stream())?);
         assert_eq!((full.slice(s![8..]).host()?.len(), array.into_array()?.len()), (0, 0));
-        assert_eq!(driver::take_calls(), [], "nothing is asked of the driver");
+        assert_eq!(driver::take_calls(), [], "no driver call");
         Ok(())
     });
 }
 
-/// An event that is recorded or waited for, memory that is taken or given back: each would break a
-/// capture.
+/// Recording an event, waiting for one, allocating and freeing would each break a capture.
 #[test]
 fn g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches() {
     run(test_name!(g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches), |lab| {
@@ -295,7 +294,7 @@ fn g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches() {
             .collect();
         assert!(others.is_empty(), "{others:?}");
         assert_eq!(here.host()?[0], 40);
-        // The counts of the suite begin here.
+        // The suite counts calls from here on.
         drop((here, there, stream));
         lab.device().synchronize()?;
         lab.device().trim()?;

@@ -1,12 +1,12 @@
-//! The conformance suite on a GPU, where there is one. Without, nothing is done, and said so;
-//! `RESIDENT_REQUIRE_GPU=1` makes that a failure.
+//! The conformance suite on a GPU, if there is one. Without a GPU the tests do nothing and print
+//! that; `RESIDENT_REQUIRE_GPU=1` makes that a failure.
 use std::sync::{Mutex, PoisonError};
 
 use crate::suite::lab::{self, Rig, Test};
 use crate::suite::{self};
 use resident::{CudaSource, Device};
 
-/// Tests share the machine's devices.
+/// Tests share the machine's devices, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Gpu;

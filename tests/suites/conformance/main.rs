@@ -1,4 +1,4 @@
-//! What every backend must do, on each of them.
+//! The behaviour that every backend must have, tested on each of them.
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cudarc_holes;

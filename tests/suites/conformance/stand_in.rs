@@ -11,10 +11,10 @@ use resident_stand_in::{self as driver, Settings};
 use support::own_process::{self, has_run};
 use support::test_name;
 
-/// Tests of one process share its driver.
+/// All tests of the process share one driver, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// What the machine is like: see `on_a_poorer_machine`.
+/// Set in the process that `on_a_poorer_machine` starts.
 const POORER: &str = "RESIDENT_TEST_POORER";
 
 fn is_poorer() -> bool {
@@ -43,7 +43,7 @@ fn run(name: &str, test: Test) {
 
 suite::conformance!(crate::stand_in::run);
 
-/// Calls that copy to the host.
+/// Takes the recorded calls, and counts those that copy to the host.
 fn downloads() -> usize {
     driver::take_calls()
         .iter()
@@ -61,21 +61,21 @@ fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
         (0..40).try_for_each(|row| array.slice(s![row, 3..;7]).host().map(drop))?;
         downloads();
         assert_eq!(*array.host()?, contents);
-        assert_eq!(downloads(), 1, "all boxes that were left came in one call");
+        assert_eq!(downloads(), 1, "one call downloads all remaining boxes");
         drop(array.gpu_mut_on(&lab.stream())?);
         (0..20).try_for_each(|row| array.slice(s![row, row]).host().map(drop))?;
         downloads();
         assert_eq!(*array.slice(s![..20, ..]).host()?, contents.slice(s![..20, ..]));
-        assert_eq!(downloads(), 1, "of a part as well");
+        assert_eq!(downloads(), 1, "one call for a part too");
         drop(array.gpu_mut_on(&lab.stream())?);
         assert_eq!(*array.slice(s![.., ..;2]).host()?, contents.slice(s![.., ..;2]));
         let lines = driver::take_calls()
             .iter()
             .filter(|call| call.name.starts_with("cuMemcpyDtoH"))
             .count();
-        assert_eq!(lines, 1, "short rows come as one line");
-        // Another stream is at work on the other half while this one comes down: what lies there is
-        // not touched.
+        assert_eq!(lines, 1, "one line for all short rows");
+        // Another stream works on the other half while this half is downloaded, which must not
+        // access the bytes of the other half.
         drop(array.gpu_mut_on(&lab.stream())?);
         let (mut left, right) = array.split_at_mut(Axis(1), 20);
         (0..20).try_for_each(|row| right.slice(s![row, row]).host().map(drop))?;
@@ -93,8 +93,8 @@ fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
     });
 }
 
-/// The suite counts what is made and what is ended, and calls were taken: all that was made is
-/// ended now.
+/// Frees everything and clears the record of calls: the suite compares the number of created and
+/// destroyed objects, and this test has taken part of the record.
 fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     lab.device().synchronize()?;
     lab.device().trim()?;
@@ -102,8 +102,7 @@ fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One call for all of them, both ways, where the driver is new enough; a call each where it is
-/// not.
+/// One call for all boxes in each direction if the driver is new enough, else one per box.
 #[test]
 fn many_small_boxes_go_in_one_call() {
     run(test_name!(many_small_boxes_go_in_one_call), |lab| {
@@ -127,7 +126,7 @@ fn many_small_boxes_go_in_one_call() {
         driver::take_calls();
         drop(array.gpu_on(&lab.stream())?);
         let up = copies(&driver::take_calls());
-        assert_eq!(up, if is_poorer() { 30 } else { 1 }, "copies up");
+        assert_eq!(up, if is_poorer() { 30 } else { 1 }, "uploads");
         let expected = |(row, column): (usize, usize)| {
             if places.iter().any(|(x, y)| row == *x && (*y..*y + 4).contains(&column)) {
                 7
@@ -141,8 +140,8 @@ fn many_small_boxes_go_in_one_call() {
     });
 }
 
-/// The pool keeps what is freed, and giving it back to the system would not help: waiting for the
-/// device and trimming at each allocation would cost all that the pool is for.
+/// The pool keeps freed memory, and returning it to the system would not help: waiting for the
+/// device and trimming at each allocation would cost all that the pool saves.
 #[test]
 fn at_a_limit_no_call_waits_for_the_device() {
     run(test_name!(at_a_limit_no_call_waits_for_the_device), |lab| {
@@ -168,15 +167,16 @@ fn arrays_of_several_streams_are_freed_without_a_wait() {
         let [up, one, other] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
         let mut most = 0;
         for turn in 0..COUNT {
-            // No upload, which looks around where it finds no pinned memory.
+            // A constant needs no upload, which would reap completed work if there is no pinned
+            // memory.
             let array = SmartArray::<u8, _>::full(BYTES, 1);
             array.prefetch(&up)?;
             drop((array.gpu_on(&one)?, array.gpu_on(&other)?));
             drop(array);
             most = most.max(driver::memory_in_use(0));
             if turn % 20 == 0 {
-                // However slow the machine is: what the program's own streams do is over now and
-                // then. The stream for frees is none of them.
+                // Makes the program's own streams idle from time to time, even on a slow machine.
+                // The stream for frees is not one of them.
                 [&up, &one, &other].into_iter().try_for_each(Stream::synchronize)?;
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
@@ -217,8 +217,8 @@ fn dropped_streams_are_destroyed_without_a_wait() {
     });
 }
 
-/// The suite again, without memory pools and peer access, with small pitches and the oldest driver.
-/// A process has one machine, so that it takes another.
+/// Runs the suite again, without memory pools and peer access, with small pitches and the oldest
+/// driver. A process has one simulated machine, so this takes another process.
 #[test]
 fn on_a_poorer_machine() {
     let program = std::env::current_exe().expect("a path");

@@ -1,5 +1,5 @@
-//! Machines that cannot be used, or hardly: what a user reads then. Each test is a process of its
-//! own, since a process has one driver.
+//! The messages that users get on machines that cannot be used, or only partly. Each test has its
+//! own process, since a process has one driver.
 
 use std::process::Output;
 
@@ -8,11 +8,11 @@ use resident_stand_in::{self as driver, Settings};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-/// Says to a process that it is the one to run the test itself.
+/// Set in a process that must run the test itself.
 const CHILD: &str = "RESIDENT_TEST_CHILD";
 
-/// Runs `body` in a process of its own, in which nothing has looked for a driver; it is the test of
-/// this name.
+/// Runs `body` in its own process, in which nothing has searched for a driver. `test` is the name
+/// of the calling test.
 fn alone(test: &str, variables: &[(&str, &str)], body: fn()) {
     if std::env::var_os(CHILD).is_some() {
         return body();
@@ -22,7 +22,7 @@ fn alone(test: &str, variables: &[(&str, &str)], body: fn()) {
     assert_success(&output, test);
 }
 
-/// The message of a device that cannot be had.
+/// The message of a device that cannot be opened.
 #[track_caller]
 fn refused(outcome: resident::Result<Device>) -> String {
     match outcome {
@@ -40,7 +40,7 @@ fn load(settings: Settings) {
     driver::load(settings).expect("the stand-in driver loads");
 }
 
-/// A real driver would be found by the process: there is nothing to show then.
+/// Whether there is a real driver, with which the test would show nothing.
 fn has_real_driver() -> bool {
     let is_there = Device::cuda(0).is_ok();
     if is_there {
@@ -67,7 +67,7 @@ fn no_driver() {
         );
         assert_eq!(Device::all(), [Device::cpu()]);
         assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
-        // To print an error asks no driver.
+        // Printing an error makes no driver call.
         let without_line =
             |text: &str| text.rsplit_once(" (called at").expect("a line").0.to_owned();
         assert_eq!(
@@ -144,7 +144,7 @@ fn the_environment_names_a_gpu_that_is_not_there() {
                 &text,
                 &["RESIDENT_DEVICE=cuda:7", "2 GPU(s)", "set RESIDENT_DEVICE=cpu, or unset it"],
             );
-            // It is never ignored; what is entered goes first.
+            // The variable is never ignored, but an entered device has precedence.
             assert_says(
                 &refused(SmartArray::<f32, _>::ones(3).gpu().map(|guard| guard.device())),
                 &["RESIDENT_DEVICE=cuda:7"],
@@ -205,7 +205,7 @@ fn a_gpu_that_another_process_has() {
                 "nvidia-smi",
             ],
         );
-        // The other one can be had, and this one as soon as it is free.
+        // The other GPU opens, and this one opens as soon as it is free.
         assert_eq!(Device::cuda(1).expect("free").ordinal(), 1);
         assert_eq!(Device::cuda(0).expect("free now").ordinal(), 0);
     });
@@ -262,11 +262,11 @@ fn an_array_larger_than_what_is_free() {
         let device = Device::cuda(0).expect("there");
         let stream = device.stream();
         let kept = SmartArray::from(vec![1_u8; 6 * MIB]);
-        kept.prefetch(&stream).expect("room");
+        kept.prefetch(&stream).expect("enough memory");
         let mut large = SmartArray::from(vec![2_u8; 12 * MIB]).named("picture");
-        // Of what is held one gives way, since the host has it too; the other is newest there.
+        // One copy is evicted, since the host has it too; the other is newest on the device.
         let mut newest = SmartArray::<u8, _>::uninit(6 * MIB);
-        drop(newest.gpu_overwrite_on(&stream).expect("room"));
+        drop(newest.gpu_overwrite_on(&stream).expect("enough memory"));
         let refused = large.gpu_on(&stream).map(drop);
         let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
         assert_eq!(shortage.requested, 12 << 20);
@@ -282,9 +282,9 @@ fn an_array_larger_than_what_is_free() {
                 "drop arrays that are not needed there",
             ],
         );
-        assert_eq!(large.host().expect("as it was")[12 * MIB - 1], 2);
+        assert_eq!(large.host().expect("its contents are unchanged")[12 * MIB - 1], 2);
         drop(newest);
-        drop(large.gpu_mut_on(&stream).expect("there is room now"));
+        drop(large.gpu_mut_on(&stream).expect("there is enough memory now"));
         assert_eq!(large.host().expect("there")[12 * MIB - 1], 2);
         assert_eq!(kept.host().expect("there")[0], 1);
     });

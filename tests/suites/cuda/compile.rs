@@ -1,6 +1,6 @@
 //! From CUDA C to a loaded kernel, on the stand-in driver and the stand-in compiler, which count
-//! what they are asked for: what is compiled when, and what is kept in the process and on disk.
-//! Each test runs in its own process, with its own environment.
+//! their calls: what is compiled when, and what is cached in the process and on disk. Each test
+//! runs in its own process, with its own environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ extern "C" __global__ void scale(float k, float *x) { x[resident::thread()] *= k
 extern "C" __global__ void transpose(resident::View2<const float> a, resident::View2<float> b) { }
 "#;
 
-/// Names the child's part, and says that this process is the child.
+/// Names the part that a child process runs; set only in child processes.
 const PART: &str = "RESIDENT_TEST_PART";
 
 type Scale = Kernel<(f32, InOut<f32>)>;
 type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
 
-/// A folder of one test's own, removed afterwards.
+/// A test's own folder, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -34,7 +34,7 @@ impl Scratch {
         Self(folder)
     }
 
-    /// What is kept there.
+    /// The files in the folder.
     fn files(&self) -> Vec<PathBuf> {
         fs::read_dir(&self.0).expect("made").map(|entry| entry.expect("readable").path()).collect()
     }
@@ -46,7 +46,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a part in a process of its own, and gives how many programs it compiled.
+/// Runs a part in its own process, and returns the number of programs that it compiled.
 #[track_caller]
 fn compilations_of(part: &str, cache: &Path) -> u64 {
     let text = output_of(part, &[("RESIDENT_CACHE", cache)]);
@@ -54,7 +54,7 @@ fn compilations_of(part: &str, cache: &Path) -> u64 {
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{part}: {text}"))
 }
 
-/// Runs a part in a process of its own, with an environment of its own, and gives what it printed.
+/// Runs a part in its own process with these variables, and returns its output.
 #[track_caller]
 fn output_of(part: &str, environment: &[(&str, &Path)]) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this test"));
@@ -68,8 +68,8 @@ fn output_of(part: &str, environment: &[(&str, &Path)]) -> String {
     text
 }
 
-/// The child's side: runs the part that the environment names. In the parent there is nothing to
-/// do: the other tests start children.
+/// In a child process, runs the part that the environment names. In the parent it does nothing: the
+/// other tests start the children.
 #[test]
 fn parts() {
     let Ok(part) = std::env::var(PART) else { return };
@@ -116,7 +116,7 @@ fn scale(source: impl Into<CudaSource>) -> Scale {
     let kernel = Scale::new("scale").require("one thread for each element", |grid, (_, x)| {
         grid.threads().count() == x.len() as u64
     });
-    // SAFETY: the host function in its place accesses the elements of one array only.
+    // SAFETY: the host function that replaces the kernel accesses only the elements of its array.
     unsafe { kernel.cuda(source) }
 }
 
@@ -133,14 +133,14 @@ fn register_scale(name: &str) {
 fn works(kernel: &Scale, device: &Device) {
     let mut x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
     kernel.launch_on(&device.stream(), Grid::new(1, 3), (2.0, &mut x)).expect("queued");
-    assert_eq!(x.host().expect("it comes down").to_vec(), [2.0, 4.0, 6.0]);
+    assert_eq!(x.host().expect("the download succeeds").to_vec(), [2.0, 4.0, 6.0]);
 }
 
-/// Both are of one source, and so of one module.
+/// Both kernels are in one source, and so in one module.
 fn two_kernels(device: &Device) {
     register_scale("scale");
     works(&scale(SOURCE), device);
-    // SAFETY: it is not launched.
+    // SAFETY: the kernel is not launched.
     let transpose = unsafe { Transpose::new("transpose").cuda(SOURCE) };
     transpose.prepare(device).expect("it is compiled already");
     let modules =
@@ -157,8 +157,8 @@ fn eight_threads(device: &Device) {
     });
 }
 
-/// A template for two types, and a C++ function by its plain name: each is compiled for itself, the
-/// latter after it was not found by that name.
+/// A template for two types, and a C++ function by its plain name: each is compiled separately, the
+/// latter after no `extern "C"` function of that name was found.
 fn expressions(device: &Device) {
     let source = "template <typename T> __global__ void scale(T k, T *x) { }\n__global__ void \
         plain(float k, float *x) { }\n";
@@ -196,7 +196,7 @@ fn faults(device: &Device) {
         "{missing}"
     );
     let unnamed = Kernel::<(InOut<f32>,)>::new("two words");
-    // SAFETY: it does not load.
+    // SAFETY: the kernel does not load.
     let unnamed = unsafe { unnamed.cuda(SOURCE) }
         .prepare(device)
         .expect_err("no C function is called so")
@@ -207,7 +207,7 @@ fn faults(device: &Device) {
     );
     assert!(
         log(CudaSource::c(SOURCE).define("zero\0within", 1)).contains("zero byte"),
-        "bad input is told, and no panic"
+        "bad input is an error, not a panic"
     );
     assert!(log(CudaSource::c("before\0after")).contains("zero byte at 6"));
     works_after_faults(device);
@@ -218,7 +218,7 @@ fn works_after_faults(device: &Device) {
     works(&scale(SOURCE), device);
 }
 
-/// Where there is no cubin the PTX is taken; where there is neither, the option at fault is named.
+/// Without a cubin the PTX is loaded; without both, the error names the option at fault.
 fn what_comes_out(device: &Device) {
     register_scale("scale");
     let with = |options: &[&str]| {
@@ -255,8 +255,8 @@ fn what_comes_out(device: &Device) {
 
 const NO_BINARY_FOR_GPU: u32 = 209;
 
-/// As of another architecture. What the driver says of code that it loads when it is first needed
-/// comes with the first function.
+/// The driver refuses machine code, as if it were for another architecture. It reports such errors
+/// of lazily loaded code with the first function.
 fn refused_machine_code(device: &Device) {
     register_scale("scale");
     for (index, call) in
@@ -270,8 +270,8 @@ fn refused_machine_code(device: &Device) {
     assert_eq!(modules, 6, "the machine code, then the PTX");
 }
 
-/// Nothing of it loads, also when it is compiled anew; another fault than one of the code's kind is
-/// not answered by PTX.
+/// The driver refuses both images, even after a new compilation. Errors that do not concern the
+/// kind of code do not lead to the PTX.
 fn refused_altogether(device: &Device) {
     const OUT_OF_MEMORY: u32 = 2;
     const UNSUPPORTED_PTX_VERSION: u32 = 222;
@@ -302,7 +302,7 @@ fn refused_altogether(device: &Device) {
     kernel.prepare(device).expect("it loads");
 }
 
-/// What an earlier run left does not load, and what is compiled anew does.
+/// The driver refuses the code that an earlier run cached, and accepts the newly compiled code.
 fn refused_once(device: &Device) {
     register_scale("scale");
     resident_stand_in::fail_nth("cuModuleLoadDataEx", 1, NO_BINARY_FOR_GPU);
@@ -310,7 +310,7 @@ fn refused_once(device: &Device) {
     works(&scale(SOURCE), device);
 }
 
-/// Compiles with whatever NVRTC is found, and prints the files of all that are open afterwards.
+/// Compiles with the NVRTC that the library finds, and prints the open NVRTC files.
 fn which_nvrtc(driver_version: i32) {
     resident_stand_in::load(Settings::new().driver_version(driver_version))
         .expect("the stand-in driver loads");
@@ -328,7 +328,7 @@ fn which_nvrtc(driver_version: i32) {
     println!("open: {files:?}");
 }
 
-/// A file is read when it is compiled: another content is another program.
+/// A file is read when it is compiled, so changed contents are another program.
 fn a_file(device: &Device) {
     let scratch = Scratch::new("file");
     let path = scratch.0.join("scale.cu");
@@ -344,7 +344,7 @@ fn a_file(device: &Device) {
     assert!(error.contains(&format!("{}(1)", path.display())), "{error}");
 }
 
-/// The folder of a file is looked through for what it includes.
+/// Includes are searched for in the folder of the file.
 fn includes(device: &Device) {
     let scratch = Scratch::new("includes");
     fs::write(scratch.0.join("types.cuh"), "typedef float Number;\n").expect("writable");
@@ -369,7 +369,7 @@ fn a_source_is_compiled_once_and_the_next_run_finds_it_on_disk() {
     assert_eq!(
         compilations_of("an older compiler", &cache.0),
         1,
-        "what another compiler made is another thing"
+        "code of another compiler is a separate cache entry"
     );
     assert_eq!(compilations_of("two kernels", Path::new("off")), 1);
 }
@@ -383,7 +383,7 @@ fn what_is_damaged_on_disk_is_compiled_again_and_replaced() {
     for damaged in [&whole[..whole.len() / 2], b"something else", b""] {
         fs::write(&file, damaged).expect("writable");
         assert_eq!(compilations_of("two kernels", &cache.0), 1);
-        assert_eq!(fs::read(&file).expect("readable"), whole, "it is whole again");
+        assert_eq!(fs::read(&file).expect("readable"), whole, "the file was replaced");
     }
     assert_eq!(compilations_of("two kernels", &cache.0), 0);
 }
@@ -406,11 +406,11 @@ fn a_compiler_newer_than_the_driver_is_reported_with_both_versions() {
 fn options_decide_what_comes_out_and_what_is_kept() {
     let cache = Scratch::new("options");
     assert_eq!(compilations_of("what comes out", &cache.0), 8);
-    assert_eq!(cache.files().len(), 5, "what left nothing is not kept");
+    assert_eq!(cache.files().len(), 5, "failed compilations are not cached");
     assert_eq!(
         compilations_of("what comes out", &cache.0),
         4,
-        "three that left nothing; what is kept and does not load is compiled once more"
+        "three that failed, and cached code that does not load"
     );
 }
 
@@ -418,7 +418,7 @@ fn options_decide_what_comes_out_and_what_is_kept() {
 fn machine_code_that_the_driver_refuses_is_replaced_by_its_ptx() {
     let cache = Scratch::new("refused");
     assert_eq!(compilations_of("refused machine code", &cache.0), 3);
-    assert_eq!(compilations_of("refused machine code", &cache.0), 0, "the PTX of what was kept");
+    assert_eq!(compilations_of("refused machine code", &cache.0), 0, "the cached PTX is loaded");
 }
 
 #[test]
@@ -470,7 +470,7 @@ fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
             && text.contains("unset it"),
         "{text}"
     );
-    assert!(text.contains("open: []"), "no other is taken in its place: {text}");
+    assert!(text.contains("open: []"), "no other library replaces it: {text}");
     fs::remove_file(folder.0.join("libnvrtc.so.13")).expect("ours");
     let text = opened(13_050, None);
     assert!(text.contains(&only("libnvrtc.so.12")), "older code runs on any later driver: {text}");
@@ -486,7 +486,7 @@ fn templates_and_cpp_functions_are_found_by_their_expressions() {
     assert_eq!(
         compilations_of("expressions", Path::new("off")),
         4,
-        "three expressions, and once to find that `plain` is no C name"
+        "three expressions, and once to find that `plain` is not an `extern \"C\"` name"
     );
 }
 

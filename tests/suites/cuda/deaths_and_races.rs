@@ -1,5 +1,5 @@
-//! What a lost device takes with it, and threads that race: each test in its own process, on the
-//! stand-in driver.
+//! Contents that a lost device takes with it, and races between threads: each test in its own
+//! process, on the stand-in driver.
 
 use std::sync::Barrier;
 use std::sync::mpsc;
@@ -16,7 +16,7 @@ use support::own_process::has_run;
 use support::test_name;
 
 const ILLEGAL_ADDRESS: u32 = 700;
-/// Runs a program in a process of its own, and says if it does not end.
+/// Runs a program in its own process, and prints a message if it does not end.
 fn alone(test: &str, program: impl FnOnce() + Send + 'static) {
     if has_run(test) {
         return;
@@ -24,30 +24,30 @@ fn alone(test: &str, program: impl FnOnce() + Send + 'static) {
     let (ended, end) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         program();
-        ended.send(()).expect("somebody waits");
+        ended.send(()).expect("the receiver is alive");
     });
     if matches!(end.recv_timeout(Duration::from_secs(60)), Err(mpsc::RecvTimeoutError::Timeout)) {
         println!("the program does not end");
         std::process::exit(1);
     }
-    thread.join().expect("the program went well");
+    thread.join().expect("the program does not panic");
 }
 
 fn matrix(value: u32) -> SmartArray<u32, Ix2> {
     SmartArray::from(Array2::from_elem((8, 8), value))
 }
 
-/// From one matrix to another, with a number.
+/// Writes one matrix from another and a number.
 type Plus = Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)>;
 
-/// The promise to `Kernel::cuda`: the stand-in's functions keep to these signatures.
+/// The stand-in's host functions keep to these signatures, as `Kernel::cuda` requires.
 fn plus() -> Plus {
-    // SAFETY: the function that stands for it reads all of one matrix and writes all of the other.
+    // SAFETY: the host function reads all of one matrix and writes all of the other.
     unsafe { Kernel::new("plus").cuda(code("plus")) }
 }
 
 fn broken() -> Kernel<(u32, InOut<u32, Ix2>)> {
-    // SAFETY: the function that stands for it touches nothing.
+    // SAFETY: the host function accesses no memory.
     unsafe { Kernel::new("broken").cuda(code("broken")) }
 }
 
@@ -66,7 +66,7 @@ fn what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another() {
                 (SmartArray::<u32, Ix2>::uninit((8, 8)), SmartArray::<u32, Ix2>::uninit((8, 8)));
             copy.assign_on(&first, &root).expect("queued");
             plus().launch_on(&second, Grid::cover(64), (1, &copy, &mut made)).expect("queued");
-            // Only the end of the chain is waited for.
+            // The test waits only for the end of the chain.
             let _told = second.synchronize();
             let seen = made.host().map(|host| host.sum());
             assert!(matches!(seen, Err(Error::Lost { .. } | Error::DeviceLost { .. })), "{seen:?}");
@@ -105,14 +105,17 @@ fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
             let _here = devices[0].enter();
             locked.page_lock().expect("locked by the first device");
         }
-        // The second device reads the memory that the first one locked; the array's last use is on
+        // The second device reads the memory that the first one pinned; the array's last use is on
         // another stream, where its memory is freed.
         locked.prefetch(&side).expect("queued");
         let mut locked = locked;
         drop(locked.gpu_mut_on(&main).expect("queued"));
         drop(locked);
         let mut next = SmartArray::<u8, _>::uninit(LEN);
-        drop(next.gpu_overwrite_on(&main).expect("there is room once the other is gone"));
+        drop(
+            next.gpu_overwrite_on(&main)
+                .expect("there is enough memory once the other array is freed"),
+        );
         assert_eq!((driver::memory_in_use(0), driver::memory_in_use(1)), (0, LEN as u64));
     });
 }
@@ -128,7 +131,7 @@ fn threads_that_take_and_free_memory_at_once_leave_none_behind() {
                     let stream = device.new_stream().expect("a stream");
                     for turn in 0..300 {
                         let mut array = SmartArray::<u8, _>::uninit(64 + (thread + turn) % 3);
-                        drop(array.gpu_overwrite_on(&stream).expect("there is room"));
+                        drop(array.gpu_overwrite_on(&stream).expect("there is enough memory"));
                     }
                 });
             }
@@ -183,10 +186,10 @@ fn a_child_of_a_fork_is_refused_and_does_not_crash() {
             Ok(()) => Err(std::io::Error::other("a child of a fork used the GPU")),
         };
         let mut command = std::process::Command::new("true");
-        // A child that hangs keeps no pipe of the test open.
+        // A child that hangs must not keep the test's pipes open.
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this
-        // process holds the allocator's lock, since none runs anything now.
+        // SAFETY: this does not follow the advice of `pre_exec`: the child allocates. No other
+        // thread of this process holds the allocator's lock, since none is running.
         unsafe { command.pre_exec(in_child) };
         assert!(command.status().expect("the child was refused").success());
     });
@@ -202,13 +205,13 @@ fn a_device_that_waits_for_a_dead_one_lives() {
         let event = dying.record().expect("recorded");
         let (source, mut made) = (matrix(1), SmartArray::<u32, Ix2>::uninit((8, 8)));
         assert!(matches!(dying.synchronize(), Err(Error::DeviceLost { .. })));
-        // A driver may report the loss of either device where a call concerns both.
+        // If a call concerns two devices, a driver may report the loss of either.
         driver::fail_nth("cuStreamWaitEvent", 1, ILLEGAL_ADDRESS);
         assert!(matches!(living.wait(&event), Err(Error::Backend { .. })));
         plus()
             .launch_on(&living, Grid::cover(64), (1, &source, &mut made))
-            .expect("the other device lives");
-        assert_eq!(made.host().expect("the other device lives").sum(), 2 * 64);
+            .expect("the other device is usable");
+        assert_eq!(made.host().expect("the other device is usable").sum(), 2 * 64);
     });
 }
 
@@ -222,14 +225,13 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
         for locked_bytes in [LEN / 2, LEN] {
             let array = SmartArray::<u8, _>::from(vec![5; LEN]);
             let start = array.host().expect("it is there").as_ptr().cast_mut();
-            // SAFETY: these bytes are the array's, which keeps them until they are unregistered
-            // below.
+            // SAFETY: the array owns these bytes and keeps them until they are unregistered below.
             let outcome = unsafe {
                 resident::cudarc::driver::sys::cuMemHostRegister_v2(start.cast(), locked_bytes, 1)
             };
             assert_eq!(outcome, resident::cudarc::driver::sys::CUresult::CUDA_SUCCESS);
             assert_eq!(array.page_lock().is_ok(), locked_bytes == LEN);
-            array.prefetch(&device.stream()).expect("staged, or read where it is");
+            array.prefetch(&device.stream()).expect("staged, or read from pinned memory");
             device.synchronize().expect("nothing fails");
             // SAFETY: registered above, and nothing uses it any more.
             let outcome =
@@ -239,7 +241,7 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
     });
 }
 
-/// The host waits for a device of another kind; what runs there may ask for any array's state.
+/// While the host waits for a device of another kind, its work may query any array's state.
 #[test]
 fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
     alone(test_name!(an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it), || {
@@ -247,7 +249,7 @@ fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
         let (opened, opening) = mpsc::channel::<()>();
         let opening = std::sync::Mutex::new(opening);
         let look = Kernel::<(InOut<u32, Ix2>,)>::new("look").host(move |_grid, (mut x,)| {
-            opening.lock().expect("alone").recv().expect("somebody opens");
+            opening.lock().expect("alone").recv().expect("the sender is alive");
             assert!(!audit::inventory().is_empty());
             x.fill(2);
         });
@@ -255,7 +257,7 @@ fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
         look.launch_on(&Device::cpu().stream(), Grid::cover(64), (&mut array,)).expect("queued");
         array.prefetch_host().expect("queued");
         let stream = gpu.stream();
-        let mut newest = array.gpu_overwrite_on(&stream).expect("room");
+        let mut newest = array.gpu_overwrite_on(&stream).expect("enough memory");
         stream.cudarc().memset_zeros(&mut newest).expect("queued");
         drop(newest);
         let opener = std::thread::spawn(move || {
@@ -267,13 +269,13 @@ fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
         assert_eq!(
             array.host().expect("it is there").sum(),
             0,
-            "what came down before is not put over it"
+            "the earlier download does not overwrite it"
         );
     });
 }
 
-/// A large download is put in its place by a thread that only looks around, while the rest of the
-/// program goes on with newer contents of a part of it.
+/// One thread only polls, and thereby unpacks a large download, while the rest of the program
+/// writes newer contents of a part of it.
 #[test]
 fn an_older_download_does_not_overwrite_a_newer_one() {
     const ROWS: usize = 2048;
@@ -287,20 +289,20 @@ fn an_older_download_does_not_overwrite_a_newer_one() {
         std::thread::scope(|scope| {
             let looker = gpu.clone();
             scope.spawn(move || {
-                // Until the other side is gone, also by a panic.
+                // Runs until the other side has ended, even by a panic.
                 while goes_on.try_recv() == Err(mpsc::TryRecvError::Empty) {
                     drop(looker.new_stream());
                 }
             });
             let _until_here = looks;
             for turn in 0..60_u8 {
-                set(&mut array.gpu_overwrite_on(&first).expect("room"), &first, turn);
+                set(&mut array.gpu_overwrite_on(&first).expect("enough memory"), &first, turn);
                 array.prefetch_host().expect("queued");
-                // Until the other thread is in the midst of it, now and then.
+                // The varying delay makes the write sometimes coincide with the unpacking.
                 std::thread::sleep(Duration::from_micros(300 * u64::from(turn)));
                 let last = s![ROWS - 1.., ..];
                 set(
-                    &mut array.slice_mut(last).gpu_overwrite_on(&second).expect("room"),
+                    &mut array.slice_mut(last).gpu_overwrite_on(&second).expect("enough memory"),
                     &second,
                     100 + turn,
                 );
@@ -310,16 +312,16 @@ fn an_older_download_does_not_overwrite_a_newer_one() {
                 };
                 assert!(is_new(&array), "turn {turn}");
                 first.synchronize().expect("nothing failed");
-                assert!(is_new(&array), "turn {turn}, when all was put in its place");
+                assert!(is_new(&array), "turn {turn}, after all unpacking");
             }
         });
     });
 }
 
-/// Sets all bytes.
+/// Sets all bytes of the memory.
 fn set(memory: &mut DeviceMut<'_, u32, Ix2>, stream: &Stream, value: u8) {
     let (address, len_bytes) = (memory.address(), memory.len() * size_of::<u32>());
-    // SAFETY: the guard keeps so many bytes there, and order on its stream.
+    // SAFETY: the guard keeps this many bytes allocated, and keeps order on its stream.
     unsafe { result::memset_d8_async(address, value, len_bytes, stream.cudarc().cu_stream()) }
         .expect("queued");
 }

@@ -1,6 +1,6 @@
 //! Kernels with CUDA bodies, from source to result, on the stand-in driver: PTX, which the driver
-//! takes as it is, stands for the code, and host functions for what it does. What NVRTC makes of
-//! CUDA C is tested by `cuda_sources`.
+//! loads directly, replaces the code, and host functions compute the results. `sources.rs` tests
+//! NVRTC on the CUDA C.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -9,8 +9,8 @@ use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArr
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
 use support::own_process;
 
-/// Kernels of one source, as NVRTC writes them: a scalar and flat arrays; sized arrays; more for
-/// the tests of what does not fit.
+/// Kernels of one source, as NVRTC compiles them: a scalar and flat arrays; sized arrays; more for
+/// the tests of mismatches.
 const PTX: &str = "
 .version 8.0
 .target sm_80
@@ -37,7 +37,7 @@ const PTX: &str = "
 { ret; }
 ";
 
-/// The record of calls belongs to the process: one test at a time.
+/// The record of calls belongs to the process, so tests run one at a time.
 fn gpu() -> (Device, MutexGuard<'static, ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
     static ONCE: Once = Once::new();
@@ -83,7 +83,7 @@ fn transpose(launch: &Launch<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Blocks, threads and shared bytes of the launch itself.
+/// Writes the blocks, threads and shared bytes of the launch.
 fn where_am_i(launch: &Launch<'_>) -> Result<(), Fault> {
     // SAFETY: the only array of this kernel.
     let seen = unsafe { launch.slice_mut::<u32>(0) };
@@ -104,7 +104,7 @@ type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
 fn axpy_kernel() -> Axpy {
     let kernel =
         Axpy::new("axpy").require("both have one length", |_grid, (_, x, y)| x.len() == y.len());
-    // SAFETY: `axpy` above touches what both have.
+    // SAFETY: `axpy` above accesses only the elements that both arrays have.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
@@ -114,18 +114,19 @@ fn transpose_kernel() -> Transpose {
         .require("rows and columns change places", move |_grid, (a, b)| {
             turned(a.shape(), b.shape())
         });
-    // SAFETY: `transpose` above keeps to the shape of `a`, which `b` has turned by the requirement.
+    // SAFETY: `transpose` above stays within the shape of `a`; by the requirement `b` has the
+    // transposed shape.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
 fn where_am_i_kernel() -> Kernel<(Out<u32>,)> {
     let kernel = Kernel::<(Out<u32>,)>::new("where_am_i")
         .require("five numbers", |_grid, (seen,)| seen.len() == 5);
-    // SAFETY: it writes five numbers, as many as there are by the requirement.
+    // SAFETY: it writes five numbers, and by the requirement the array has five.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
-/// How often a function of the driver was called since last asked.
+/// The number of these calls that are of one driver function.
 fn count(calls: &[resident_stand_in::Call], name: &str) -> usize {
     calls.iter().filter(|call| call.name == name).count()
 }
@@ -138,7 +139,7 @@ fn flat_and_sized_parameters_arrive() {
     let x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
     let mut y = SmartArray::<f32, _>::ones(3);
     axpy_kernel().launch(Grid::cover(3), (2.0, &x, &mut y)).expect("queued");
-    assert_eq!(y.host().expect("it comes down").to_vec(), [3.0, 5.0, 7.0]);
+    assert_eq!(y.host().expect("the download succeeds").to_vec(), [3.0, 5.0, 7.0]);
 
     let numbers = Array2::from_shape_fn((4, 6), |(row, column)| (10 * row + column) as f32);
     let a = SmartArray::from(numbers.clone());
@@ -148,7 +149,7 @@ fn flat_and_sized_parameters_arrive() {
         .launch(Grid::cover_2d((3, 2), (8, 32)), (&a.slice(part), &mut b))
         .expect("queued");
     assert_eq!(
-        *b.host().expect("it comes down"),
+        *b.host().expect("the download succeeds"),
         numbers.slice(part).t(),
         "strides, steps and reversed axes"
     );
@@ -173,7 +174,7 @@ fn kernels_of_one_source_share_a_module_which_is_loaded_once() {
     assert_eq!(count(&resident_stand_in::take_calls(), "cuModuleLoadDataEx"), 1);
     one.clone().prepare(&device).expect("it is loaded");
     assert_eq!(one.attributes(&device).expect("it is loaded").block_threads_max, 1024);
-    assert_eq!(resident_stand_in::take_calls(), [], "what is loaded asks nothing of the driver");
+    assert_eq!(resident_stand_in::take_calls(), [], "loaded code makes no driver call");
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn a_launch_of_what_is_loaded_makes_one_call() {
 fn parameters_that_do_not_fit_the_signature_are_listed() {
     own_process!();
     let (device, _alone) = gpu();
-    // SAFETY: it does not load.
+    // SAFETY: the kernel does not load.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(PTX).entry("wrong")) };
     let error = kernel.prepare(&device).expect_err("two parameters for three");
     let Error::Compile { kernel, device, log, .. } = &error else { panic!("{error}") };
@@ -214,7 +215,7 @@ fn parameters_that_do_not_fit_the_signature_are_listed() {
 fn a_missing_entry_is_reported_with_the_existing_ones() {
     own_process!();
     let (device, _alone) = gpu();
-    // SAFETY: it does not load.
+    // SAFETY: the kernel does not load.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(PTX).entry("missing")) };
     let error = kernel.prepare(&device).expect_err("there is none").to_string();
     assert!(
@@ -244,7 +245,7 @@ fn code_that_is_none_is_refused_before_and_by_the_driver() {
         (CudaSource::file("no/such/file.cu"), "no/such/file.cu cannot be read"),
     ];
     for (source, words) in cases {
-        // SAFETY: it does not load.
+        // SAFETY: the kernel does not load.
         let kernel = unsafe { Axpy::new("axpy").cuda(source) };
         let error = kernel.prepare(&device).expect_err("no code");
         assert!(
@@ -278,7 +279,7 @@ fn grids_are_checked_against_the_device_before_anything_moves() {
         );
     }
     assert_eq!(count(&resident_stand_in::take_calls(), "cuLaunchKernel"), 0);
-    assert_eq!(seen.host().expect("as it was").to_vec(), [0; 5]);
+    assert_eq!(seen.host().expect("its contents are unchanged").to_vec(), [0; 5]);
 }
 
 #[test]
@@ -291,12 +292,15 @@ fn more_shared_memory_than_usual_is_asked_for_once() {
         kernel
             .launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,))
             .expect("queued");
-        assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
+        assert_eq!(
+            seen.host().expect("the download succeeds").to_vec(),
+            [3, 1, 64, 1, shared_bytes]
+        );
     }
     assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1);
 }
 
-/// The driver keeps the number for the function, which both kernels share.
+/// The driver stores the limit in the function, which both kernels share.
 #[test]
 fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
     own_process!();
@@ -314,8 +318,11 @@ fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
     for (kernel, shared_bytes) in [(&large, 100 << 10), (&small, 64 << 10), (&large, 100 << 10)] {
         kernel
             .launch_on(&stream, Grid::new(3, 64).shared_bytes(shared_bytes), (&mut seen,))
-            .expect("as much as the device has");
-        assert_eq!(seen.host().expect("it comes down").to_vec(), [3, 1, 64, 1, shared_bytes]);
+            .expect("the device has enough");
+        assert_eq!(
+            seen.host().expect("the download succeeds").to_vec(),
+            [3, 1, 64, 1, shared_bytes]
+        );
     }
     assert_eq!(
         count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"),
@@ -332,7 +339,8 @@ fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
     let mut seen = SmartArray::<u32, _>::zeros(5);
     for len in [100_000_u32, 50_000, 100_001] {
         kernel.launch_on(&stream, Grid::cover(len as usize).auto(), (&mut seen,)).expect("queued");
-        let [blocks, _, threads, ..] = seen.host().expect("it comes down").to_vec()[..] else {
+        let [blocks, _, threads, ..] = seen.host().expect("the download succeeds").to_vec()[..]
+        else {
             panic!("five numbers")
         };
         assert!(threads > 256 && blocks == len.div_ceil(threads), "{blocks} blocks of {threads}");
@@ -341,7 +349,7 @@ fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
         .launch_on(&stream, Grid::cover_2d((100, 1000), (8, 32)).auto(), (&mut seen,))
         .expect("queued");
     let [blocks_x, blocks_y, threads_x, threads_y, _] =
-        seen.host().expect("it comes down").to_vec()[..]
+        seen.host().expect("the download succeeds").to_vec()[..]
     else {
         panic!("five numbers")
     };
@@ -397,8 +405,7 @@ fn what_could_not_be_loaded_is_tried_again() {
     kernel.prepare(&device).expect("it loads");
 }
 
-/// A driver that loads code lazily reports what is wrong with it when a function is
-/// looked for.
+/// A driver that loads code lazily reports its errors when a function is looked up.
 #[test]
 fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
     own_process!();
@@ -433,15 +440,15 @@ fn a_view_of_open_dimensions_takes_what_was_compiled() {
     let (device, _alone) = gpu();
     let kernel = Kernel::<(In<f32, IxDyn>, Out<f32, Ix2>)>::new("transpose");
     let kernel = kernel.require("as many elements", |_grid, (a, b)| a.len() == b.len());
-    // SAFETY: `transpose` above keeps to the shape of `a`, and has as many elements as `b`; the
-    // test passes the same shape turned.
+    // SAFETY: `transpose` above stays within the shape of `a`, which has as many elements as `b`;
+    // the test passes transposed shapes.
     let kernel = unsafe { kernel.cuda(CudaSource::ptx(PTX)) };
     let mut b = SmartArray::<f32, _>::uninit((3, 2));
     let flat = SmartArray::from(Array2::<f32>::ones((2, 3)).into_dyn());
     kernel
         .launch_on(&device.stream(), Grid::cover(6), (&flat, &mut b))
         .expect("two dimensions, as compiled");
-    assert_eq!(b.host().expect("it comes down").sum(), 6.0);
+    assert_eq!(b.host().expect("the download succeeds").sum(), 6.0);
     let deep = SmartArray::from(
         Array2::<f32>::ones((2, 3)).into_shape_with_order((1, 2, 3)).expect("as many").into_dyn(),
     );
@@ -479,7 +486,11 @@ fn bodies_are_compared_on_copies() {
         ),
         "{text}"
     );
-    assert_eq!(y.host().expect("as it was").to_vec(), [1.0; 3], "the arguments are not touched");
+    assert_eq!(
+        y.host().expect("its contents are unchanged").to_vec(),
+        [1.0; 3],
+        "the arguments are unchanged"
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Pinned arrays side by side, and memory that a driver refuses to register or to unregister:
-//! on the stand-in driver.
+//! Pinned arrays that are adjacent in memory, and memory that a driver refuses to register or to
+//! unregister: on the stand-in driver.
 //!
-//! This program's allocator lays arrays side by side where a test asks for that, and remembers
-//! which of them it got back.
+//! This program's allocator makes arrays adjacent if a test requests that, and records which of
+//! them were freed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ const UNKNOWN: u32 = 999;
 const ILLEGAL_ADDRESS: u32 = 700;
 type Bytes = SmartArray<u8, Ix1>;
 
-/// Tests of one process share its driver, and the faults that it is asked for.
+/// All tests of the process share one driver and its injected faults, so they run one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
@@ -29,7 +29,7 @@ fn devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
     (turn, devices)
 }
 
-/// Runs a program in a process of its own, which it leaves with a dead device.
+/// Runs a program that leaves its device dead, in its own process.
 fn alone(test: &str, program: impl FnOnce()) {
     if !has_run(test) {
         program();
@@ -40,7 +40,7 @@ fn contents(number: usize, len: usize) -> Array1<u8> {
     Array1::from_shape_fn(len, |index| (index * 7 + number * 31) as u8)
 }
 
-/// Arrays side by side in memory, and where each starts.
+/// Arrays that are adjacent in memory, and their start addresses.
 fn arrays<const N: usize>(lens: [usize; N]) -> ([Bytes; N], [usize; N]) {
     let mut number = 0;
     let arrays = side_by_side(|| {
@@ -53,23 +53,23 @@ fn arrays<const N: usize>(lens: [usize; N]) -> ([Bytes; N], [usize; N]) {
     (arrays, starts)
 }
 
-/// Whether the driver takes this address for pinned.
+/// Whether the driver considers this address pinned.
 fn is_known(address: usize) -> bool {
     let mut kind = 0_u64;
     let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    // SAFETY: the driver writes 32 bits, and does not follow the address.
+    // SAFETY: the driver writes 32 bits, and does not dereference the address.
     let asked =
         unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address as u64) };
     asked == CUresult::CUDA_SUCCESS && kind == 1
 }
 
-/// Up, changed there, and down again, without staging.
+/// Asserts that the array can be uploaded, written on the device and downloaded without staging.
 fn assert_round_trip(array: &mut Bytes, device: &Device) {
     let expected: Vec<u8> = array.host().expect("it is there").to_vec();
     driver::take_calls();
     drop(array.gpu_mut_on(&device.stream()).expect("queued"));
     array.prefetch_host().expect("queued");
-    assert!(array.host().expect("it comes down").iter().eq(&expected));
+    assert!(array.host().expect("the download succeeds").iter().eq(&expected));
     let calls = driver::take_calls();
     assert!(calls.iter().all(|call| call.code == 0 && call.name != "cuMemHostAlloc"), "{calls:?}");
 }
@@ -90,7 +90,7 @@ fn neighbours_are_locked_and_go_in_every_order() {
         let mut arrays = arrays.map(Some);
         for next in order {
             let array = arrays[next].as_mut().expect("not locked yet");
-            array.page_lock().expect("neighbours are no hindrance");
+            array.page_lock().expect("adjacent registrations do not conflict");
             assert_round_trip(array, here);
         }
         for gone in order {
@@ -137,12 +137,12 @@ fn a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages() {
             drop(other.gpu_mut_on(&device.stream()).expect("staged"));
             assert_eq!(*other.host().expect("staged"), contents(1, 2 * PAGE_BYTES));
             drop(one);
-            other.page_lock().expect("the neighbour is gone");
+            other.page_lock().expect("the neighbour was dropped");
             assert_round_trip(&mut other, &device);
             // All of its bytes lie on the neighbour's last page.
-            small.page_lock().expect_err("the neighbour unlocks them when it goes");
+            small.page_lock().expect_err("the neighbour unregisters them when it drops");
             drop(other);
-            small.page_lock().expect("the neighbour is gone");
+            small.page_lock().expect("the neighbour was dropped");
             assert_round_trip(&mut small, &device);
         },
     );
@@ -174,7 +174,7 @@ fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
     driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
     drop(dropped);
     assert!(is_known(first) && !is_given_back(first));
-    // The same with memory that was to leave.
+    // The same with memory that would leave the library.
     taken.page_lock().expect("locked");
     driver::fail_nth("cuMemHostUnregister", 2, UNKNOWN);
     driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
@@ -183,7 +183,7 @@ fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
     assert_ne!(array.as_ptr().addr(), second);
     driver::forget_faults();
     assert!(!is_given_back(second));
-    // It is asked again at the next call that pins memory.
+    // The library tries again at the next call that pins memory.
     next.page_lock().expect("locked");
     assert!(is_given_back(first) && is_given_back(second));
 }
@@ -211,9 +211,9 @@ fn a_dead_device_is_asked_to_unlock_and_keeps_what_it_does_not() {
         assert_eq!(
             count("cuMemHostUnregister"),
             2,
-            "the context is dead, its registrations are not"
+            "the context is dead, but its registrations remain"
         );
-        other.cuda_context().expect("a GPU").bind_to_thread().expect("it lives");
+        other.cuda_context().expect("a GPU").bind_to_thread().expect("the context is alive");
         assert!(is_known(first) && is_known(second));
         assert!(!is_given_back(first) && !is_given_back(second));
     });
@@ -244,7 +244,7 @@ fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
     devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
     let ([one, mut other], [_, start]) = arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES]);
     let memory = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+    // SAFETY: the array owns these bytes and keeps them until they are unregistered below.
     let outcome = unsafe { sys::cuMemHostRegister_v2(memory, 2 * PAGE_BYTES, 1) };
     assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     one.page_lock().expect("registered");
@@ -267,13 +267,14 @@ fn memory_that_others_registered_in_pieces_is_refused() {
     let pieces =
         [(start, page + PAGE_BYTES - start), (page + PAGE_BYTES, start + 3 * PAGE_BYTES - page)];
     for (piece, len_bytes) in pieces {
-        // SAFETY: these bytes are the array's, which keeps them until they are unregistered below.
+        // SAFETY: the array owns these bytes and keeps them until they are unregistered below.
         let outcome = unsafe {
             sys::cuMemHostRegister_v2(std::ptr::with_exposed_provenance_mut(piece), len_bytes, 1)
         };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     }
-    let refused = array.page_lock().expect_err("a copy of it would be of two pieces").to_string();
+    let refused =
+        array.page_lock().expect_err("a copy of it would span two registrations").to_string();
     assert!(refused.contains("ALREADY_REGISTERED") && refused.contains("unregister"), "{refused}");
     for (piece, _) in pieces {
         // SAFETY: registered above, and nothing uses it.
@@ -281,7 +282,7 @@ fn memory_that_others_registered_in_pieces_is_refused() {
             unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(piece)) };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);
     }
-    array.page_lock().expect("nobody has it now");
+    array.page_lock().expect("no library has it registered now");
     assert_round_trip(&mut array, &devices[0]);
 }
 
@@ -302,12 +303,12 @@ fn a_child_of_a_fork_lets_locked_arrays_go() {
             let refused = ordinary.page_lock();
             drop(here);
             refused
-                .map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork locked pages")))
+                .map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork pinned memory")))
         };
         let mut command = std::process::Command::new("true");
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        // SAFETY: not what `pre_exec` recommends: the child allocates. No other thread of this
-        // process holds the allocator's lock, since none runs anything now.
+        // SAFETY: this does not follow the advice of `pre_exec`: the child allocates. No other
+        // thread of this process holds the allocator's lock, since none is running.
         unsafe { command.pre_exec(in_child) };
         assert!(command.status().expect("the child was refused").success());
     });

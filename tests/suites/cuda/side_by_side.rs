@@ -1,5 +1,5 @@
-//! An allocator that lays out memory side by side where a test asks for that, with the gaps of an
-//! ordinary one, and says what of it was given back. Such memory is never handed out twice.
+//! An allocator that makes allocations adjacent if a test requests that, with the gaps of an
+//! ordinary allocator, and records which were freed. It never reuses such memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Smaller things are no arrays' memory.
+/// Smaller allocations are not the memory of arrays.
 const LEN_BYTES_MIN: usize = 1024;
 const ROOM_BYTES: usize = 8 << 20;
-/// What an ordinary allocator aligns to, and what it puts in front of each piece.
+/// The alignment of an ordinary allocator, and the size of its header before each block.
 const ALIGNMENT_BYTES: usize = 16;
 
 #[global_allocator]
@@ -18,12 +18,12 @@ static ALLOCATOR: SideBySide =
     SideBySide { room: AtomicUsize::new(0), used_bytes: AtomicUsize::new(0) };
 
 struct SideBySide {
-    /// Where the room for it starts; 0 until it is needed.
+    /// The start of the memory for adjacent allocations; 0 until it is allocated.
     room: AtomicUsize,
     used_bytes: AtomicUsize,
 }
 
-/// One for each place where a piece may start.
+/// Whether the block that starts at each possible position was freed.
 static GIVEN_BACK: [AtomicBool; ROOM_BYTES / ALIGNMENT_BYTES] =
     [const { AtomicBool::new(false) }; ROOM_BYTES / ALIGNMENT_BYTES];
 
@@ -31,7 +31,7 @@ thread_local! {
     static IS_ASKED_FOR: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lays out what `make` allocates side by side, from the start of a page on.
+/// Makes the allocations of `make` adjacent, from the start of a page on.
 pub(crate) fn side_by_side<T>(make: impl FnOnce() -> T) -> T {
     let whole_pages = |used_bytes: usize| Some(used_bytes.next_multiple_of(PAGE_BYTES));
     let _started =
@@ -42,9 +42,9 @@ pub(crate) fn side_by_side<T>(make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// Whether the piece that starts here, which was laid out side by side with others, was freed.
+/// Whether the adjacent block that starts at this address was freed.
 pub(crate) fn is_given_back(start: usize) -> bool {
-    GIVEN_BACK[ALLOCATOR.place(start).expect("side by side with others")].load(Ordering::SeqCst)
+    GIVEN_BACK[ALLOCATOR.place(start).expect("an adjacent block")].load(Ordering::SeqCst)
 }
 
 impl SideBySide {
@@ -59,7 +59,7 @@ impl SideBySide {
     fn next(&self, len_bytes: usize) -> *mut u8 {
         if self.room.load(Ordering::SeqCst) == 0 {
             let layout = Layout::from_size_align(ROOM_BYTES, PAGE_BYTES).expect("a layout");
-            // SAFETY: the layout's size is above zero.
+            // SAFETY: the layout's size is not zero.
             let room = unsafe { System.alloc_zeroed(layout) };
             let _others = self.room.compare_exchange(
                 0,
@@ -77,8 +77,8 @@ impl SideBySide {
     }
 }
 
-// SAFETY: pieces of the room are handed out once, aligned as most things are and zeroed; all else
-// is the system's.
+// SAFETY: each block of the reserved memory is returned once, aligned to `ALIGNMENT_BYTES` and
+// zeroed; the system allocator serves all other requests.
 unsafe impl GlobalAlloc for SideBySide {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() >= LEN_BYTES_MIN
@@ -94,7 +94,7 @@ unsafe impl GlobalAlloc for SideBySide {
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         match self.place(start.addr()) {
             Some(place) => GIVEN_BACK[place].store(true, Ordering::SeqCst),
-            // SAFETY: as the caller promises; it is not of the room, and so the system's.
+            // SAFETY: as the caller promises; a block outside the reserved memory is the system's.
             None => unsafe { System.dealloc(start, layout) },
         }
     }

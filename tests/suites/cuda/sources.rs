@@ -1,8 +1,8 @@
-//! Every CUDA source of the repository, compiled by a real NVRTC for the architectures that we
-//! promise: no GPU and no driver are needed.
+//! Compiles every CUDA source of the repository by a real NVRTC for the supported architectures:
+//! this needs no GPU and no driver.
 //!
-//! `RESIDENT_NVRTC` names the library, and then it must be there; otherwise the test looks for an
-//! installed one, and says so if it finds none.
+//! If `RESIDENT_NVRTC` names the library, it must exist; otherwise the test searches for an
+//! installed one, and prints a message if there is none.
 
 use std::ffi::{CString, c_char};
 use std::fs;
@@ -11,16 +11,16 @@ use std::ptr::{null, null_mut};
 
 use resident::cudarc::nvrtc::sys;
 
-/// What stands in front of sources with sized parameters.
+/// The declarations before sources with sized parameters.
 const PRELUDE: &str = include_str!("../../../src/backend/cuda/code/prelude.cuh");
 
-/// Compute capabilities of the GPUs that we promise to run on.
+/// Compute capabilities of supported GPUs.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
-/// Folders whose `.cu` files are ours.
+/// Folders with `.cu` files of this repository.
 const FOLDERS: [&str; 4] = ["src", "examples", "tests", "benches"];
 
-/// Uses all that the prelude has.
+/// Uses all declarations of the prelude.
 const ALL_VIEWS: &str = r#"
 extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<const float> x1,
                                      resident::View2<float> x2,
@@ -36,26 +36,24 @@ extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<
 }
 "#;
 
-/// Whether there is a compiler to be found. Opening it by its path first lets its name be found
-/// later.
+/// Whether a compiler can be found. Opening it by its path first makes its name resolvable later.
 fn is_there() -> bool {
     if let Some(path) = std::env::var_os("RESIDENT_NVRTC") {
-        // SAFETY: the variable names NVIDIA's compiler; its initialisers are
-        // those of any program that uses it.
+        // SAFETY: the variable names NVIDIA's compiler, whose initialisers run in all its users.
         let library = unsafe { libloading::Library::new(&path) };
         std::mem::forget(
             library.unwrap_or_else(|fault| panic!("RESIDENT_NVRTC={}: {fault}", path.display())),
         );
-        // SAFETY: opens and closes what is open already.
+        // SAFETY: it opens and closes a library that is open already.
         let is_found = unsafe { sys::is_culib_present() };
         assert!(is_found, "it is open, and not found by its name: {}", path.display());
     }
-    // SAFETY: opens NVIDIA's compiler, if one is installed, as above.
+    // SAFETY: it opens NVIDIA's compiler, if one is installed, as above.
     unsafe { sys::is_culib_present() }
 }
 
 fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of ours") {
+    for entry in fs::read_dir(folder).expect("a folder of the repository") {
         let path = entry.expect("readable").path();
         if path.is_dir() {
             sources_below(&path, found);
@@ -65,13 +63,13 @@ fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The bytes of machine code that come out, or the compiler's log if it has as much as a warning.
+/// The number of bytes of machine code, or the compiler's log if there are errors or warnings.
 fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> {
-    let text =
-        CString::new(format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}")).expect("a text of ours");
-    let name = CString::new(name).expect("a name of ours");
+    let text = CString::new(format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}"))
+        .expect("a source of the repository");
+    let name = CString::new(name).expect("a file name of the repository");
     let option =
-        CString::new(format!("--gpu-architecture={architecture}")).expect("an option of ours");
+        CString::new(format!("--gpu-architecture={architecture}")).expect("an option of this test");
     let options: [*const c_char; 1] = [option.as_ptr()];
     let mut program = null_mut();
     // SAFETY: the texts end with a zero and live through the calls; the library is there
@@ -83,8 +81,7 @@ fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> 
     // SAFETY: the program was made, and there is one option.
     let compiled = unsafe { sys::nvrtcCompileProgram(program, 1, options.as_ptr()) };
     let mut code_bytes = 0;
-    // SAFETY: the program was made; of one that did not compile there is no code, and the number
-    // stays 0.
+    // SAFETY: the program was made; if it did not compile there is no code, and the number stays 0.
     let sized = unsafe { sys::nvrtcGetCUBINSize(program, &raw mut code_bytes) };
     // SAFETY: the program was made.
     let log =
@@ -104,7 +101,7 @@ fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> 
     }
 }
 
-/// The folder of the repository.
+/// The root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it has one").to_owned()
 }
@@ -131,7 +128,7 @@ fn every_cuda_source_compiles_for_every_architecture() {
     for (name, text) in &sources {
         for architecture in ARCHITECTURES {
             match compile(name, text, architecture) {
-                Ok(0) => faults.push(format!("{name} for {architecture}: nothing came out")),
+                Ok(0) => faults.push(format!("{name} for {architecture}: no machine code")),
                 Ok(code_bytes) => println!("{name} for {architecture}: {code_bytes} bytes"),
                 Err(log) => faults.push(format!("{name} for {architecture}: {log}")),
             }
@@ -140,7 +137,7 @@ fn every_cuda_source_compiles_for_every_architecture() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The first program is printed in the README with its device code.
+/// The README prints the first program together with its device code.
 #[test]
 fn the_readme_prints_what_is_compiled_here() {
     let root = root();

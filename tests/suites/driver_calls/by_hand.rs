@@ -1,5 +1,5 @@
-//! What the hand-written cudarc programs share: cudarc's own objects, its tracking off, as in a
-//! program that orders its streams by hand.
+//! Shared parts of the hand-written cudarc programs: cudarc's own objects, with its tracking off,
+//! as in a program that orders its streams by hand.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) const GRID: LaunchConfig =
 /// A context without cudarc's tracking.
 pub(crate) fn context() -> Arc<CudaContext> {
     let context = CudaContext::new(0).expect("a device");
-    // SAFETY: the programs order their streams by events of their own.
+    // SAFETY: the programs order their streams by their own events.
     unsafe { context.disable_event_tracking() };
     context
 }
@@ -44,11 +44,11 @@ pub(crate) fn launch(
         launch.arg(*input);
     });
     launch.arg(output);
-    // SAFETY: the entry takes so many pointers to floats.
+    // SAFETY: the entry takes this number of pointers to floats.
     unsafe { launch.launch(GRID) }.expect("a launch");
 }
 
-/// Copies the face of a cube across its middle axis, down or up.
+/// Copies the face of a cube across its middle axis, to or from the device.
 pub(crate) fn face(
     stream: &Arc<CudaStream>,
     cube: &mut CudaSlice<f32>,
@@ -81,8 +81,8 @@ pub(crate) fn face(
         Height: side,
     };
     stream.context().bind_to_thread().expect("a context");
-    // SAFETY: the face holds `side` rows, and so does the cube at that distance; ordinary memory is
-    // read or written when the call returns.
+    // SAFETY: the face holds `side` rows, and so does the cube at that pitch; the call has read or
+    // written pageable memory when it returns.
     unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }
         .result()
         .expect("a copy");

@@ -1,11 +1,11 @@
-//! The driver-call diff: what this library asks of a CUDA driver, beside what a hand-written cudarc
-//! program asks for the same work.
+//! The driver-call diff: the driver calls of this library, compared with those of a hand-written
+//! cudarc program for the same work.
 //!
-//! Both run against the stand-in driver, which writes down every call; so the comparison is exact,
-//! free of noise, and needs no GPU. The calls that both make come in the same order; each program
-//! states which calls ours makes beyond the twin's, and why; one call more than that fails the
-//! test, and one less does too, so that the list stays true. `cargo test --test driver_calls --
-//! --nocapture` prints the table that stands in BENCHMARKS.md.
+//! Both run against the stand-in driver, which records every call, so the comparison is exact and
+//! needs no GPU. The calls that both make come in the same order. Each program lists the calls that
+//! the library's version makes in addition, with the reasons. One call more or one call less fails
+//! the test, so the list stays true. `cargo test --test driver_calls -- --nocapture` prints the
+//! table in BENCHMARKS.md.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
@@ -20,19 +20,19 @@ use resident_stand_in as stand_in;
 /// One program written twice.
 struct Pair {
     name: &'static str,
-    /// Runs ours; what it makes once (arrays, streams, loaded kernels) is made before by an
-    /// unmeasured run.
+    /// Runs the program with this library; an unmeasured run has created arrays, streams and loaded
+    /// kernels before.
     ours: Box<dyn FnMut()>,
     twin: Box<dyn FnMut()>,
-    /// What ours calls more often (less often, if below zero; elsewhere, if zero), and why.
+    /// The calls that it makes more often (negative: less; zero: elsewhere), with the reasons.
     extra: &'static [(&'static str, i64, &'static str)],
 }
 
 type Counts = BTreeMap<String, i64>;
 
-/// What one run asks of the driver, in order.
+/// The driver calls of one run, in order.
 fn recorded(program: &mut dyn FnMut()) -> Vec<String> {
-    // Often enough for all that is kept for reuse to be there.
+    // After this many runs, all reusable objects exist.
     (0..40).for_each(|_| program());
     stand_in::take_calls();
     program();
@@ -47,7 +47,7 @@ fn counts(calls: &[String]) -> Counts {
     counts
 }
 
-/// The calls that are not among those in which the two are stated to differ.
+/// The calls that are not listed as differences between the two programs.
 fn common<'a>(calls: &'a [String], extra: &[(&str, i64, &str)]) -> Vec<&'a str> {
     calls
         .iter()
@@ -56,7 +56,7 @@ fn common<'a>(calls: &'a [String], extra: &[(&str, i64, &str)]) -> Vec<&'a str> 
         .collect()
 }
 
-/// Ours less the twin's, calls of equal number left out.
+/// The counts of this library's program minus the twin's, without calls of equal number.
 fn difference(ours: &Counts, twin: &Counts) -> Counts {
     let mut difference = ours.clone();
     twin.iter().for_each(|(name, count)| *difference.entry(name.clone()).or_default() -= count);
@@ -83,7 +83,8 @@ fn compare(pair: fn() -> Pair) {
     assert_eq!(
         difference(&ours, &twin),
         expected,
-        "{name}: ours less the twin's, and what is stated\nours: {ours:#?}\ntwin: {twin:#?}"
+        "{name}: calls of resident minus the twin's, and the listed ones\nresident: {ours:#?}\n\
+             twin: {twin:#?}"
     );
     assert_eq!(
         common(&sequences.0, extra),

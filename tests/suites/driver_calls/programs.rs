@@ -45,8 +45,7 @@ fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     })
 }
 
-/// Launches one after the other on one stream, as `launch` makes them, beside a twin with as many
-/// arrays.
+/// Launches one after the other on one stream, compared with a twin with as many arrays.
 fn chain(
     name: &'static str,
     count: usize,
@@ -116,13 +115,13 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
                 -3,
                 "the first round's writer does not wait for readers that are known to be complete",
             ),
-            ("cuCtxGetCurrent", 17, "with the records, less the waits"),
+            ("cuCtxGetCurrent", 17, "one per record, minus one per omitted wait"),
         ],
     }
 }
 
-/// One event when the shared input is written, one at each reader's launch; each reader waits for
-/// the first, the writer for the others.
+/// One event after the shared input is written, and one after each reader's launch; each reader
+/// waits for the first, the writer for the others.
 fn four_streams_by_hand() -> Box<dyn FnMut()> {
     let context = by_hand::context();
     let streams: Vec<Arc<CudaStream>> =
@@ -188,9 +187,9 @@ pub(crate) fn up_and_down_pinned() -> Pair {
     let device = gpu();
     let _here = device.enter();
     let mut array = SmartArray::from(vec![1.0_f32; 1 << 21]);
-    array.page_lock().expect("locked pages");
+    array.page_lock().expect("pinned memory");
     let ours = move || {
-        drop(array.host_mut().expect("the host's"));
+        drop(array.host_mut().expect("the host's copy"));
         drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
         assert!(array.host().expect("a download")[5] > 0.0);
     };
@@ -226,10 +225,10 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         (device.new_stream().expect("a stream"), device.new_stream().expect("a stream"));
     let (mut rising, mut falling) =
         (SmartArray::from(vec![1.0_f32; 1 << 21]), SmartArray::from(vec![2.0_f32; 1 << 21]));
-    [&rising, &falling].into_iter().for_each(|array| array.page_lock().expect("locked pages"));
+    [&rising, &falling].into_iter().for_each(|array| array.page_lock().expect("pinned memory"));
     let ours = move || {
-        drop(rising.host_mut().expect("the host's"));
-        drop(falling.gpu_mut_on(&down).expect("the device's"));
+        drop(rising.host_mut().expect("the host's copy"));
+        drop(falling.gpu_mut_on(&down).expect("the device's copy"));
         rising.prefetch(&up).expect("an upload");
         assert!(falling.host().expect("a download")[5] > 0.0);
         up.synchronize().expect("a wait");
@@ -307,7 +306,7 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
     let device = gpu();
     let mut array = SmartArray::from(vec![1.0_f32; 1 << 21]);
     let ours = move || {
-        drop(array.host_mut().expect("the host's"));
+        drop(array.host_mut().expect("the host's copy"));
         drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
         assert!(array.host().expect("a download")[5] > 0.0);
     };
@@ -473,7 +472,7 @@ pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
             (
                 "cuCtxGetCurrent",
                 3,
-                "each free makes its context current first, which cudarc omits; less the fills",
+                "each free makes its context current first, which cudarc omits; minus the fills",
             ),
         ],
     }

@@ -1,11 +1,9 @@
-//! Kernels of one, four and eight arrays, as PTX whose bodies the stand-in driver has host
-//! functions for.
+//! Kernels on one, four and eight arrays, as PTX with host functions of the stand-in driver.
 
 use resident::{CudaSource, In, InOut, Kernel};
 use resident_stand_in::{Access, Length, Parameter, register};
 
-/// The entry that takes so many pointers to floats: all but the last are read, the last is read and
-/// written.
+/// The entry with this number of pointers to floats: all are read, the last is also written.
 pub(crate) fn ptx(arrays: usize) -> String {
     let parameters: Vec<String> =
         (0..arrays).map(|index| format!(".param .u64 touch{arrays}_param_{index}")).collect();
@@ -16,14 +14,13 @@ pub(crate) fn ptx(arrays: usize) -> String {
     )
 }
 
-/// Registers what stands for the entry: it adds the first elements up.
+/// Registers the host function of the entry: it adds up the first elements.
 pub(crate) fn stand_in_for(arrays: usize) {
     let pointer = |access| Parameter::Pointer { access, length: Length::ToEnd };
     let mut parameters = vec![pointer(Access::Read); arrays];
     parameters[arrays - 1] = pointer(Access::ReadWrite);
     register(&format!("touch{arrays}"), &parameters, move |launch| {
-        // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees that
-        // nothing else accesses it.
+        // SAFETY: the driver keeps the memory during the launch and reports other accesses.
         let first = |index| unsafe { launch.slice::<f32>(index) }[0];
         let sum: f32 = (0..arrays - 1).map(first).sum();
         // SAFETY: as above.
@@ -38,8 +35,8 @@ macro_rules! touch {
         pub(crate) fn $name() -> Kernel<$signature> {
             stand_in_for($arrays);
             let kernel = Kernel::<$signature>::new(concat!("touch", $arrays));
-            // SAFETY: the entry's parameters are those of the signature, and what stands for it
-            // keeps to them.
+            // SAFETY: entry and signature have the same parameters, and the host function keeps to
+            // them.
             unsafe { kernel.cuda(CudaSource::ptx(ptx($arrays))) }
         }
     };

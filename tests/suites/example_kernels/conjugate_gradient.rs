@@ -8,18 +8,18 @@ use crate::{Bench, noise, pairs};
 
 const LENS: [usize; 7] = [0, 1, 2, 255, 256, 257, 1000];
 
-/// Grids for vectors of that length: its own, one that covers too little, one that covers too much,
-/// and one of more than one dimension.
+/// Grids for vectors of that length: the right one, one that covers too little, one that covers too
+/// much, and one of more than one dimension.
 fn grids(len: usize) -> [Grid; 4] {
     [Grid::cover(len), Grid::new(1, 7), Grid::cover(len + 1000), Grid::new((2, 2), (BLOCK, 2))]
 }
 
-/// Whole numbers, of which sums are exact in whatever order.
+/// Whole numbers, whose sums are exact in any order.
 fn vector(len: usize) -> Vector {
     SmartArray::from((0..len).map(|index| (index % 7) as f64).collect::<Vec<_>>())
 }
 
-/// Places or columns, of which about half are there.
+/// Indices of entries or columns, of which about half are in range.
 fn places(len: usize, end: usize) -> SmartArray<u32, Ix1> {
     SmartArray::from(noise(len, end))
 }
@@ -142,7 +142,7 @@ fn a_step_survives_wrong_sizes() {
 }
 
 /// Rows that start or end beyond the matrix or run backwards, and columns that the vector does not
-/// have: no entry of theirs is there.
+/// have: these entries do not exist.
 #[test]
 fn a_matrix_may_hold_anything() {
     const FAR: u32 = u32::MAX;
@@ -161,7 +161,7 @@ fn a_matrix_may_hold_anything() {
     );
     let product = product.host().expect("the launch was done").to_vec();
     assert_eq!(product, [16.0 + 8.0 * 32.0, 0.0, 0.0, 8.0 * 32.0, 0.0, 0.0, 0.0]);
-    assert_eq!(starts.host().expect("it was read alone")[6], 1);
+    assert_eq!(starts.host().expect("it was only read")[6], 1);
 }
 
 #[test]

@@ -11,10 +11,10 @@ type Size = (usize, usize, usize);
 
 const SIZES: [Size; 5] = [(6, 8, 4), (8, 6, 4), (1, 1, 1), (0, 5, 2), (3, 17, 33)];
 
-/// What stands around the elements that a launch may write.
+/// The value of the elements around those that a launch may write.
 const FRAME: f64 = -7.0;
 
-/// Grids for a cube of that size: its own, one that covers too little, one that covers too much.
+/// Grids for a cube of that size: the right one, a smaller and a larger one.
 fn grids((planes, rows, columns): Size) -> [Grid; 3] {
     let block = (4, 4, 32);
     [
@@ -28,12 +28,12 @@ fn cube(size: Size) -> SmartArray<f64, Ix3> {
     SmartArray::full(size, 1.0)
 }
 
-/// With one element more on each side.
+/// The size with one more element on each side.
 fn framed((planes, rows, columns): Size) -> Size {
     (planes + 2, rows + 2, columns + 2)
 }
 
-/// All but the frame around it.
+/// The slice without the frame.
 fn inner((planes, rows, columns): Size) -> impl SliceArg<Ix3, OutDim = Ix3> {
     s![1..=planes, 1..=rows, 1..=columns]
 }

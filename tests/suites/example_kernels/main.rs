@@ -1,8 +1,7 @@
-//! The kernels of the examples with arguments and grids of wrong sizes, and with contents that make
-//! no sense: each launch is refused by a requirement before anything moves, or accesses only its
-//! own elements. On a GPU, where there is one, this is what compute-sanitizer watches; elsewhere
-//! the host bodies run on the embedded device, whose views panic where they are left. `photos` has
-//! the kernels of `pipeline`.
+//! The kernels of the examples, with arguments and grids of wrong sizes, and with invalid contents:
+//! a requirement refuses each launch before anything moves, or the launch accesses only its own
+//! elements. On a GPU, compute-sanitizer checks this; elsewhere the host bodies run on the embedded
+//! device, whose views panic on an access out of bounds. `photos` uses the kernels of `pipeline`.
 
 mod conjugate_gradient;
 mod heat;
@@ -10,7 +9,7 @@ mod pipeline;
 
 use resident::{Arguments, Device, Error, Grid, Kernel, Result, Signature, Stream};
 
-/// Where the kernels are tried, and what came of it.
+/// The device on which the kernels run, and the counts of launches.
 struct Bench {
     device: Device,
     stream: Stream,
@@ -19,8 +18,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// On the current device, if kernels can be prepared for it: a GPU without a compiler is passed
-    /// over, unless it was asked for.
+    /// Uses the current device if kernels can be prepared for it; a GPU without a compiler is
+    /// skipped, unless `RESIDENT_DEVICE` is set.
     fn new(prepare: impl Fn(&Device) -> Result<()>) -> Self {
         let mut device = Device::current().expect("the embedded device, if no other");
         match prepare(&device) {
@@ -34,7 +33,7 @@ impl Bench {
         Self { stream: device.stream(), device, refused: 0, done: 0 }
     }
 
-    /// A launch that is to be done if the arguments fit, and else to be refused by a requirement.
+    /// A launch that must run if the arguments fit, and must otherwise be refused by a requirement.
     fn launch<S: Signature>(
         &mut self,
         fits: bool,
@@ -50,7 +49,10 @@ impl Bench {
             (false, Err(Error::Requirement { .. })) => self.refused += 1,
             (true, Err(error)) => panic!("{} on {grid:?}: {error}", kernel.name()),
             (false, Err(error)) => {
-                panic!("{} on {grid:?} was to be refused by a requirement: {error}", kernel.name())
+                panic!(
+                    "{} on {grid:?} should have been refused by a requirement: {error}",
+                    kernel.name()
+                )
             }
             (false, Ok(())) => panic!(
                 "{} on {grid:?} was to be refused by a requirement, and was done",
@@ -59,7 +61,7 @@ impl Bench {
         }
     }
 
-    /// Both bodies come to the same, whatever the arrays hold.
+    /// Asserts that both bodies give the same results, for any contents of the arrays.
     fn compare<S: Signature>(&self, kernel: &Kernel<S>, grid: Grid, arguments: impl Arguments<S>) {
         let difference = kernel
             .compare(&self.device, grid, arguments, 0.0)
@@ -67,7 +69,7 @@ impl Bench {
         assert!(difference.is_none(), "{difference:?}");
     }
 
-    /// So many launches at least.
+    /// Asserts the least numbers of launches that ran and that were refused.
     fn assert_counts(&self, done_min: usize, refused_min: usize) {
         println!("on {}: {} launches were done, {} refused", self.device, self.done, self.refused);
         assert!(
@@ -79,12 +81,12 @@ impl Bench {
     }
 }
 
-/// Every pair of these.
+/// Every pair of these values.
 fn pairs<T: Copy>(of: &[T]) -> impl Iterator<Item = (T, T)> {
     of.iter().flat_map(move |&one| of.iter().map(move |&other| (one, other)))
 }
 
-/// Numbers of which about half are below `end`, and the others anything.
+/// Numbers of which about half are below `end`, and the others arbitrary.
 fn noise(len: usize, end: usize) -> Vec<u32> {
     let number =
         |index: usize| (index as u32).wrapping_add(1).wrapping_mul(2_654_435_761).rotate_left(13);

@@ -1,4 +1,4 @@
-//! The kernels of `pipeline`, with which `photos` works as well.
+//! The kernels of `pipeline`, which `photos` uses too.
 
 use resident::ndarray::{Array2, Ix2, Ix3};
 use resident::{Element, Grid, SmartArray};
@@ -11,10 +11,10 @@ type Size = (usize, usize);
 
 const SIZES: [Size; 5] = [(6, 8), (8, 6), (1, 1), (0, 5), (33, 17)];
 
-/// The picture of the tests on contents.
+/// The size of the picture in tests with invalid contents.
 const SIZE: (usize, usize) = (33, 17);
 
-/// Grids for a picture of that size: its own, one that covers too little, one that covers too much.
+/// Grids for a picture of that size: the right one, a smaller and a larger one.
 fn grids((rows, columns): (usize, usize)) -> [Grid; 3] {
     let block = (8, 32);
     [
@@ -48,7 +48,7 @@ fn kernels_survive_wrong_sizes() {
         edges_of_two_sizes(&mut bench, &kernels, one, other, grid);
         labels_of_two_sizes(&mut bench, &kernels, one, other, grid);
     });
-    // More pixels than 32 bits can count. No memory is taken for them.
+    // More pixels than 32 bits can count. No memory is allocated for them.
     let (vast, mut labels) =
         (SmartArray::uninit((1 << 16, 1 << 16)), SmartArray::uninit((1 << 16, 1 << 16)));
     bench.launch(false, &kernels.candidates, Grid::new(1, 1), (0.5, &vast, &mut labels));
@@ -140,8 +140,7 @@ fn the_sheet_and_the_histogram_survive_wrong_sizes() {
     bench.assert_counts(100, 1000);
 }
 
-/// Labels lead to other pixels, if all is well: here some lead out of the picture, and some round
-/// in circles.
+/// Valid labels lead to other pixels. Here some lead out of the picture, and some form cycles.
 #[test]
 fn labels_may_be_anything() {
     let kernels = Kernels::new();

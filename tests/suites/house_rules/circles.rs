@@ -1,4 +1,4 @@
-//! No two files of the library need each other, but for the engine core of each backend.
+//! No two files of the library import each other, except in the engine core of each backend.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,10 +6,10 @@ use std::fs;
 use crate::modules::Crate;
 use crate::sources::{none, root};
 
-/// Folders in which one circle may be, of at most so many files.
+/// Folders that may contain one import circle, of at most this many files.
 const ENGINE_CORES: [(&str, usize); 2] = [("src/backend/cuda/", 3), ("src/backend/embedded/", 4)];
 
-/// Files that reach each other, two and more: the strongly connected parts of the graph.
+/// Circles of two and more files: the strongly connected components of the graph.
 fn circles(edges: &BTreeMap<&str, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         edges.keys().map(|file| (*file, reached_from(file, edges))).collect();
@@ -38,7 +38,7 @@ fn reached_from<'a>(start: &str, edges: &'a BTreeMap<&str, BTreeSet<String>>) ->
     reached
 }
 
-/// Whether the circle lies in a folder that may have one of its size.
+/// Whether the circle lies in a folder that may contain one of its size.
 fn is_engine_core(circle: &[String]) -> bool {
     ENGINE_CORES.iter().any(|(folder, files_max)| {
         circle.len() <= *files_max && circle.iter().all(|file| file.starts_with(folder))

@@ -1,4 +1,4 @@
-//! Documents: how wide their lines are, and that the paths that they name exist.
+//! Documents: the width of their lines, and the existence of the paths that they name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::sources::{none, root};
 
 const COLUMNS_MAX: usize = 100;
 
-/// Files that git tracks or would track, by their ends; outside a checkout there are none.
+/// Files that git tracks or would track, with these endings; none outside a checkout.
 fn files(patterns: &[&str]) -> Vec<PathBuf> {
     let listing = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -20,7 +20,7 @@ fn files(patterns: &[&str]) -> Vec<PathBuf> {
     paths.lines().map(|path| root().join(path)).filter(|path| path.is_file()).collect()
 }
 
-/// A row of a table in rustdoc, which cannot be broken.
+/// Whether the line is a row of a table in rustdoc, which cannot be broken.
 fn is_table_row(line: &str) -> bool {
     let line = line.trim_start();
     ["//! |", "/// |"].iter().any(|start| line.starts_with(start))
@@ -41,7 +41,7 @@ fn no_line_is_wider_than_100_columns() {
     none(found);
 }
 
-/// Whether a word in backticks is meant as a path.
+/// Whether a word in backticks is a path.
 fn is_path(word: &str) -> bool {
     let has_path_letters = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     let has_end = [".rs", ".md", ".cu", ".cuh", ".toml", "/"].iter().any(|end| word.ends_with(end));

@@ -1,11 +1,11 @@
-//! Which part of the crate may import which, and which names stay in one part.
+//! Which part of the crate may import which, and which names may occur in only one part.
 
 use crate::sources::{Source, lines_where, none, sources};
 
-/// Words that every part may use.
+/// Modules that every part may use.
 const VOCABULARY: [&str; 2] = ["access", "call_site"];
 
-/// What each part may name of the crate beside itself.
+/// The other parts of the crate that each part may import.
 const MAY_IMPORT: [(&str, &[&str]); 18] = [
     ("error", &["sync"]),
     ("element", &[]),
@@ -171,8 +171,8 @@ fn ndarray_is_not_named_below_the_arrays() {
     none(lines_where(&without, |source, line| !source.is_test() && line.contains("ndarray")));
 }
 
-/// A backend hands on the copy that it was given, and makes none: it may name `Work::Copy`, and
-/// build no `CopyWork`.
+/// A backend forwards the copies that it gets and makes none: it may name `Work::Copy`, but may not
+/// build a `CopyWork`.
 #[test]
 fn copies_are_built_only_in_transfer() {
     let elsewhere: Vec<Source> = sources(&["src"])

@@ -1,5 +1,5 @@
-//! The rules of the house, read from the sources: who may import whom, what must stand where, and
-//! what must not stand anywhere.
+//! The rules of the repository, checked in the sources: which module may import which, what must be
+//! present, and what must not occur.
 
 mod circles;
 mod documents;

@@ -1,5 +1,5 @@
-//! The modules of the crate: what each defines, imports and names, and in which file names are
-//! defined.
+//! The modules of the crate: the items that each defines, imports and names, and the file that
+//! defines each name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,38 +7,38 @@ use crate::tokens::{group_len, item_len, tokens_of};
 
 type Path = Vec<String>;
 
-/// The modules by their paths, and the files that they stand in.
+/// The modules by their paths, and their files.
 #[derive(Default)]
 pub(crate) struct Crate {
     modules: BTreeMap<Path, Module>,
 }
 
-/// One module, inline or of a file of its own.
+/// One module, inline or in its own file.
 #[derive(Default)]
 struct Module {
     file: String,
     definitions: BTreeSet<String>,
     imports: Vec<Import>,
-    /// Everything but imports and the contents of inline modules.
+    /// All tokens except imports and the contents of inline modules.
     body: Vec<String>,
 }
 
-/// One name that a `use` brings in; `*` for all names.
+/// One name that a `use` imports; `*` for all names.
 struct Import {
     name: String,
     path: Path,
     is_exported: bool,
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Target {
     Module(Path),
-    /// Something that this file defines.
+    /// An item that this file defines.
     Item(String),
 }
 
 impl Crate {
-    /// Reads the module of a file, and those of the files that it declares.
+    /// Reads the module of a file, and the modules of the files that it declares.
     pub(crate) fn read(
         &mut self,
         path: Path,
@@ -55,7 +55,7 @@ impl Crate {
         }
     }
 
-    /// Adds a module; the paths of those that it declares without contents.
+    /// Adds a module; returns the paths of the modules that it declares without contents.
     fn add(&mut self, path: Path, file: &str, tokens: &[String]) -> Vec<Path> {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
         let (mut declared, mut at) = (Vec::new(), 0);
@@ -211,7 +211,7 @@ fn defined_name(item: &[String]) -> Option<String> {
     None
 }
 
-/// The names that the tree of a `use` brings in.
+/// The names that the tree of a `use` imports.
 fn import(tree: &[String], before: &[String], is_exported: bool, found: &mut Vec<Import>) {
     let mut path = before.to_vec();
     let words = tree.iter().enumerate().filter(|(_, word)| *word != "::");
@@ -249,7 +249,7 @@ fn branches(list: &[String]) -> Vec<&[String]> {
     .collect()
 }
 
-/// The paths of two and more words that stand in a body.
+/// The paths of two and more words in a body.
 fn paths_in(body: &[String]) -> impl Iterator<Item = Path> {
     let starts = (0..body.len()).filter(|at| {
         let follows_path = *at > 0 && (body[at - 1] == "::" || body[at - 1] == ".");

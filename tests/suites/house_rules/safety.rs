@@ -1,4 +1,4 @@
-//! Unsafe code: where there may be none, and that each block says why it is sound.
+//! Unsafe code: the modules that forbid it, and the comments that say why each block is sound.
 
 use std::fs;
 
@@ -32,11 +32,11 @@ fn a_safety_comment_stands_directly_above_every_unsafe_block_and_impl() {
     none(found);
 }
 
-/// Directly above: a comment that begins with SAFETY, perhaps with the beginning of the same
-/// statement or attributes in between.
+/// Whether a comment directly above begins with SAFETY; the beginning of the same statement, or
+/// attributes, may be in between.
 fn has_safety_comment(above: &[&str]) -> bool {
     let mut lines = above.iter().rev().map(|line| line.trim()).peekable();
-    // The statement may have begun above: its lines end neither a statement nor a block.
+    // The statement may have begun above, in lines that end neither a statement nor a block.
     while lines.peek().is_some_and(|line| {
         !line.starts_with("//") && !line.is_empty() && !line.ends_with([';', '{', '}', ','])
     }) {

@@ -27,7 +27,7 @@ pub(crate) fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// These files, and all Rust files below these folders; paths that do not exist add nothing.
+/// These files, and all Rust files below these folders; paths that do not exist are ignored.
 pub(crate) fn sources(paths_from_root: &[&str]) -> Vec<Source> {
     let mut paths = Vec::new();
     paths_from_root.iter().map(|path| root().join(path)).for_each(|path| match path.is_dir() {
@@ -60,8 +60,8 @@ impl Source {
             || self.path.ends_with("/tests.rs")
     }
 
-    /// The lines with their numbers, without comments, strings' contents left, and without what
-    /// stands below the first `#[cfg(test)]` of a module in the file, which house style puts last.
+    /// The lines with their numbers, without comments and without everything below the file's first
+    /// `#[cfg(test)]` module, which house style puts last. Contents of strings remain.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines: Vec<&str> = self.text.lines().collect();
         let tests = lines.windows(2).position(|pair| {
@@ -95,7 +95,7 @@ impl Source {
     }
 }
 
-/// What follows `crate::`: a word, or a list in braces whose items start with one each.
+/// Adds the words that follow `crate::`: one, or the first of each item of a list in braces.
 pub(crate) fn first_words(text: &str, found: &mut BTreeSet<String>) {
     let word = |text: &str| {
         text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
@@ -130,7 +130,7 @@ pub(crate) fn none(found: Vec<String>) {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
-/// Lines of code for which a rule does not hold.
+/// Lines of code that break a rule.
 pub(crate) fn lines_where(
     sources: &[Source],
     breaks: impl Fn(&Source, &str) -> bool,

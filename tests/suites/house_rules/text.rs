@@ -1,4 +1,4 @@
-//! Lengths of lines, functions and files, and words that must not stand in them.
+//! The lengths of functions and files, and words that must not occur.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use crate::tokens::all_tokens;
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 60;
-/// Nineteen of twenty functions of the library have no more.
+/// The largest length of 95 % of the library's functions.
 const FUNCTION_LINES_P95_MAX: usize = 25;
 
-/// A function: where it begins, its first line, and how many it has.
+/// A function: its file, line number, first line and length.
 struct Function {
     path: String,
     number: usize,
@@ -30,7 +30,7 @@ fn functions(source: &Source) -> Vec<Function> {
     starts.map(function).collect()
 }
 
-/// The lines from the one that says `fn` to the closing brace at its indentation.
+/// The number of lines from the one with `fn` to the closing brace at its indentation.
 fn function_len(lines: &[&str]) -> usize {
     let first = lines[0];
     if first.ends_with(['}', ';']) {
@@ -99,7 +99,7 @@ fn nothing_is_left_undone() {
         sources(&["src", "tests", "examples", "benches", "fuzz/fuzz_targets", "fuzz/operations"])
     {
         for (number, line) in source.text.lines().enumerate() {
-            // Tests that others run, each in a process of its own, are not left out.
+            // Tests that other tests run, each in its own process, are not skipped.
             let is_run_by_others = line.contains("run in processes of its own");
             if marks.iter().any(|mark| line.contains(mark)) && !is_run_by_others {
                 found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
@@ -123,7 +123,7 @@ fn no_file_is_named_after_nothing() {
     );
 }
 
-/// Words of an earlier vocabulary, for which CUDA, ndarray or operating systems have their own.
+/// Words of an earlier vocabulary, for which CUDA, ndarray or systems have standard terms.
 const RETIRED_WORDS: [&str; 21] = [
     "Crew",
     "Flight",
@@ -148,7 +148,7 @@ const RETIRED_WORDS: [&str; 21] = [
     "take_in_hand",
 ];
 
-/// A word that is English as well counts in code only; one with an underscore is a name anywhere.
+/// A word that is also English counts only in code; a word with an underscore is a name anywhere.
 #[test]
 fn retired_words_do_not_come_back() {
     let mut found = Vec::new();

@@ -1,11 +1,11 @@
-//! Rust source as words and signs, without comments, literals and test-only code.
+//! Rust source as tokens, without comments, literals and test-only code.
 
-/// Words, and signs of one character, but `::` as one.
+/// Words, and signs of one character, except `::`, which is one token.
 pub(crate) fn tokens_of(text: &str) -> Vec<String> {
     without_tests(&all_tokens(text))
 }
 
-/// Those of test-only code too.
+/// The tokens including those of test-only code.
 pub(crate) fn all_tokens(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let (mut tokens, mut at) = (Vec::new(), 0);
@@ -48,7 +48,7 @@ fn block_comment_len(text: &[char]) -> usize {
     end.map_or(text.len(), |end| end + 4)
 }
 
-/// What follows the opening quote, with the closing one.
+/// The length of a string literal after its opening quote, closing quote included.
 fn string_len(text: &[char]) -> usize {
     let mut at = 0;
     while at < text.len() && text[at] != '"' {
@@ -68,7 +68,7 @@ fn raw_string_len(text: &[char]) -> Option<usize> {
     Some(hashes + 1 + len + end.len())
 }
 
-/// A character literal, or the quote of a lifetime.
+/// The length of a character literal, or of the quote of a lifetime.
 fn character_len(text: &[char]) -> usize {
     match text {
         ['\'', '\\', _, ..] => 2 + text[2..].iter().skip(1).take_while(|c| **c != '\'').count() + 2,
@@ -77,7 +77,7 @@ fn character_len(text: &[char]) -> usize {
     }
 }
 
-/// Leaves out whatever stands under `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
+/// Removes the items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
 fn without_tests(tokens: &[String]) -> Vec<String> {
     let (mut kept, mut at) = (Vec::new(), 0);
     while at < tokens.len() {

@@ -1,4 +1,4 @@
-//! The reference: what each element's value is, or that it has none. It knows no place.
+//! The reference: the value of each element, if it has one. It does not model validity.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use resident::ndarray::{ArrayD, Axis, Dim, IxDyn, ShapeBuilder, Slice, SliceInfo
 use super::lab::{Choice, Lab};
 use super::step::{Maker, One, Origin, Part, Plan, Step, Two};
 
-/// Arrays in play.
+/// The number of arrays.
 const ARRAYS: usize = 4;
 
 /// ndarray's slice argument for a part.
@@ -18,7 +18,7 @@ pub(crate) fn info(part: &Part) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
     SliceInfo::try_from(part.clone()).expect("as many axes as a dynamic dimension has")
 }
 
-/// Elements of an array by number, in the order of a part's indices. A number is a place in memory.
+/// Elements of an array by number, in a part's index order. A number is a position in memory.
 pub(crate) type Cells = ArrayD<usize>;
 
 /// One array's contents.
@@ -26,30 +26,30 @@ pub(crate) type Cells = ArrayD<usize>;
 pub(crate) struct Contents {
     /// The number of the element at each index.
     pub(crate) layout: Cells,
-    /// The values by number; `None` was never written.
+    /// The values by number; `None` if the element was never written.
     pub(crate) values: Vec<Option<u32>>,
 }
 
-/// All contents, and what else a run draws.
+/// All contents, and the other properties of a run.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) lab: Lab,
-    /// `None`: each stream has a worker.
+    /// `None` if each stream has a worker.
     pub(crate) seed: Option<u64>,
     pub(crate) devices: usize,
-    /// Stale copies are filled with a pattern: more work, in other orders.
+    /// Whether stale copies are filled with a pattern, which adds work in other orders.
     pub(crate) poison: bool,
     pub(crate) arrays: Vec<Contents>,
 }
 
-/// What was drawn: the arrays are always the same.
+/// Prints only what was drawn: the arrays are always the same.
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "World(seed {:?}, {} devices, poison {})", self.seed, self.devices, self.poison)
     }
 }
 
-/// Why a launch is refused before it looks at any contents.
+/// The reason why a launch is refused before it reads any contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misfit {
     Broken,
@@ -101,7 +101,7 @@ impl Contents {
         }
     }
 
-    /// A clone of a part keeps the part's order in memory if that has no gaps.
+    /// A clone of a part keeps the part's memory order if that has no gaps.
     fn clone_of(&self, cells: &Cells) -> Self {
         let (len, lowest) = (cells.len(), cells.iter().min().copied().unwrap_or(0));
         let layout = if misfit(&[cells]).is_none() {
@@ -116,15 +116,15 @@ impl Contents {
     }
 }
 
-/// Elements in memory order: what a flat parameter sees.
+/// Elements in memory order, as a flat parameter gets them.
 pub(crate) fn in_memory_order(cells: &Cells) -> Cells {
     let mut sorted: Vec<usize> = cells.iter().copied().collect();
     sorted.sort_unstable();
     ArrayD::from_shape_vec(Dim(vec![sorted.len()]), sorted).expect("one axis")
 }
 
-/// Why parts cannot be flat arguments of one launch: gaps, or elements that do not correspond by
-/// position in memory.
+/// The reason why parts cannot be flat arguments of one launch: gaps, or elements that do not
+/// correspond by position in memory.
 pub(crate) fn misfit(parts: &[&Cells]) -> Option<Misfit> {
     let is_broken = |cells: &Cells| match (cells.iter().min(), cells.iter().max()) {
         (Some(lowest), Some(highest)) => highest - lowest + 1 != cells.len(),
@@ -226,7 +226,7 @@ impl World {
     }
 }
 
-/// The reference machine for a backend.
+/// The reference state machine for a backend.
 #[derive(Debug)]
 pub(crate) struct Reference<C>(PhantomData<C>);
 
@@ -285,7 +285,7 @@ impl<C: Choice> ReferenceStateMachine for Reference<C> {
             }
             Plan::Return { array } => {
                 let contents = &mut world.arrays[array];
-                // An array that cannot be returned is gone; zeros of its shape take its place.
+                // If an array cannot be returned, it is dropped; zeros of its shape replace it.
                 if contents.values.iter().any(Option::is_none) {
                     let maker = Maker {
                         shape: contents.layout.shape().to_vec(),

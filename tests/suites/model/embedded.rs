@@ -5,7 +5,7 @@ use resident::{CudaSource, Device, Emulation};
 use super::contents::World;
 use super::lab::{Choice, Lab};
 
-/// Emulated devices, each program under a seed of its own.
+/// Emulated devices, each program with its own seed.
 #[derive(Debug)]
 pub(crate) struct Seeded;
 
@@ -21,9 +21,9 @@ impl Choice for Workers {
     const LAB: Lab = Lab { is_seeded: false, ..Seeded::LAB };
 }
 
-/// As many as the run has, with a seed or workers.
+/// The devices of a run, with a seed or with workers.
 fn devices(world: &World) -> Vec<Device> {
-    // Copies to and from the host go whole, or in pieces of one or four elements.
+    // Copies to and from the host are whole, or in chunks of one or four elements.
     let pieces = [u64::MAX, 5, 16][(world.seed.unwrap_or(0) % 3) as usize];
     let emulation = || {
         world
@@ -35,13 +35,13 @@ fn devices(world: &World) -> Vec<Device> {
     (0..world.devices).map(|_| Device::emulated(emulation())).collect()
 }
 
-/// What was unordered, and the like.
+/// The hazards that the devices found.
 fn hazards(devices: &[Device]) -> Vec<String> {
     let of = |device: &Device| device.emulation().expect("an emulated device").hazards();
     devices.iter().flat_map(of).map(|hazard| hazard.to_string()).collect()
 }
 
-/// None: host bodies are run.
+/// None, since host bodies run.
 fn code(_kernel: &str, _axes: usize) -> CudaSource {
     CudaSource::c("")
 }

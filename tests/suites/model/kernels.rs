@@ -1,4 +1,4 @@
-//! The kernels that a run launches, and what they do to a value.
+//! The kernels that a run launches, and their effect on a value.
 
 use resident::ndarray::{IxDyn, Zip};
 use resident::{In, InOut, Kernel, Out};
@@ -8,7 +8,7 @@ use super::lab::Lab;
 type AnyAxes = IxDyn;
 type Combine = (In<u32, AnyAxes>, In<u32, AnyAxes>, InOut<u32, AnyAxes>);
 
-/// Kernels over views of one number of dimensions: device code is compiled for one.
+/// Kernels over views with one number of dimensions, for which device code is compiled.
 pub(crate) struct Set {
     pub(crate) stamp: Kernel<(u32, Out<u32, AnyAxes>)>,
     pub(crate) stamp_flat: Kernel<(u32, Out<u32>, u64)>,
@@ -19,7 +19,7 @@ pub(crate) struct Set {
     pub(crate) combine: Kernel<Combine>,
 }
 
-/// As many dimensions as arrays have at most.
+/// The largest number of dimensions of an array.
 pub(crate) const AXES_MAX: usize = 3;
 
 /// The kernels, by number of dimensions.
@@ -30,18 +30,18 @@ impl Kernels {
         Self(std::array::from_fn(|axes| Set::new(lab, axes)))
     }
 
-    /// Those for views of so many dimensions.
+    /// The kernels for views with this number of dimensions.
     pub(crate) fn of(&self, axes: usize) -> &Set {
         &self.0[axes]
     }
 }
 
-/// What `mix` makes of an element.
+/// The result of `mix` for an element.
 pub(crate) fn mixed(old: u32, value: u32) -> u32 {
     old.wrapping_mul(31).wrapping_add(value)
 }
 
-/// What `combine` makes of three elements.
+/// The result of `combine` for three elements.
 pub(crate) fn combined(x: u32, y: u32, z: u32) -> u32 {
     x.wrapping_mul(3).wrapping_add(y.wrapping_mul(5)).wrapping_add(z.wrapping_mul(7))
 }
@@ -51,8 +51,8 @@ macro_rules! with_code {
     ($lab:expr, $kernel:expr, $axes:expr) => {{
         let kernel = $kernel;
         let code = ($lab.code)(kernel.name(), $axes);
-        // SAFETY: on a driver a host function stands for it, which accesses only the kernel's
-        // arguments: views as they are, flat arrays by the length that is passed.
+        // SAFETY: on the stand-in driver a host function replaces it and accesses only the kernel's
+        // arguments: views within their shape, flat arrays within the length that is passed.
         unsafe { kernel.cuda(code) }
     }};
 }

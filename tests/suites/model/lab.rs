@@ -6,18 +6,18 @@ use resident::{CudaSource, Device};
 
 use super::contents::World;
 
-/// What a backend gives the model.
+/// The functions of a backend that the model uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lab {
-    /// Whether each program has a seed of its own.
+    /// Whether each program has its own seed.
     pub(crate) is_seeded: bool,
-    /// As many devices as the program has.
+    /// The devices of the program.
     pub(crate) devices: fn(&World) -> Vec<Device>,
     /// The hazards that were found since the last call.
     pub(crate) hazards: fn(&[Device]) -> Vec<String>,
     /// The device that arrays are pinned for.
     pub(crate) pinning_device: fn() -> Device,
-    /// Device code of a kernel over views of so many axes.
+    /// Device code of a kernel over views with this number of axes.
     pub(crate) code: fn(&str, usize) -> CudaSource,
 }
 

@@ -1,5 +1,4 @@
-//! Where each element of an array is valid, and what its accesses must have moved: the lower bound,
-//! byte by byte.
+//! Where each element of an array is valid, and the least bytes that its accesses must copy.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use resident::{Flow, Traffic};
 
 use super::contents::Cells;
 
-/// Bytes of an element.
+/// The bytes of an element.
 const ELEMENT: u64 = 4;
 
 /// The host, or a device by its number.
@@ -18,16 +17,16 @@ pub(crate) enum Place {
     Device(usize),
 }
 
-/// What is known of one element.
+/// The state of one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     Never,
-    /// A constant, and where it was filled in already.
+    /// A constant, and the places where it is filled in already.
     Constant(BTreeSet<Place>),
     Stored(BTreeSet<Place>),
 }
 
-/// What a call must return.
+/// The result that a call must return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Fine,
@@ -37,7 +36,7 @@ pub(crate) enum Expected {
     LostUpdate,
 }
 
-/// How an access uses what it is given.
+/// The kinds of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -49,12 +48,12 @@ pub(crate) enum Access {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) cells: Vec<Cell>,
-    /// Where the array has memory.
+    /// The places where the array has memory.
     pub(crate) memory: BTreeSet<Place>,
-    /// Devices in the order of first use: of equally near holders the first is read.
+    /// Devices in the order of first use; of equally near holders the first is read.
     pub(crate) devices: Vec<usize>,
     pub(crate) traffic: Traffic,
-    /// Cells that may be on their way to the host still, since no call has waited for them there.
+    /// Cells that may still be in flight to the host, since no call has waited for them there.
     pub(crate) unsettled: BTreeSet<usize>,
 }
 
@@ -74,7 +73,7 @@ impl Cell {
     }
 }
 
-/// The devices among some places, in an array's order.
+/// The first device among some places, in an array's order.
 fn devices_in(order: &[usize], places: &BTreeSet<Place>) -> Option<usize> {
     order.iter().copied().find(|device| places.contains(&Place::Device(*device)))
 }
@@ -107,8 +106,8 @@ impl Ledger {
         }
     }
 
-    /// Brings cells to a place as an access needs them; what is missing there is copied from the
-    /// nearest holder: for a device another device, then the host. Returns the bytes copied.
+    /// Makes cells valid at a place, as an access needs; stale cells are copied from the nearest
+    /// holder: another device for a device, then the host. Returns the bytes copied.
     pub(crate) fn acquire(
         &mut self,
         place: Place,
@@ -158,7 +157,7 @@ impl Ledger {
         ELEMENT * missing.len() as u64
     }
 
-    /// The nearest holder of an element, if it takes one.
+    /// The nearest holder of an element, if it is stored.
     fn source(&self, cell: usize) -> Option<Place> {
         let holders = self.cells[cell].holders()?;
         Some(devices_in(&self.devices, holders).map_or(Place::Host, Place::Device))
@@ -184,7 +183,7 @@ impl Ledger {
         }
     }
 
-    /// A launch's argument was served: a launcher that copies in and out would have moved it twice.
+    /// Counts a launch's argument: a launcher that copies in and out would have moved it twice.
     pub(crate) fn spare(&mut self, cells: &Cells, copied: u64) {
         let bytes = ELEMENT * cells.len() as u64;
         if bytes > 0 {
@@ -193,8 +192,8 @@ impl Ledger {
         }
     }
 
-    /// A copy to memory outside, which changes no residency: cells that are stale on the host are
-    /// downloaded.
+    /// A copy to memory outside the array, which changes no residency: cells that are stale on the
+    /// host are downloaded.
     pub(crate) fn look(&mut self, cells: &Cells) -> Expected {
         if !self.is_defined(cells) {
             return Expected::Uninitialised;
@@ -203,7 +202,7 @@ impl Ledger {
         Expected::Fine
     }
 
-    /// What `look` moves if downloads on their way are not waited for: all that any device holds.
+    /// The bytes that `look` moves without waiting for downloads: all that any device holds.
     pub(crate) fn most_looked_at(&self, cells: &Cells) -> u64 {
         ELEMENT
             * cells
@@ -222,7 +221,7 @@ impl Ledger {
         }
     }
 
-    /// One element is written where it is newest, or on the host if that is nowhere.
+    /// Writes one element where it is newest, or on the host if it has no contents.
     pub(crate) fn set(&mut self, cell: usize) {
         let holders = self.cells[cell].holders().filter(|holders| !holders.contains(&Place::Host));
         let device = holders.and_then(|holders| devices_in(&self.devices, holders));
@@ -231,7 +230,7 @@ impl Ledger {
         self.cells[cell] = Cell::Stored(BTreeSet::from([place]));
     }
 
-    /// One side says that it was changed: right only if it holds the newest contents.
+    /// Declares one side changed, which is an error unless it holds the newest contents.
     pub(crate) fn changed(&mut self, place: Place, cells: &Cells) -> Expected {
         if !self.is_valid(cells, place) {
             return Expected::LostUpdate;
@@ -240,8 +239,8 @@ impl Ledger {
         Expected::Fine
     }
 
-    /// A clone's ledger: each element on the first device that holds it, else on the host;
-    /// constants and what was never written stay so.
+    /// The ledger of a clone: each element on the first device that holds it, else on the host;
+    /// constants and unwritten elements stay so.
     pub(crate) fn clone_of(&self, pairs: impl Iterator<Item = (usize, usize)>, len: usize) -> Self {
         let mut clone = Self::new(vec![Cell::Never; len], false);
         for (from, to) in pairs {
@@ -261,11 +260,11 @@ impl Ledger {
     }
 }
 
-/// What `assign` may do, element by element.
+/// The places where `assign` may put each element.
 ///
-/// Nothing may move between host and device: what only the host holds is copied there. What devices
-/// hold goes to a device that is newest for some of the destination, if there is one; else it stays
-/// with the host if that holds it too, and with the device that holds it if not.
+/// Nothing may be copied between host and device: elements that only the host holds are copied
+/// there. Elements that devices hold go to a device that is newest for some of the destination, if
+/// there is one. Otherwise they stay on the host if it holds them, else on their device.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     sources: Vec<Cell>,
@@ -294,7 +293,7 @@ impl Assignment {
         homes.chain(own).collect()
     }
 
-    /// Takes in what was chosen, and checks that it was allowed.
+    /// Records the places that the library chose, and checks that they were allowed.
     pub(crate) fn settle(
         self,
         to: &mut Ledger,
@@ -325,8 +324,8 @@ impl Assignment {
     }
 }
 
-/// `assign_on`: to a device's copy, from that device's copy of the source, from another device, or
-/// through an upload of the source.
+/// The effect of `assign_on`: copies from the device's own copy of the source, from another device,
+/// or after an upload of the source.
 pub(crate) fn assign_on(
     from: &mut Ledger,
     source: &Cells,

@@ -1,8 +1,8 @@
-//! Random programs over the public API beside a reference.
+//! Random programs over the public API, compared with a reference.
 //!
-//! The reference (`model/contents.rs`) remembers what each element's value is; a ledger beside each
-//! array (`model/ledger.rs`) remembers where each element is valid and what its accesses must have
-//! moved. After each step values, residency, traffic, hazards and the kind of error are compared
+//! The reference (`model/contents.rs`) stores each element's value; a ledger for each array
+//! (`model/ledger.rs`) stores where each element is valid and what its accesses must have copied.
+//! After each step values, residency, traffic, hazards and the kind of error are compared
 //! (`model/system.rs`). A few programs run by default; `RESIDENT_MODEL_CASES` sets the number for a
 //! long run:
 //!
@@ -25,12 +25,12 @@ use proptest::test_runner::Config;
 use proptest_state_machine::prop_state_machine;
 use system::Machine;
 
-/// Programs of one test: `default`, unless `RESIDENT_MODEL_CASES` sets another number.
+/// The number of programs of one test: `default`, unless `RESIDENT_MODEL_CASES` sets another.
 fn config(default: u32) -> Config {
     let given = std::env::var("RESIDENT_MODEL_CASES").ok();
     let cases =
         given.map_or(default, |cases| cases.parse().expect("RESIDENT_MODEL_CASES is a number"));
-    // A failing program is printed whole; there is no file of them to keep.
+    // A failing program is printed in full, so no file of failures is kept.
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

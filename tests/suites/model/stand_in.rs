@@ -1,5 +1,5 @@
-//! The model's devices: GPUs of the stand-in driver. A process has them once, with one seed on
-//! which all runs draw.
+//! The model's devices: GPUs of the stand-in driver. A process has them once, with one seed for all
+//! runs.
 
 use std::sync::Once;
 
@@ -10,7 +10,7 @@ use super::contents::World;
 use super::kernels::{AXES_MAX, combined, mixed};
 use super::lab::{Choice, Lab};
 
-/// GPUs of the stand-in driver: the process's, whatever seed a program draws.
+/// GPUs of the stand-in driver: those of the process, for any seed of a program.
 #[derive(Debug)]
 pub(crate) struct StandIn;
 
@@ -31,12 +31,12 @@ fn opened() -> Vec<Device> {
     (0..3).map(|ordinal| Device::cuda(ordinal).expect("a device")).collect()
 }
 
-/// As many as the run has.
+/// The devices of a run.
 fn devices(world: &World) -> Vec<Device> {
     opened().into_iter().take(world.devices).collect()
 }
 
-/// What was unordered, and the like.
+/// The hazards that the driver found.
 fn hazards(_devices: &[Device]) -> Vec<String> {
     driver::take_calls();
     [driver::take_hazards(), driver::take_notes()].concat()
@@ -70,7 +70,7 @@ fn entry(kernel: &str, axes: usize) -> String {
     format!("{kernel}_{axes}")
 }
 
-/// A kernel as a module's text: its parameters, and no code.
+/// A kernel as PTX: its parameters, without code.
 fn code(kernel: &str, axes: usize) -> CudaSource {
     let slot = |(index, parameter): (usize, &Parameter)| match parameter {
         Parameter::View { dimensions, .. } => {
@@ -88,7 +88,7 @@ fn code(kernel: &str, axes: usize) -> CudaSource {
     .entry(entry)
 }
 
-/// Elements in index order.
+/// Changes the elements in index order.
 fn change(view: &View, new: impl Fn(usize, u32) -> u32) {
     (0..view.len()).for_each(|index| view.set(index, new(index, view.get(index))));
 }
@@ -125,8 +125,8 @@ fn register_flat() {
     for axes in 0..=AXES_MAX {
         register(&entry("stamp_flat", axes), &parameters("stamp_flat", axes), |launch| {
             let value: u32 = launch.scalar(0);
-            // SAFETY: the registration says that the kernel writes it, and the driver's check of
-            // order that nothing else accesses it.
+            // SAFETY: the registration says that the kernel writes it, and the driver's hazard
+            // check finds other accesses.
             unsafe { launch.slice_mut::<u32>(1) }
                 .iter_mut()
                 .zip(value..)
@@ -140,7 +140,7 @@ fn register_flat() {
             Ok(())
         });
         register(&entry("copy_flat", axes), &parameters("copy_flat", axes), |launch| {
-            // SAFETY: as above; it is read.
+            // SAFETY: as above; the memory is read.
             let from = unsafe { launch.slice::<u32>(0) };
             // SAFETY: as above.
             unsafe { launch.slice_mut::<u32>(1) }.copy_from_slice(from);

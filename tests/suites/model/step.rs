@@ -1,15 +1,14 @@
-//! Steps as they are drawn, and what they mean for arrays of given shapes.
+//! Randomly drawn steps, and their meaning for arrays of given shapes.
 //!
-//! A step is a kind and raw numbers, each taken modulo what there is to choose from: so every step
-//! is legal in every state, and a failing run can be shrunk by leaving steps out and making numbers
-//! smaller.
+//! A step is a kind and raw numbers, each taken modulo the number of choices. So every step is
+//! legal in every state, and a failing run can be shrunk by omitting steps and reducing numbers.
 
 use std::fmt;
 
 use proptest::prelude::*;
 use resident::ndarray::SliceInfoElem;
 
-/// What kind of step.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Host,
@@ -89,7 +88,7 @@ impl Kind {
     ];
 }
 
-/// A step as it is drawn.
+/// A step as drawn.
 #[derive(Clone)]
 pub(crate) struct Step {
     pub(crate) kind: Kind,
@@ -99,7 +98,7 @@ pub(crate) struct Step {
     pub(crate) picks: [u8; 24],
 }
 
-/// One line, so that a failing program can be read.
+/// Prints one line, so that a failing program is readable.
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last = self.picks.iter().rposition(|pick| *pick != 0).map_or(0, |last| last + 1);
@@ -117,7 +116,7 @@ impl fmt::Debug for Step {
 
 impl Step {
     pub(crate) fn strategy() -> BoxedStrategy<Self> {
-        // Accesses of the sides come more often: what they remember of each other is easily wrong.
+        // Host and device accesses are drawn more often, since each makes the other's copy stale.
         let sides =
             [Kind::Host, Kind::HostMut, Kind::Gpu, Kind::Gpu, Kind::GpuMut, Kind::Stamp, Kind::Mix];
         let kind = proptest::sample::select([&Kind::ALL[..], &sides].concat());
@@ -136,18 +135,18 @@ impl Step {
 /// A part of an array, by ndarray's slicing.
 pub(crate) type Part = Vec<SliceInfoElem>;
 
-/// An array and a part of it.
+/// An array, and a part of it.
 pub(crate) type End = (usize, Part);
 
-/// Something done with one part.
+/// An operation on one part.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum One {
     Host,
     HostMut,
     HostOverwrite,
     Gpu,
-    /// The guard is dropped: a forgotten one would keep its device alive, and with it the workers,
-    /// or the seeded world of all later programs.
+    /// The guard is dropped: a forgotten guard would keep its device alive, and with it the
+    /// workers, or the simulation of all later programs.
     GpuMut,
     GpuOverwrite,
     Stamp {
@@ -159,24 +158,24 @@ pub(crate) enum One {
     CallStamp,
     CallMix,
     Prefetch,
-    /// On the step's stream, or wherever the library would.
+    /// On the step's stream, or on the stream that the library chooses.
     PrefetchHost {
         is_asked: bool,
     },
-    /// It may be waited for later, when the array holds something else.
+    /// The wait may happen later, when the array has other contents.
     Snapshot {
         kept: bool,
     },
     Fill,
     FillOn,
-    /// Of the part's element with this number.
+    /// Reads the part's element with this number.
     Get(usize),
     Set(usize),
     HostChanged,
     GpuChanged,
 }
 
-/// Something done with two parts of one shape.
+/// An operation on two parts of one shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Two {
     Copy { flat: bool },
@@ -185,7 +184,7 @@ pub(crate) enum Two {
     AssignOn,
 }
 
-/// What an array is made from.
+/// The properties of a new array.
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
     pub(crate) shape: Vec<usize>,
@@ -193,7 +192,7 @@ pub(crate) struct Maker {
     pub(crate) origin: Origin,
 }
 
-/// How a new array starts.
+/// The initial contents of a new array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
     Adopted { reversed: bool },
@@ -220,7 +219,7 @@ pub(crate) enum Plan {
         other: End,
         into: End,
     },
-    /// Between the two sides of `split_at_mut`; the parts are of the sides.
+    /// An operation between the two sides of `split_at_mut`; the parts are parts of the sides.
     Halves {
         array: usize,
         axis: usize,
@@ -229,7 +228,7 @@ pub(crate) enum Plan {
         to: Part,
         operation: Two,
     },
-    /// Even and odd indices of axis 0, by `multi_slice_mut`.
+    /// Operations on the even and odd indices of axis 0, by `multi_slice_mut`.
     Combs {
         array: usize,
         other_lane: usize,
@@ -242,7 +241,7 @@ pub(crate) enum Plan {
         array: usize,
         maker: Maker,
     },
-    /// `into_array`, and adopted again.
+    /// `into_array`, and conversion back.
     Return {
         array: usize,
     },
@@ -275,8 +274,8 @@ fn range(start: usize, count: usize, step: usize, reversed: bool) -> SliceInfoEl
     SliceInfoElem::Slice { start: start as isize, end: Some(end as isize), step }
 }
 
-/// Any part of an array: all of it, or by axis all, one index, or a range with steps either way;
-/// rarely an empty one.
+/// Any part of an array: all of it, or for each axis everything, one index, or a range with steps
+/// in either direction; rarely an empty part.
 fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
     let whole = picks.below(3) == 0;
     let axis = |extent: &usize| match if whole { 0 } else { picks.below(5) } {
@@ -292,7 +291,7 @@ fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
     shape.iter().map(axis).collect()
 }
 
-/// Parts of one shape, one of each array.
+/// Parts of one shape, one for each array.
 fn equal_parts<const N: usize>(shapes: [&[usize]; N], picks: &mut Picks<'_>) -> [Part; N] {
     let axes = shapes.iter().map(|shape| shape.len()).min().unwrap_or(0);
     let kept = if axes > 1 && picks.one_in(3) { 1 } else { axes };
@@ -312,7 +311,7 @@ fn equal_parts<const N: usize>(shapes: [&[usize]; N], picks: &mut Picks<'_>) -> 
     })
 }
 
-/// The shapes that new arrays have.
+/// The shapes of new arrays.
 const SHAPES: [&[usize]; 6] = [&[10], &[4, 5], &[5, 4], &[2, 3, 2], &[7], &[3, 1, 4]];
 
 impl Maker {
@@ -337,7 +336,7 @@ impl Maker {
 }
 
 impl Step {
-    /// What the step does to arrays of these shapes, of which there are three at least.
+    /// The operation that the step performs on at least three arrays of these shapes.
     pub(crate) fn plan(&self, shapes: &[Vec<usize>], lanes: usize) -> Plan {
         let mut picks = Picks { bytes: &self.picks, at: 0 };
         let [array, other, third] = distinct(self.arrays, shapes.len());
@@ -350,7 +349,7 @@ impl Step {
             Kind::Assign => self.two(shapes, [array, other], Two::Assign, &mut picks),
             Kind::AssignOn => self.two(shapes, [array, other], Two::AssignOn, &mut picks),
             Kind::Combine => {
-                // The two that are read may be overlapping parts of one array.
+                // The two parts that are read may overlap in one array.
                 let second = if picks.one_in(2) { array } else { third };
                 let [one, two, into] =
                     equal_parts([&shapes[array], &shapes[second], &shapes[other]], &mut picks);
@@ -437,7 +436,7 @@ impl Step {
     }
 }
 
-/// The first of `count` half of the time, so that steps meet again on what earlier ones left.
+/// Chooses the first of `count` half of the time, so that steps often use earlier results.
 fn favoured(byte: u8, count: usize) -> usize {
     Some(usize::from(byte) % (2 * count)).filter(|number| *number < count).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The library beside its ledgers: each step is done with both, and then compared.
+//! The library and its ledgers: each step is performed on both, and then compared.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -19,18 +19,18 @@ use super::step::{End, Maker, One, Origin, Part, Plan, Step, Two};
 
 type Smart = SmartArray<u32, IxDyn>;
 
-/// Everything real, and the ledgers.
+/// The real devices and arrays, and the ledgers.
 pub(crate) struct System {
     devices: Vec<Device>,
-    /// Two of each device.
+    /// Two streams of each device.
     streams: Vec<Stream>,
     arrays: Vec<Smart>,
     ledgers: Vec<Ledger>,
-    /// What arrays that are gone have moved.
+    /// The traffic of dropped arrays.
     gone: Traffic,
-    /// What the devices had moved before.
+    /// The traffic of the devices before the run.
     before: Traffic,
-    /// Snapshots that were not waited for, and what they must hold.
+    /// Snapshots that were not waited for, and their expected contents.
     pending: Vec<(Pending<ArrayD<u32>>, ArrayD<u32>)>,
     kernels: Kernels,
     lab: Lab,
@@ -62,7 +62,7 @@ impl<C: Choice> StateMachineTest for Machine<C> {
     }
 }
 
-/// Compares what a call returned with what it must return.
+/// Compares the result of a call with the expected one.
 pub(crate) fn expect<T>(outcome: Result<T>, expected: Expected) -> Option<T> {
     match (outcome, expected) {
         (Ok(value), Expected::Fine) => Some(value),
@@ -70,8 +70,10 @@ pub(crate) fn expect<T>(outcome: Result<T>, expected: Expected) -> Option<T> {
         | (Err(Error::NotContiguous { .. }), Expected::NotContiguous)
         | (Err(Error::LayoutMismatch { .. }), Expected::LayoutMismatch)
         | (Err(Error::LostUpdate { .. }), Expected::LostUpdate) => None,
-        (Ok(_), expected) => panic!("the call went well, expected was {expected:?}"),
-        (Err(error), expected) => panic!("expected was {expected:?}, the call returned {error:?}"),
+        (Ok(_), expected) => panic!("the call succeeded, but {expected:?} was expected"),
+        (Err(error), expected) => {
+            panic!("{expected:?} was expected, but the call returned {error:?}")
+        }
     }
 }
 
@@ -95,7 +97,7 @@ fn made(lab: &Lab, maker: &Maker, value: u32) -> (Smart, Ledger) {
                 array.invert_axis(Axis(0));
             }
             let array = Smart::from(array);
-            // Some arrays are read and written by the devices themselves.
+            // The devices access the host memory of some arrays directly, since it is pinned.
             if value.is_multiple_of(2) {
                 let _here = (lab.pinning_device)().enter();
                 array.page_lock().expect("nothing fails");
@@ -185,7 +187,7 @@ impl System {
             }
             One::FillOn => {
                 ledger.fill(&cells, Some(device));
-                view.fill_on(stream, value).expect("there is room");
+                view.fill_on(stream, value).expect("there is enough memory");
             }
             One::Get(number) => get(ledger, &view, number, &cells, contents),
             One::Set(number) => set(ledger, &mut view, number, &cells, value),
@@ -254,7 +256,7 @@ impl System {
             .into_iter()
             .collect();
         let expected = launched(&mut self.ledgers, place, &parts);
-        // The array that is written is taken out, since the other two may be one.
+        // The written array is taken out, since the other two may be the same array.
         let mut target = std::mem::replace(&mut self.arrays[into.0], Smart::uninit(Dim(vec![0])));
         let (x, y) =
             (self.arrays[one.0].slice(info(&one.1)), self.arrays[other.0].slice(info(&other.1)));
@@ -268,8 +270,7 @@ impl System {
         self.arrays[into.0] = target;
     }
 
-    /// Even rows are changed on one stream, odd rows are written on another; both views live at
-    /// once.
+    /// Changes even rows on one stream and writes odd rows on another; both views live at once.
     fn combs(&mut self, world: &World, array: usize, lanes: [usize; 2], value: u32) {
         let Some([even, odd]) = world.combs(array) else { return };
         let contents = &world.arrays[array];
@@ -301,10 +302,11 @@ impl System {
         if cells.is_empty() {
             return;
         }
-        let clone = self.arrays[from].slice(info(&part)).try_clone().expect("there is room");
+        let clone =
+            self.arrays[from].slice(info(&part)).try_clone().expect("there is enough memory");
         let pairs = cells.iter().copied().zip(world.arrays[into].layout.iter().copied());
         let mut ledger = self.ledgers[from].clone_of(pairs, cells.len());
-        // In which order devices came is the library's choice.
+        // The library chooses the order of the devices.
         let order = std::mem::replace(&mut ledger.devices, self.order_of(&clone));
         assert_eq!(
             order.iter().collect::<BTreeSet<_>>(),
@@ -314,7 +316,7 @@ impl System {
         self.replace(into, (clone, ledger));
     }
 
-    /// `into_array`, looked at, and adopted again.
+    /// Calls `into_array`, checks the result, and converts it back.
     fn give_back(&mut self, world: &World, array: usize) {
         let contents = &world.arrays[array];
         let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(Dim(vec![0])));
@@ -343,12 +345,12 @@ impl System {
         (self.arrays[array], self.ledgers[array]) = (fresh, ledger);
     }
 
-    /// The devices of an array by number, in its order.
+    /// The device numbers of an array, in its order.
     fn order_of(&self, array: &Smart) -> Vec<usize> {
         array.residency().devices().map(|(device, _)| number_of(device, &self.devices)).collect()
     }
 
-    /// Residency, element by element and as a whole, and traffic.
+    /// Checks residency, element by element and as a whole, and traffic.
     fn check(&self) {
         for (number, (array, ledger)) in self.arrays.iter().zip(&self.ledgers).enumerate() {
             assert_eq!(array.traffic(), ledger.traffic, "traffic of array {number}");
@@ -373,8 +375,8 @@ impl System {
         }
     }
 
-    /// What devices have counted is what arrays have: a copy between two devices is counted by
-    /// both.
+    /// Compares the devices' totals with those of the arrays; both devices count a copy between
+    /// them.
     fn check_device_totals(&self) {
         let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
         let both =
@@ -382,7 +384,7 @@ impl System {
         assert_eq!(total(&self.devices), self.before + both, "totals of devices and of arrays");
     }
 
-    /// Everything is read, dropped and waited for.
+    /// Reads everything, drops it, and waits for all work.
     fn finish(mut self, world: &World) {
         self.settle_snapshots();
         for (array, contents) in self.arrays.iter().zip(&world.arrays) {
@@ -406,7 +408,7 @@ impl System {
     }
 }
 
-/// Reads or writes a part on the host, and compares what is read.
+/// Reads or writes a part on the host, and compares the contents read.
 fn access_on_host(
     ledger: &mut Ledger,
     view: &mut SmartViewMut<'_, u32, IxDyn>,
@@ -433,7 +435,7 @@ fn access_on_host(
     }
 }
 
-/// Guards of a device, and copies ahead of their use.
+/// Guards of device copies, and copies ahead of their use.
 fn access_or_prefetch(
     ledger: &mut Ledger,
     view: &mut SmartViewMut<'_, u32, IxDyn>,
@@ -463,7 +465,7 @@ fn access_or_prefetch(
     }
 }
 
-/// What devices have counted in all.
+/// The total traffic of all devices.
 fn total(devices: &[Device]) -> Traffic {
     devices.iter().fold(Traffic::default(), |sum, device| sum + device.traffic())
 }
@@ -472,14 +474,14 @@ pub(crate) fn number_of(device: &Device, devices: &[Device]) -> usize {
     devices.iter().position(|known| known == device).expect("a device of this run")
 }
 
-/// Reads each element: defined ones have their value, others are refused.
+/// Reads each element: defined ones must have their value, others must be refused.
 fn check_cells(array: &Smart, contents: &Contents) {
     for (index, cell) in contents.layout.indexed_iter() {
         match (array.get(index), contents.values[*cell]) {
             (Ok(value), Some(expected)) => assert_eq!(value, expected, "element {cell}"),
             (Err(Error::Uninitialised { .. }), None) => {}
             (outcome, expected) => {
-                panic!("element {cell} is {outcome:?}, expected was {expected:?}")
+                panic!("element {cell} is {outcome:?}, but {expected:?} was expected")
             }
         }
     }
@@ -506,8 +508,8 @@ fn validity<'a>(ledger: &Ledger, cells: impl Iterator<Item = &'a Cell>, place: P
     }
 }
 
-/// A launch in the ledgers: each argument is brought where it is needed, then what is written is
-/// newest there.
+/// Applies a launch to the ledgers: each argument becomes valid where it is needed, then the
+/// written elements are newest there.
 pub(crate) fn launched(
     ledgers: &mut [Ledger],
     place: Place,
@@ -547,9 +549,9 @@ fn launch_one(
     let mut launch = |access| launched(ledgers, device, &[(0, cells.clone(), access)]);
     match operation {
         One::GpuOverwrite => {
-            // Foreign work that keeps the promise to write all: a launch on the guard's stream.
+            // Foreign work that writes all elements, as it must: a launch on the guard's stream.
             let _ = launch(Access::Overwrite);
-            drop(view.gpu_overwrite_on(stream).expect("there is room"));
+            drop(view.gpu_overwrite_on(stream).expect("there is enough memory"));
             kernels.stamp.launch_on(stream, grid, (value, &mut *view)).expect("an overwrite");
         }
         One::Stamp { flat: true } => {
@@ -590,8 +592,8 @@ fn snapshot(
     let expected = ledger.look(cells);
     let pending = expect(view.snapshot_on(stream), expected)?;
     if cells.iter().any(|cell| ledger.unsettled.contains(cell)) {
-        // A snapshot waits for no download: it may take from a device what is on its way to the
-        // host.
+        // A snapshot waits for no download: elements in flight to the host may be copied from a
+        // device.
         let moved = view.traffic().to_host;
         assert!(
             moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most,
@@ -633,5 +635,5 @@ fn set(
     let (index, cell) =
         cells.indexed_iter().nth(number % cells.len()).expect("a number below the length");
     ledger.set(*cell);
-    view.set(index, value).expect("there is room");
+    view.set(index, value).expect("there is enough memory");
 }

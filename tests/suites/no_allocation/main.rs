@@ -1,4 +1,4 @@
-//! The steady state takes no heap memory on the calling thread.
+//! In the steady state, the calling thread allocates no heap memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,11 +10,10 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting per thread, so that workers and other tests do not disturb.
+/// The system's allocator, counting per thread, so that workers and other tests have no effect.
 struct Counting;
 
-// SAFETY: every call is handed to `System` as it is; counting touches a thread local that takes no
-// memory.
+// SAFETY: every call is forwarded to `System` unchanged; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -47,13 +46,13 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A stream that no other test uses: what others queue would make its queue grow at their own time.
+/// A stream that no other test uses: their work would make its queue grow at arbitrary times.
 fn own_stream() -> Result<Stream> {
     Device::cpu().new_stream()
 }
 
-/// Allocations of this thread in 100 rounds after 200 to warm up; queues and tables have their size
-/// by then.
+/// The allocations of this thread in 100 rounds, after 200 warm-up rounds in which queues and
+/// tables reach their final size.
 fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
     for _ in 0..200 {
         round()?;
@@ -108,8 +107,7 @@ fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
     Ok(())
 }
 
-/// Launches return when they are queued, so the queue would grow with the test's speed: each round
-/// waits.
+/// Launches return when they are queued, so without waiting the queue would grow; each round waits.
 fn launched(kernel: &Kernel<Four<Ix2>>, stream: &Stream, size: (usize, usize)) -> Result<u64> {
     let (a, b) = (SmartArray::<f32, _>::ones(size), SmartArray::<f32, _>::ones(size));
     let (mut c, mut d) = (SmartArray::<f32, _>::zeros(size), SmartArray::<f32, _>::uninit(size));
@@ -182,7 +180,7 @@ fn a_flip_of_sides_without_a_copy() -> Result<()> {
     Ok(())
 }
 
-/// With work between the flips, as foreign work would be queued while the guard lives.
+/// There is work between the accesses, as foreign work would be queued while the guard lives.
 #[test]
 fn a_flip_of_sides_of_a_part() -> Result<()> {
     let stream = own_stream()?;

@@ -1,15 +1,14 @@
-//! What the fast paths read without a lock, in every order that the memory model allows:
+//! The state that fast paths read without a lock, in every order that the memory model allows:
 //! `src/storage/published.rs` with loom's atomics.
 //!
-//! In each test the first thread writes and the spawned ones read: loom finds the orders in which a
-//! read comes before a write that follows a read of the writer's own only if it runs the write
-//! first.
+//! In each test the first thread writes and the spawned ones read: only if loom runs the write
+//! first does it find the orders in which a read precedes a later write of the writer.
 
 #[allow(dead_code, unreachable_pub, reason = "the library uses all of it, this test what may race")]
 #[path = "../../../src/storage/published.rs"]
 mod published;
 
-/// What the file takes its atomics from.
+/// The atomics of the tested file.
 mod atomics {
     pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
@@ -19,12 +18,12 @@ use loom::sync::Arc;
 use loom::thread;
 use published::Published;
 
-/// An address to compare; nothing lies there.
+/// An address for comparisons; there is no memory.
 fn somewhere() -> *mut u8 {
     std::ptr::without_provenance_mut(4096)
 }
 
-/// Runs a model and returns how many of its orders `was_seen` of.
+/// Runs a model, and returns the number of its orders that called `was_seen`.
 fn orders_in_which(model: impl Fn(&dyn Fn()) + Send + Sync + 'static) -> u32 {
     let seen = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let count = std::sync::Arc::clone(&seen);

@@ -1,4 +1,4 @@
-//! Copies and fills of rows and slices, and between devices.
+//! Copies and fills of rows and slices, and copies between devices.
 
 use resident::cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemorytype, CUresult};
 use resident::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
@@ -14,7 +14,7 @@ fn row(len: u8) -> Vec<u8> {
     (0..len).collect()
 }
 
-/// A copy of nothing, all fields 0, that tests fill in.
+/// An empty copy with all other fields 0, which tests fill in.
 fn copy_2d(
     source: (CUmemorytype, u64, usize),
     destination: (CUmemorytype, u64, usize),
@@ -59,8 +59,8 @@ fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
     let stream = context.new_stream().expect("a stream");
     let source = row(24);
     let memory = stream.alloc_zeros::<u8>(64).expect("memory");
-    // Rows 1 and 2 of four of six bytes, from byte 2 on, three bytes each; to row 1 of rows of
-    // sixteen, from byte 4 on.
+    // Rows 1 and 2 of four rows of six bytes, three bytes each from byte 2 on, to row 1 of rows of
+    // sixteen bytes, from byte 4 on.
     let up = copy_2d(
         (HOST, source.as_ptr().expose_provenance() as u64, 6),
         (DEVICE, address(&memory, &stream), 16),
@@ -78,7 +78,11 @@ fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
     let place = down.as_mut_ptr().expose_provenance() as u64;
     let copy = copy_2d((UNIFIED, address(&memory, &stream), 16), (HOST, place, 5), 3, 2);
     submit_2d(&CUDA_MEMCPY2D { srcXInBytes: 4, srcY: 1, ..copy }, &stream).expect("a copy");
-    assert_eq!(down, [8, 9, 10, 0, 0, 14, 15, 16, 0, 0], "it has waited, and left the rest alone");
+    assert_eq!(
+        down,
+        [8, 9, 10, 0, 0, 14, 15, 16, 0, 0],
+        "the copy has waited, and wrote only the box"
+    );
 }
 
 #[test]
@@ -98,10 +102,10 @@ fn pitches_have_limits() {
     submit_2d(&nothing, &stream).expect("a copy of nothing");
 }
 
-/// A copy of nothing of this kind, all other fields 0.
+/// A copy between these kinds of memory with all other fields 0.
 fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
     let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
-    // SAFETY: all zeros are a value of each field but the two kinds, which are set.
+    // SAFETY: all zeros are a valid value of each field except the two kinds, which are set.
     unsafe {
         (&raw mut (*copy.as_mut_ptr()).srcMemoryType).write(source);
         (&raw mut (*copy.as_mut_ptr()).dstMemoryType).write(destination);
@@ -115,7 +119,7 @@ fn a_box_of_three_dimensions_is_uploaded_and_downloaded() {
     let stream = context.new_stream().expect("a stream");
     let (source, mut down) = (row(24), vec![0_u8; 24]);
     let memory = stream.alloc_zeros::<u8>(8).expect("memory");
-    // Of two slices of three rows of four bytes: both slices, rows 1 and 2, bytes 2 and 3.
+    // Of two slices of three rows of four bytes: rows 1 and 2, bytes 2 and 3 of both slices.
     let mut up = copy_3d(HOST, DEVICE);
     (up.srcXInBytes, up.srcY) = (2, 1);
     (up.srcHost, up.srcPitch, up.srcHeight) = (source.as_ptr().cast(), 4, 3);
@@ -154,7 +158,7 @@ fn a_box_of_three_dimensions_moves_within_a_device() {
         .expect("a copy");
     assert_eq!(stream.clone_dtoh(&destination).expect("a copy"), [31, 32, 36, 37, 51, 52, 56, 57]);
     copy.srcHeight = 3;
-    // SAFETY: it is refused.
+    // SAFETY: the driver refuses it.
     let refused = unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }.result();
     assert_eq!(code(refused), CUresult::CUDA_ERROR_INVALID_VALUE, "slices lower than the box");
 }
@@ -182,8 +186,8 @@ fn fills_repeat_their_pattern() {
     );
 }
 
-/// Copies between two devices on the stream of either; the later copy to the host sees it, on the
-/// stream that it was queued on.
+/// Copies between two devices on the stream of either one; the later copy to the host, on the same
+/// stream, gets the result.
 fn cross(from: &Arc<CudaContext>, to: &Arc<CudaContext>, on_source: bool) -> Vec<u8> {
     let (near, far) = (from.new_stream().expect("a stream"), to.new_stream().expect("a stream"));
     let source = near.clone_htod(&row(8)).expect("a copy");
@@ -228,7 +232,7 @@ fn peers_are_enabled_once() {
         // SAFETY: the context is live.
         unsafe { sys::cuCtxEnablePeerAccess(context.cu_ctx(), 0) }.result()
     };
-    enable(&other).expect("they reach each other");
+    enable(&other).expect("peer access is possible");
     assert_eq!(code(enable(&other)), CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     assert_eq!(code(enable(&one)), CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     // SAFETY: the context is live.

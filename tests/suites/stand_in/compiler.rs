@@ -1,4 +1,4 @@
-//! The stand-in for NVRTC, and what it makes in the stand-in driver.
+//! The stand-in for NVRTC, and its output on the stand-in driver.
 
 use std::ffi::{CStr, CString};
 
@@ -12,7 +12,7 @@ use resident_stand_in::{Access, Parameter};
 
 use crate::shared::context;
 
-/// The entries of what a source compiles to.
+/// The entries of the PTX compiled from a source.
 fn entries(source: &str) -> String {
     resident_stand_in_nvrtc::load().expect("the stand-in loads");
     let ptx = compile_ptx(source).expect("it compiles").to_src();
@@ -21,7 +21,7 @@ fn entries(source: &str) -> String {
         .expect("PTX")
 }
 
-/// The log of a source that does not compile.
+/// The log of a failed compilation.
 fn log(source: &str, options: Vec<String>) -> String {
     resident_stand_in_nvrtc::load().expect("the stand-in loads");
     let options = CompileOptions { options, ..CompileOptions::default() };
@@ -132,7 +132,7 @@ fn name_expressions_instantiate_templates() {
     let outcome =
         unsafe { sys::nvrtcGetLoweredName(program, expression.as_ptr(), &raw mut lowered) };
     assert_eq!(outcome, nvrtcResult::NVRTC_SUCCESS);
-    // SAFETY: it was set to a text that lives as long as the program.
+    // SAFETY: the pointer was set to a text that lives as long as the program.
     let lowered = unsafe { CStr::from_ptr(lowered) }.to_str().expect("text").to_owned();
     // SAFETY: the program is live.
     let ptx = text(unsafe { get_ptx(program) }.expect("PTX"));
@@ -150,7 +150,7 @@ fn a_virtual_architecture_has_no_cubin_and_a_failure_has_nothing() {
     resident_stand_in_nvrtc::load().expect("the stand-in loads");
     let program = create_program(c"not C", Some(c"bad.cu")).expect("a program");
     let mut len = 1;
-    // SAFETY: the program is live, and so is the place.
+    // SAFETY: the program and the pointer's target are live.
     unsafe {
         assert!(compile_program(program, &["--gpu-architecture=compute_90"]).is_err());
         assert_eq!(
@@ -187,7 +187,7 @@ fn what_it_makes_runs_in_the_stand_in_driver() {
     let stream = context.new_stream().expect("a stream");
     let memory = stream.clone_htod(&[1_i32, 2, 3, 4, 5, 6]).expect("a copy");
     let start = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
-    // The middle column of two rows, from below: three words apart, backwards.
+    // The middle column of two rows, from below: a step of three words, backwards.
     let view: [u64; 5] = [start + 4 * 4, 2, 1, (-3_i64) as u64, 1];
     let mut launch = stream.launch_builder(&turn);
     launch.arg(&view).arg(&7_i32);
@@ -204,11 +204,11 @@ fn text(bytes: Vec<std::ffi::c_char>) -> String {
 
 fn cubin(program: sys::nvrtcProgram) -> String {
     let mut len = 0;
-    // SAFETY: the program is live, and so is the place.
+    // SAFETY: the program and the pointer's target are live.
     let outcome = unsafe { sys::nvrtcGetCUBINSize(program, &raw mut len) };
     assert_eq!(outcome, nvrtcResult::NVRTC_SUCCESS);
     let mut bytes = vec![0; len];
-    // SAFETY: as many bytes as were asked for.
+    // SAFETY: the buffer has the size that the last call returned.
     let outcome = unsafe { sys::nvrtcGetCUBIN(program, bytes.as_mut_ptr()) };
     assert_eq!(outcome, nvrtcResult::NVRTC_SUCCESS);
     text(bytes)

@@ -1,14 +1,14 @@
-//! Holes of cudarc 0.19 that a strict driver shows: each program is safe code with all defaults.
-//! They show that the stand-in is strict enough to find the like in our own backend; a version of
-//! cudarc without the hole fails the test that names it.
+//! Errors of cudarc 0.19 that a strict driver shows: each program is safe code with all defaults.
+//! They show that the stand-in is strict enough to find such errors in this library's backend; a
+//! version of cudarc without an error fails the test that names it.
 
 use resident::cudarc::driver::sys::CUresult;
 use resident::cudarc::driver::{DevicePtr, result, sys};
 
 use crate::shared::{Gate, code, context};
 
-/// One event per slice stands for all its readers: the second reader's replaces the first's, and a
-/// writer waits for the second alone.
+/// One event per slice stands for all its readers: the second reader's event replaces the first's,
+/// so a writer waits for only the second.
 #[test]
 fn a_writer_overtakes_all_readers_but_the_last() {
     let context = context(0);
@@ -16,14 +16,18 @@ fn a_writer_overtakes_all_readers_but_the_last() {
     let mut source = writer.clone_htod(&[1_u8; 4]).expect("a copy");
     let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
     let mut second = fast.alloc_zeros::<u8>(4).expect("memory");
-    context.synchronize().expect("all is there");
+    context.synchronize().expect("all uploads have completed");
     let gate = Gate::in_front_of(&slow);
     slow.memcpy_dtod(&source, &mut first).expect("a copy");
     fast.memcpy_dtod(&source, &mut second).expect("a copy");
     writer.memcpy_htod(&[9_u8; 4], &mut source).expect("a copy");
-    writer.synchronize().expect("it waits for the last reader alone");
+    writer.synchronize().expect("the writer waits only for the last reader");
     gate.open();
-    assert_eq!(slow.clone_dtoh(&first).expect("a copy"), [9; 4], "the first reader was to see 1");
+    assert_eq!(
+        slow.clone_dtoh(&first).expect("a copy"),
+        [9; 4],
+        "the first reader should have seen 1"
+    );
     assert_eq!(fast.clone_dtoh(&second).expect("a copy"), [1; 4]);
 }
 
@@ -35,53 +39,53 @@ fn a_drop_frees_under_all_readers_but_the_last() {
     let source = owner.clone_htod(&[1_u8; 4]).expect("a copy");
     let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
     let mut second = fast.alloc_zeros::<u8>(4).expect("memory");
-    context.synchronize().expect("all is there");
+    context.synchronize().expect("all uploads have completed");
     let gate = Gate::in_front_of(&slow);
     slow.memcpy_dtod(&source, &mut first).expect("a copy");
     fast.memcpy_dtod(&source, &mut second).expect("a copy");
     drop(source);
-    owner.synchronize().expect("it has waited for the last reader alone");
+    owner.synchronize().expect("the drop has waited only for the last reader");
     gate.open();
     assert_eq!(code(slow.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
-    // Their drops would do calls of a lost context.
+    // Dropping them would make calls in a lost context.
     std::mem::forget((first, second));
 }
 
-/// A pinned slice's event is not recorded where nothing is tracked: reading it does not wait.
+/// Without tracking, a pinned slice's event is not recorded, so reading it does not wait.
 #[test]
 fn b_pinned_memory_is_shown_before_it_is_written() {
     let context = context(9);
     let stream = context.default_stream();
     let source = stream.clone_htod(&[7_u8]).expect("a copy");
-    // SAFETY: bytes, written by the copy below before they are read, as far as cudarc knows.
+    // SAFETY: bytes, which as far as cudarc knows the copy below writes before they are read.
     let mut pinned = unsafe { context.alloc_pinned::<u8>(1) }.expect("memory");
-    stream.synchronize().expect("all is there");
+    stream.synchronize().expect("all uploads have completed");
     let gate = Gate::in_front_of(&stream);
     stream.memcpy_dtoh(&source, &mut pinned).expect("a copy");
-    assert_eq!(pinned.as_slice().expect("it says that it has waited"), [0]);
+    assert_eq!(pinned.as_slice().expect("the call returns as if it had waited"), [0]);
     gate.open();
-    stream.synchronize().expect("it is done now");
+    stream.synchronize().expect("the work is complete now");
     assert_eq!(pinned.as_slice().expect("it is there"), [7]);
 }
 
-/// A plain slice is taken for pageable memory, whose copies the driver waits for. Registered memory
-/// is not, and the safe call returns early.
+/// cudarc treats a plain slice as pageable memory, for whose copies the driver waits. For
+/// registered memory the driver does not wait, so the safe call returns early.
 #[test]
 fn c_a_registered_vector_is_given_back_while_it_is_written() {
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
     let source = stream.clone_htod(&[7_u8; 64]).expect("a copy");
-    stream.synchronize().expect("all is there");
+    stream.synchronize().expect("all uploads have completed");
     let mut vector = vec![0_u8; 64];
-    // SAFETY: live memory, unregistered below before it goes.
+    // SAFETY: live memory, unregistered below before it is freed.
     unsafe { sys::cuMemHostRegister_v2(vector.as_mut_ptr().cast(), 64, 0) }
         .result()
-        .expect("it is ordinary memory");
+        .expect("it is pageable memory");
     let gate = Gate::in_front_of(&stream);
     stream.memcpy_dtoh(&source, &mut vector).expect("a copy");
-    assert_eq!(vector, [0; 64], "it was to be [7; 64]");
+    assert_eq!(vector, [0; 64], "it should have been [7; 64]");
     gate.open();
-    stream.synchronize().expect("it is done now");
+    stream.synchronize().expect("the work is complete now");
     assert_eq!(vector, [7; 64]);
     // SAFETY: registered above.
     unsafe { sys::cuMemHostUnregister(vector.as_mut_ptr().cast()) }
@@ -89,8 +93,8 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
         .expect("it is registered");
 }
 
-/// With one stream a drop does not make its context current: on another thread the free is refused,
-/// the memory leaks, and the next call of something else returns the error.
+/// With one stream a drop does not make its context current. On another thread the driver refuses
+/// the free, the memory leaks, and the next unrelated call returns the error.
 #[test]
 fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
     let context = context(10);
@@ -104,7 +108,7 @@ fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
         "a name needs no context"
     );
     assert_eq!(resident_stand_in::memory_in_use(10), 1000);
-    context.bind_to_thread().expect("the error was told once");
+    context.bind_to_thread().expect("the error was returned once");
     // SAFETY: nothing uses the memory any more.
     unsafe { result::free_async(address, std::ptr::null_mut()) }.expect("it was not freed");
 }

@@ -1,4 +1,4 @@
-//! What loses a context, and what a lost context does. Each test has its own device.
+//! What makes a context lost, and the behaviour of a lost context. Each test has its own device.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,11 +14,11 @@ fn a_copy_that_leaves_its_memory_loses_the_context() {
     let context = context(1);
     let stream = context.new_stream().expect("a stream");
     let memory = stream.clone_htod(&[1_u8; 16]).expect("a copy");
-    stream.synchronize().expect("all is well");
+    stream.synchronize().expect("no error");
     let address = { memory.device_ptr(&stream).0 };
     // SAFETY: the stand-in driver checks that the bytes lie within its memory, and refuses others.
     let queued = unsafe { result::memset_d8_async(address + 8, 0, 9, stream.cu_stream()) };
-    assert_eq!(queued, Ok(()), "it is found when it runs");
+    assert_eq!(queued, Ok(()), "the error occurs when the work runs");
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, "each time");
     assert_eq!(
@@ -40,7 +40,7 @@ fn memory_that_was_freed_is_gone() {
         let address = result::malloc_async(stream.cu_stream(), 16).expect("memory");
         result::free_async(address, stream.cu_stream()).expect("it is there");
         result::memset_d8_async(address, 0, 1, stream.cu_stream())
-            .expect("it is found when it runs");
+            .expect("the error occurs when the work runs");
     }
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -62,13 +62,13 @@ fn a_kernel_may_say_that_an_address_is_illegal() {
     let scale = scale_function(&context);
     let mut memory = stream.clone_htod(&[1.0_f32]).expect("a copy");
     let address = { memory.device_ptr(&stream).0 };
-    // SAFETY: the host functions touch what they are given.
+    // SAFETY: the host functions access only their arguments.
     unsafe {
         stream
             .launch_builder(&astray)
             .launch(LaunchConfig::for_num_elems(1))
             .expect("it fails when it runs");
-        // The context may have found out by now.
+        // The context may have detected the error by now.
         let _either = stream
             .launch_builder(&scale)
             .arg(&mut memory)
@@ -82,7 +82,7 @@ fn a_kernel_may_say_that_an_address_is_illegal() {
     assert_eq!(
         (outcome, seen),
         (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, [0.0]),
-        "nothing is copied any more"
+        "the lost context copies nothing"
     );
     std::mem::forget(memory);
 }
@@ -106,10 +106,10 @@ fn a_callback_is_given_failures_and_a_host_function_is_not_called() {
     let context = context(11);
     let stream = context.new_stream().expect("a stream");
     let gate = Gate::in_front_of(&stream);
-    // SAFETY: no memory is there, which the stand-in finds out; the functions take no data.
+    // SAFETY: no memory is there, which the stand-in detects; the functions take no data.
     unsafe {
         result::memset_d8_async(0x1000, 0, 1, stream.cu_stream())
-            .expect("it is found when it runs");
+            .expect("the error occurs when the work runs");
         sys::cuStreamAddCallback(stream.cu_stream(), Some(keep_status), std::ptr::null_mut(), 0)
             .result()
             .expect("a callback");
@@ -141,7 +141,7 @@ fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
     let (stream, other) =
         (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
     let launch = |stream| {
-        // SAFETY: the host function touches nothing.
+        // SAFETY: the host function accesses no memory.
         unsafe {
             CudaStream::launch_builder(stream, &counted).launch(LaunchConfig::for_num_elems(1))
         }
@@ -149,9 +149,9 @@ fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
     };
     let gate = Gate::in_front_of(&stream);
     launch(&stream).expect("before the failure");
-    // SAFETY: no memory is there, which the stand-in finds out.
+    // SAFETY: no memory is there, which the stand-in detects.
     unsafe { result::memset_d8_async(0x1000, 0, 1, stream.cu_stream()) }
-        .expect("it is found when it runs");
+        .expect("the error occurs when the work runs");
     launch(&stream).expect("behind the failure");
     let event = stream.record_event(None).expect("an event");
     other.wait(&event).expect("a wait");

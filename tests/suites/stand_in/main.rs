@@ -1,13 +1,13 @@
-//! The stand-ins for the CUDA driver and for NVRTC, by the real cudarc: what a test may rely on
-//! when our backend runs against them.
+//! The stand-ins for the CUDA driver and for NVRTC, called through the real cudarc: the behaviour
+//! that tests of the CUDA backend rely on.
 //!
-//! One process, thirteen devices, a thread for each stream. Tests that lose a device have one of
-//! their own.
+//! One process, thirteen devices, a thread for each stream. Tests that lose a device have their
+//! own.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
-    reason = "calls of the driver in a row are safe for one reason"
+    reason = "one SAFETY comment covers several driver calls"
 )]
 
 mod boxes;

@@ -1,4 +1,4 @@
-//! Memory: ordinary and pinned memory of the host, pools, pointers.
+//! Memory: pageable and pinned host memory, pools, pointers.
 
 use std::ffi::c_void;
 use std::sync::mpsc;
@@ -12,9 +12,9 @@ fn ok(outcome: CUresult) -> Result<(), DriverError> {
     outcome.result()
 }
 
-/// Pinned memory of the driver.
+/// Pinned memory from the driver.
 fn locked(len_bytes: usize) -> *mut u8 {
-    // SAFETY: the driver gives memory of so many bytes.
+    // SAFETY: the driver returns memory of this many bytes.
     unsafe { result::malloc_host(len_bytes, 0) }.expect("memory").cast()
 }
 
@@ -40,10 +40,10 @@ fn pinned_memory_is_read_when_the_copy_runs() {
     let memory = stream.alloc_zeros::<u8>(1).expect("memory");
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
     let source = locked(1);
-    // SAFETY: the driver's memory, which only this test has.
+    // SAFETY: the driver's memory, which only this test uses.
     unsafe { source.write(5) };
     let gate = Gate::in_front_of(&stream);
-    // SAFETY: as above; the copy is asynchronous, so that the reference ends before it runs.
+    // SAFETY: as above; the copy is asynchronous, so the reference ends before it runs.
     unsafe {
         result::memcpy_htod_async(
             address,
@@ -57,7 +57,7 @@ fn pinned_memory_is_read_when_the_copy_runs() {
     gate.open();
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [9]);
     // SAFETY: it came from the driver, and nothing uses it any more.
-    unsafe { result::free_host(source.cast()) }.expect("it is the driver's");
+    unsafe { result::free_host(source.cast()) }.expect("the driver allocated it");
 }
 
 #[test]
@@ -72,15 +72,15 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     // SAFETY: live memory of one byte each.
     ok(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) })
         .expect("a copy");
-    // SAFETY: the copy is delayed behind the gate.
-    assert_eq!(unsafe { destination.read() }, 0, "it has returned early");
+    // SAFETY: the gate delays the copy.
+    assert_eq!(unsafe { destination.read() }, 0, "the call returned before the copy");
     let (sender, arrived) = mpsc::channel();
     let waiting = std::thread::spawn({
         let (stream, context) = (stream.clone(), context.clone());
         move || {
             context.bind_to_thread().expect("a context");
             let mut byte = [0_u8];
-            sender.send(()).expect("somebody listens");
+            sender.send(()).expect("the receiver is alive");
             // SAFETY: live memory of one byte each.
             ok(unsafe {
                 sys::cuMemcpyDtoHAsync_v2(byte.as_mut_ptr().cast(), address, 1, stream.cu_stream())
@@ -91,8 +91,8 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     });
     arrived.recv().expect("it starts");
     gate.open();
-    assert_eq!(waiting.join().expect("no panic"), 7, "it has waited");
-    // SAFETY: the other copy was behind this one in the stream, and is done.
+    assert_eq!(waiting.join().expect("no panic"), 7, "the call waited for the copy");
+    // SAFETY: the other copy came before this one in the stream, and is complete.
     assert_eq!(unsafe { destination.read() }, 7);
 }
 
@@ -104,7 +104,7 @@ fn memory_of_the_caller_can_be_pinned_once() {
     let start: *mut c_void = memory.as_mut_ptr().cast();
     // SAFETY: memory of the test, live until it is unregistered.
     unsafe {
-        ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is ordinary memory");
+        ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is pageable memory");
         assert_eq!(
             code(ok(sys::cuMemHostRegister_v2(start.byte_add(4000), 200, 0))),
             CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
@@ -116,7 +116,7 @@ fn memory_of_the_caller_can_be_pinned_once() {
         assert_eq!(
             code(ok(sys::cuMemFreeHost(start))),
             CUresult::CUDA_ERROR_INVALID_VALUE,
-            "it is not the driver's"
+            "the driver did not allocate it"
         );
         ok(sys::cuMemHostUnregister(start)).expect("it is registered");
         assert_eq!(
@@ -126,18 +126,18 @@ fn memory_of_the_caller_can_be_pinned_once() {
     }
 }
 
-/// Memory of the test, from the start of a page on.
+/// The first page-aligned memory in a vector of the test.
 fn pages(memory: &mut Vec<u8>, count: usize) -> *mut u8 {
     memory.resize((count + 1) * 4096, 0);
     let start = memory.as_mut_ptr();
     start.wrapping_add(start.align_offset(4096))
 }
 
-/// What the driver takes an address for: 1 is memory of the host.
+/// The kind that the driver reports for an address: 1 is host memory.
 fn memory_kind(address: *const u8) -> Result<u32, DriverError> {
     let mut kind = 0_u32;
     let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    // SAFETY: the driver writes 32 bits, and does not follow the address.
+    // SAFETY: the driver writes 32 bits, and does not dereference the address.
     let outcome = unsafe {
         sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address.addr() as u64)
     };
@@ -160,7 +160,7 @@ fn memory_is_pinned_by_whole_pages() {
     };
     let kind_at = |offset: usize| memory_kind(start.wrapping_add(offset));
     let copy = |offset: usize, len_bytes: usize| {
-        // SAFETY: both memories are live, and at least so long; the copy is waited for.
+        // SAFETY: both memories are live, and at least this long; the test waits for the copy.
         let outcome = ok(unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 address,
@@ -188,11 +188,11 @@ fn memory_is_pinned_by_whole_pages() {
     assert_eq!(
         copy(4000, 8000),
         Err(CUresult::CUDA_ERROR_INVALID_VALUE),
-        "half of it is ordinary memory"
+        "half of it is pageable memory"
     );
     // SAFETY: as above.
     ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(100).cast()) }).expect("registered");
-    copy(4000, 8000).expect("ordinary memory");
+    copy(4000, 8000).expect("pageable memory");
     register(8000, 1000).expect("nobody's");
     // SAFETY: as above.
     ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8000).cast()) }).expect("registered");
@@ -206,7 +206,7 @@ fn pointers_tell_what_they_are() {
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
     let attribute = |attribute, address| {
         let mut value = 0_u64;
-        // SAFETY: no attribute is larger than the place.
+        // SAFETY: no attribute is larger than the value.
         ok(unsafe { sys::cuPointerGetAttribute((&raw mut value).cast(), attribute, address) })
             .map(|()| value)
     };
@@ -232,7 +232,7 @@ fn pointers_tell_what_they_are() {
 fn what_is_freed_twice_or_in_the_middle_is_no_memory() {
     let context = context(0);
     context.bind_to_thread().expect("a context");
-    // SAFETY: what is freed is not used; what may not be freed is refused.
+    // SAFETY: freed memory is not used; invalid frees are refused.
     unsafe {
         let address = result::malloc_sync(64).expect("memory");
         assert_eq!(code(result::free_sync(address + 1)), CUresult::CUDA_ERROR_INVALID_VALUE);
@@ -259,14 +259,14 @@ fn a_pool_keeps_what_its_threshold_allows() {
     };
     let reserved =
         || get(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT).expect("it has one");
-    let free = || context.mem_get_info().expect("the device tells").0;
+    let free = || context.mem_get_info().expect("the device reports it").0;
     let before = free();
-    // SAFETY: what is freed is not used again.
+    // SAFETY: freed memory is not used again.
     unsafe {
         let address =
             result::mem_pool::alloc_async(pool, 1 << 20, stream.cu_stream()).expect("memory");
         result::free_async(address, stream.cu_stream()).expect("it is there");
-        assert_eq!((reserved(), free()), (1 << 20, before - (1 << 20)), "nobody has waited yet");
+        assert_eq!((reserved(), free()), (1 << 20, before - (1 << 20)), "no call has waited yet");
         stream.synchronize().expect("it is done");
         assert_eq!((reserved(), free()), (0, before), "the threshold is 0");
         let mut threshold = 4_u64 << 20;
@@ -290,13 +290,13 @@ fn a_pool_keeps_what_its_threshold_allows() {
 }
 
 fn new_pool(device: i32) -> sys::CUmemoryPool {
-    // SAFETY: all zeros are a value of each field.
+    // SAFETY: all zeros are a valid value of each field.
     let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
     properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-    // The number's field has moved into a union in later versions, at the same place.
+    // In later versions the number's field is in a union, at the same offset.
     let location: *mut i32 = (&raw mut properties.location).cast();
-    // SAFETY: a location is a kind and a number, of four bytes each.
+    // SAFETY: a location consists of a kind and a number of four bytes each.
     unsafe { location.add(1).write(device) };
     // SAFETY: the properties live for the call.
     unsafe { result::mem_pool::create(&raw const properties) }.expect("a pool")
@@ -313,7 +313,7 @@ fn a_context_that_is_released_gives_everything_back() {
     };
     assert_ne!(leaked, 0);
     assert_eq!(resident_stand_in::memory_in_use(4), 0);
-    CudaContext::new(4).expect("a new one").synchronize().expect("it is well");
+    CudaContext::new(4).expect("a new one").synchronize().expect("no error");
 }
 
 #[test]
@@ -322,15 +322,15 @@ fn a_kernel_may_access_pinned_memory() {
     let scale = scale_function(&context);
     let stream = context.new_stream().expect("a stream");
     let memory = locked(8).cast::<f32>();
-    // SAFETY: the driver's memory of two floats, which only this test has.
+    // SAFETY: the driver's memory of two floats, which only this test uses.
     unsafe { std::ptr::copy_nonoverlapping([1.5_f32, 2.5].as_ptr(), memory, 2) };
     let mut address = 0;
-    // SAFETY: the place lives for the call.
+    // SAFETY: the pointer's target lives during the call.
     ok(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.cast(), 0) })
         .expect("it is mapped");
     let mut launch = stream.launch_builder(&scale);
     launch.arg(&address).arg(&2.0_f32);
-    // SAFETY: the host function touches the memory that it is given, and no more.
+    // SAFETY: the host function accesses only the memory of its argument.
     unsafe { launch.launch(LaunchConfig::for_num_elems(2)) }.expect("a launch");
     stream.synchronize().expect("it is done");
     // SAFETY: as above.

@@ -19,7 +19,7 @@ fn a_kernel_of_a_ptx_text_runs_as_its_host_function() {
     let mut memory = stream.clone_htod(&[1.0_f32, 2.0, 3.0]).expect("a copy");
     let mut launch = stream.launch_builder(&scale);
     launch.arg(&mut memory).arg(&2.0_f32);
-    // SAFETY: the host function touches the memory that it is given, and no more.
+    // SAFETY: the host function accesses only the memory of its argument.
     unsafe { launch.launch(LaunchConfig::for_num_elems(3)) }.expect("a launch");
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [2.0, 4.0, 6.0]);
 }
@@ -44,7 +44,7 @@ fn a_function_gets_the_launch_as_it_was_asked_for() {
         .expect("a function");
     let stream = context.default_stream();
     let shape = LaunchConfig { grid_dim: (1, 2, 3), block_dim: (4, 5, 6), shared_mem_bytes: 7 };
-    // SAFETY: the host function touches nothing.
+    // SAFETY: the host function accesses no memory.
     unsafe { stream.launch_builder(&function).launch(shape) }.expect("a launch");
     stream.synchronize().expect("it runs");
     assert_eq!(seen.get(), "[1, 2, 3] [4, 5, 6] 7");
@@ -59,10 +59,10 @@ fn grids_blocks_and_shared_memory_have_limits() {
     let mut attempt = |grid_dim, block_dim, shared_mem_bytes| {
         let mut launch = stream.launch_builder(&scale);
         launch.arg(&mut memory).arg(&1.0_f32);
-        // SAFETY: the host function touches the memory that it is given, and no more.
+        // SAFETY: the host function accesses only the memory of its argument.
         unsafe { launch.launch(LaunchConfig { grid_dim, block_dim, shared_mem_bytes }) }.map(drop)
     };
-    attempt((1, 1, 1), (1024, 1, 1), 48 << 10).expect("as large as may be");
+    attempt((1, 1, 1), (1024, 1, 1), 48 << 10).expect("the largest allowed");
     for (grid, block, shared) in [
         ((0, 1, 1), (1, 1, 1), 0),
         ((1, 0x1_0000, 1), (1, 1, 1), 0),
@@ -95,7 +95,7 @@ fn an_unregistered_kernel_is_noted() {
     let mut memory = stream.alloc_zeros::<f32>(1).expect("memory");
     let mut launch = stream.launch_builder(&function);
     launch.arg(&mut memory).arg(&1.0_f32);
-    // SAFETY: nothing is run.
+    // SAFETY: the launch is refused, so nothing runs.
     let refused = unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.map(drop);
     assert_eq!(code(refused), CUresult::CUDA_ERROR_LAUNCH_FAILED);
     assert!(resident_stand_in::notes().iter().any(|note| note.contains("\"unheard_of\"")));
@@ -121,14 +121,14 @@ fn parameters_have_sizes_and_places() {
         .align 4 b, // c\n.param .align 8 .b8 c[40]) {}";
     let _bound = context.bind_to_thread();
     let text = std::ffi::CString::new(text).expect("text");
-    // SAFETY: the text lives for the call.
+    // SAFETY: the text lives during the call.
     let module = unsafe { result::module::load_data(text.as_ptr().cast()) }.expect("a module");
     // SAFETY: the module was loaded above.
     let function =
         unsafe { result::module::get_function(module, c"f".to_owned()) }.expect("a function");
     let info = |index| {
         let (mut offset, mut len) = (0, 0);
-        // SAFETY: both places live for the call.
+        // SAFETY: both pointers' targets live during the call.
         let outcome =
             unsafe { sys::cuFuncGetParamInfo(function, index, &raw mut offset, &raw mut len) };
         outcome.result().map(|()| (offset, len))
@@ -141,7 +141,7 @@ fn parameters_have_sizes_and_places() {
 fn a_thread_without_a_context_gets_an_error() {
     let context = context(0);
     let outcome = std::thread::spawn(|| {
-        // SAFETY: it is refused before anything is allocated.
+        // SAFETY: the call is refused before it allocates.
         unsafe { result::malloc_sync(16) }
     });
     assert_eq!(
@@ -158,10 +158,10 @@ fn a_stale_context_differs_from_none() {
         let context = CudaContext::new(7).expect("a device");
         context.cu_ctx()
     };
-    // SAFETY: the stand-in's handles are numbers; this one stands for nothing any more.
+    // SAFETY: the stand-in's handles are numbers; this one no longer identifies an object.
     let outcome = unsafe { result::ctx::set_current(released) };
     assert_eq!(code(outcome), CUresult::CUDA_ERROR_INVALID_CONTEXT);
-    // What was current stays so on this thread, and is destroyed.
+    // The current context of this thread stays the same, and is destroyed.
     assert_eq!(code(result::ctx::synchronize()), CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
@@ -209,7 +209,7 @@ fn nothing_is_an_invalid_size_to_allocate_and_a_legal_one_to_copy() {
 fn out_of_memory_is_an_error_and_nothing_more() {
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
-    // SAFETY: it is refused.
+    // SAFETY: the call is refused.
     let refused = unsafe { stream.alloc::<u8>(2 << 30) };
     assert_eq!(code(refused.map(drop)), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     let memory = stream.alloc_zeros::<u8>(16).expect("there is some");
@@ -229,7 +229,7 @@ fn events_order_streams_and_carry_time() {
     let mut memory = one.clone_htod(&[1.0_f32; 64]).expect("a copy");
     let mut launch = one.launch_builder(&scale);
     launch.arg(&mut memory).arg(&3.0_f32);
-    // SAFETY: the host function touches the memory that it is given, and no more.
+    // SAFETY: the host function accesses only the memory of its argument.
     unsafe { launch.launch(LaunchConfig::for_num_elems(64)) }.expect("a launch");
     end.record(&one).expect("a record");
     other.wait(&end).expect("a wait");
@@ -245,7 +245,7 @@ fn unsupported_calls_say_so() {
     let context = context(0);
     context.bind_to_thread().expect("a context");
     let mut graph = std::ptr::null_mut();
-    // SAFETY: the place lives for the call.
+    // SAFETY: the pointer's target lives during the call.
     let outcome = unsafe { sys::cuGraphCreate(&raw mut graph, 0) };
     assert_eq!(outcome, CUresult::CUDA_ERROR_NOT_SUPPORTED);
     assert!(resident_stand_in::notes().iter().any(|note| note.contains("cuGraphCreate")));
@@ -258,19 +258,19 @@ fn devices_tell_what_they_are() {
     assert_eq!(context.name().as_deref(), Ok("Stand-in GPU 0"));
     assert_eq!(context.total_mem(), Ok(1 << 30));
     assert_eq!(code(CudaContext::new(99).map(drop)), CUresult::CUDA_ERROR_INVALID_DEVICE);
-    // SAFETY: the driver's own functions; the text is a constant.
+    // SAFETY: these are the driver's own functions; the text is a constant.
     assert_eq!(
         DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY).error_string(),
         Ok(c"out of memory")
     );
 }
 
-/// Where host functions of a test write what they see.
+/// The values that a test's host functions have seen.
 static TOLD: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn ask_the_driver(data: *mut c_void) {
     let mut current = std::ptr::null_mut();
-    // SAFETY: the place lives for the call.
+    // SAFETY: the pointer's target lives during the call.
     let outcome = unsafe { sys::cuCtxSynchronize() };
     // SAFETY: as above.
     unsafe { sys::cuCtxGetCurrent(&raw mut current) };
@@ -282,7 +282,7 @@ fn a_host_function_runs_in_its_turn_and_may_not_call_the_driver() {
     let context = context(0);
     let stream = context.per_thread_stream();
     let gate = Gate::in_front_of(&stream);
-    // SAFETY: it takes a number for data.
+    // SAFETY: the function takes a number as data.
     unsafe {
         result::stream::launch_host_function(
             stream.cu_stream(),
@@ -315,7 +315,7 @@ fn a_text_that_does_not_load_has_a_log() {
     .map(|option| option as u32);
     let mut values =
         [std::ptr::without_provenance_mut(log.len()), log.as_mut_ptr().cast::<c_void>()];
-    // SAFETY: all places live for the call.
+    // SAFETY: all pointers' targets live during the call.
     let outcome = unsafe {
         sys::cuModuleLoadDataEx(
             &raw mut module,

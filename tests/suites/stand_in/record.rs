@@ -1,5 +1,5 @@
-//! The stand-in driver's record of calls, and the failures that tests ask for. One test at a time:
-//! both are the process's.
+//! The stand-in driver's record of calls, and the failures that tests inject. Tests run one at a
+//! time, because both belong to the process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ fn all_calls_are_recorded_in_order() {
     let _alone = alone();
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
-    // SAFETY: the test's uses of memory are all on one stream.
+    // SAFETY: the test uses memory on one stream only.
     unsafe { context.disable_event_tracking() };
     let scale = scale_function(&context);
     resident_stand_in::take_calls();
@@ -36,7 +36,7 @@ fn all_calls_are_recorded_in_order() {
     for _ in 0..2 {
         let mut launch = stream.launch_builder(&scale);
         launch.arg(&mut memory).arg(&2.0_f32);
-        // SAFETY: the host function touches the memory that it is given, and no more.
+        // SAFETY: the host function accesses only the memory of its argument.
         unsafe { launch.launch(LaunchConfig::for_num_elems(8)) }.expect("a launch");
     }
     let result = stream.clone_dtoh(&memory).expect("a copy");
@@ -90,7 +90,7 @@ fn the_nth_call_of_all_fails_once() {
     let context = context(0);
     context.bind_to_thread().expect("a context");
     resident_stand_in::fail_any(2, 999);
-    // SAFETY: what is allocated is freed.
+    // SAFETY: all allocations are freed.
     unsafe {
         let address = result::malloc_sync(16).expect("the first");
         assert_eq!(code(result::free_sync(address)), CUresult::CUDA_ERROR_UNKNOWN);
@@ -106,12 +106,12 @@ fn queued_work_fails_late_and_loses_its_context() {
     let stream = context.new_stream().expect("a stream");
     let scale = scale_function(&context);
     let mut memory = stream.clone_htod(&[1.0_f32]).expect("a copy");
-    stream.synchronize().expect("all is well");
+    stream.synchronize().expect("no error");
     let gate = Gate::in_front_of(&stream);
     resident_stand_in::fail_late(1, 214);
     let mut launch = stream.launch_builder(&scale);
     launch.arg(&mut memory).arg(&2.0_f32);
-    // SAFETY: the host function is not run.
+    // SAFETY: the host function does not run.
     unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.expect("it is queued");
     gate.open();
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ECC_UNCORRECTABLE);
@@ -127,7 +127,7 @@ fn a_refused_call_queues_nothing() {
     let mut memory = stream.clone_htod(&[1_u8]).expect("a copy");
     resident_stand_in::fail_nth("cuMemcpyHtoDAsync_v2", 1, 719);
     assert_eq!(code(stream.memcpy_htod(&[2_u8], &mut memory)), CUresult::CUDA_ERROR_LAUNCH_FAILED);
-    assert_eq!(stream.clone_dtoh(&memory).expect("the context is well"), [1]);
+    assert_eq!(stream.clone_dtoh(&memory).expect("the context works"), [1]);
 }
 
 #[test]
@@ -140,15 +140,15 @@ fn a_process_that_was_forked_cannot_use_its_parents_driver() {
         fn _exit(status: i32) -> !;
         fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
     }
-    // SAFETY: no other thread uses the driver meanwhile (`alone`), so that the child finds its
-    // locks free; it ends at once.
+    // SAFETY: no other thread uses the driver meanwhile (`alone`), so the child finds its locks
+    // free; it exits at once.
     let child = unsafe { fork() };
     if child == 0 {
         // SAFETY: as above.
         unsafe { _exit(sys::cuInit(0) as i32) };
     }
     let mut status = 0;
-    // SAFETY: the place lives for the call.
+    // SAFETY: the pointer's target lives during the call.
     unsafe { waitpid(child, &raw mut status, 0) };
     assert_eq!(status >> 8, CUresult::CUDA_ERROR_NOT_INITIALIZED as i32);
 }
@@ -169,7 +169,7 @@ fn a_host_function_that_panics_fails_its_launch() {
         .load_function("panics")
         .expect("a function");
     let stream = context.new_stream().expect("a stream");
-    // SAFETY: the host function touches nothing.
+    // SAFETY: the host function accesses no memory.
     unsafe { stream.launch_builder(&panics).launch(LaunchConfig::for_num_elems(1)) }
         .expect("it fails when it runs");
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_LAUNCH_FAILED);

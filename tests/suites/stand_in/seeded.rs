@@ -1,5 +1,5 @@
 //! The stand-in driver with a seed: work runs only when a thread waits, so that the same hazards
-//! are found each time. The first context of a process makes the devices.
+//! are found each time. The first context of a process creates the devices.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn work_runs_once_a_thread_waits_for_it() {
     let event = context.new_event(None).expect("an event");
     let memory = stream.clone_htod(&[1_u8; 4]).expect("a copy");
     event.record(&stream).expect("a record");
-    // Each look runs one piece of work: the copy, a record of cudarc's, the record itself.
+    // Each query runs one piece of work: the copy, an event record of cudarc's, the record itself.
     assert_eq!((1..10).find(|_| event.is_complete()), Some(3));
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1; 4]);
     assert!(resident_stand_in::take_hazards().is_empty());
@@ -55,7 +55,7 @@ fn events_read_modelled_time() {
     assert_eq!(start.elapsed_ms(&end).expect("both are timed"), 0.1);
 }
 
-/// Hole (a) of cudarc: the check of ordering names both operations.
+/// Error (a) of cudarc: the hazard names both operations.
 #[test]
 fn unordered_uses_are_hazards() {
     own_process!();
@@ -65,7 +65,7 @@ fn unordered_uses_are_hazards() {
     let mut source = writer.clone_htod(&[1_u8; 4]).expect("a copy");
     let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
     let mut second = fast.alloc_zeros::<u8>(4).expect("memory");
-    context.synchronize().expect("all is there");
+    context.synchronize().expect("all uploads have completed");
     slow.memcpy_dtod(&source, &mut first).expect("a copy");
     fast.memcpy_dtod(&source, &mut second).expect("a copy");
     assert!(resident_stand_in::take_hazards().is_empty(), "both only read");
@@ -104,7 +104,7 @@ fn a_wait_orders_and_a_later_record_does_not_move_it() {
     assert_eq!(hazards.len(), 1, "the second copy alone is not waited for: {hazards:?}");
     other.wait(&event).expect("a wait");
     other.memset_zeros(&mut memory.slice_mut(2..4)).expect("a fill");
-    assert!(resident_stand_in::take_hazards().is_empty(), "now it is");
+    assert!(resident_stand_in::take_hazards().is_empty(), "now the wait covers it");
     context.synchronize().expect("all is done");
 }
 
@@ -127,9 +127,9 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
     null.memset_zeros(&mut memory).expect("a fill");
     assert!(resident_stand_in::take_hazards().is_empty());
     apart.memset_zeros(&mut memory).expect("a fill");
-    assert!(!resident_stand_in::take_hazards().is_empty(), "a stream that does not block is apart");
+    assert!(!resident_stand_in::take_hazards().is_empty(), "a non-blocking stream is independent");
     context.synchronize().expect("all is done");
-    // SAFETY: created above, not used any more.
+    // SAFETY: it was created above, and is not used any more.
     unsafe { result::stream::destroy(raw) }.expect("it is there");
 }
 
@@ -168,7 +168,7 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
             streams.iter().map(|stream| stream.record_event(None).expect("an event")).collect();
         let mut done = Vec::new();
         for _ in 0..events.len() {
-            // SAFETY: a live stream; each look runs one of the records.
+            // SAFETY: a live stream; each query runs one of the records.
             let _ready = unsafe { sys::cuStreamQuery(std::ptr::null_mut()) };
             done.push(events.iter().map(|event| event.is_complete()).collect::<Vec<_>>());
         }
@@ -178,7 +178,8 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
     let orders: Vec<_> = (0..8).map(order).collect();
     assert_eq!(orders, (0..8).map(order).collect::<Vec<_>>());
     assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
-    resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10))).expect("as it was");
+    resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10)))
+        .expect("its contents are unchanged");
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn a_plain_free_waits_for_the_device_and_one_in_order_does_not() {
     let context = CudaContext::new(0).expect("a device");
     context.bind_to_thread().expect("a context");
     let [one, other] = streams(&context);
-    // SAFETY: what is freed is not used afterwards; the unordered free is what is tested.
+    // SAFETY: freed memory is not used afterwards; the unordered free is the purpose of the test.
     unsafe {
         let address = result::malloc_sync(64).expect("memory");
         result::memset_d8_async(address, 1, 64, one.cu_stream()).expect("a fill");
@@ -202,7 +203,7 @@ fn a_plain_free_waits_for_the_device_and_one_in_order_does_not() {
     assert!(hazards.len() == 1 && hazards[0].contains("frees"), "{hazards:?}");
 }
 
-/// What a kernel is registered with is what the check of ordering sees of it.
+/// The hazard check uses the memory with which a kernel is registered.
 #[test]
 fn kernels_touch_what_they_were_registered_with() {
     own_process!();
@@ -225,7 +226,7 @@ fn kernels_touch_what_they_were_registered_with() {
             Parameter::Scalar { len_bytes: 4 },
         ];
         resident_stand_in::register(name, &parameters, |launch| {
-            // SAFETY: the only memory of this kernel; a world runs one kernel at a time.
+            // SAFETY: the only memory of this kernel; a simulation runs one kernel at a time.
             unsafe { launch.slice_mut::<u8>(0) }.fill(launch.scalar::<u32>(1) as u8);
             Ok(())
         });
@@ -234,7 +235,7 @@ fn kernels_touch_what_they_were_registered_with() {
             let mut launch = stream.launch_builder(&function);
             let address = start + offset;
             launch.arg(&address).arg(&4_u32);
-            // SAFETY: the memory is live; where the launches overlap they write the same bytes.
+            // SAFETY: the memory is live; overlapping launches write the same bytes.
             unsafe { launch.launch(LaunchConfig::for_num_elems(1)) }.expect("a launch");
         }
         let found = resident_stand_in::take_hazards();

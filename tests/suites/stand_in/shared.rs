@@ -1,4 +1,4 @@
-//! What the tests of the stand-in driver share.
+//! Shared parts of the tests of the stand-in driver.
 
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
@@ -24,7 +24,7 @@ ret;
 }
 ";
 
-/// Thirteen devices, of which tests that lose one take their own.
+/// Loads the driver with thirteen devices; tests that lose a device use their own.
 pub(crate) fn load() {
     let settings = Settings::new().devices(13).locks_whole_pages();
     resident_stand_in::load(settings).expect("the stand-in loads");
@@ -51,7 +51,7 @@ pub(crate) fn scale_function(context: &Arc<CudaContext>) -> CudaFunction {
     module.load_function("scale").expect("a function")
 }
 
-/// What a call was refused with.
+/// The code of a refused call.
 #[track_caller]
 pub(crate) fn code<T>(outcome: Result<T, DriverError>) -> CUresult {
     match outcome {
@@ -74,16 +74,16 @@ impl Seen {
     }
 }
 
-/// Work in a stream that waits until the test lets it go on.
+/// Work in a stream that waits until the test opens the gate.
 pub(crate) struct Gate(mpsc::Sender<()>);
 
 impl Gate {
-    /// What is queued from now on comes behind the gate.
+    /// Queues the gate: later work of the stream waits for it.
     pub(crate) fn in_front_of(stream: &CudaStream) -> Self {
         let (sender, receiver) = mpsc::channel::<()>();
         let data = Box::into_raw(Box::new(receiver)).cast();
         stream.context().bind_to_thread().expect("a context");
-        // SAFETY: the function takes the box that it is given, once.
+        // SAFETY: the function takes ownership of the box that it gets, once.
         unsafe {
             resident::cudarc::driver::result::stream::launch_host_function(
                 stream.cu_stream(),
@@ -95,14 +95,14 @@ impl Gate {
         Self(sender)
     }
 
-    /// Lets the stream go on, as dropping it does.
+    /// Opens the gate; dropping it does the same.
     pub(crate) fn open(self) {
         drop(self.0);
     }
 }
 
 unsafe extern "C" fn wait_at_gate(data: *mut c_void) {
-    // SAFETY: `in_front_of` passed this very box, and the driver calls once.
+    // SAFETY: `in_front_of` passed this box, and the driver calls the function once.
     let receiver = unsafe { Box::from_raw(data.cast::<mpsc::Receiver<()>>()) };
     let _opened = receiver.recv();
 }

@@ -1,5 +1,5 @@
-//! The stand-in driver as a small, old machine: no memory pools, little memory, peers that do not
-//! reach each other, a driver of CUDA 12.0.
+//! The stand-in driver as a small, old machine: no memory pools, little memory, no peer access, a
+//! driver of CUDA 12.0.
 
 use resident::cudarc::driver::sys::{self, CUresult};
 use resident::cudarc::driver::{CudaContext, result};
@@ -30,10 +30,10 @@ fn without_pools_memory_is_had_all_the_same() {
     let stream = context.new_stream().expect("a stream");
     let memory = stream.clone_htod(&[1_u8, 2]).expect("a copy");
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1, 2]);
-    // SAFETY: it is refused.
+    // SAFETY: the call is refused.
     let outcome = unsafe { result::malloc_async(stream.cu_stream(), 16) }.map(drop);
     assert_eq!(code(outcome), CUresult::CUDA_ERROR_NOT_SUPPORTED);
-    // SAFETY: it only asks.
+    // SAFETY: the call only queries.
     let outcome = unsafe { result::device::get_default_mem_pool(0) }.map(drop);
     assert_eq!(code(outcome), CUresult::CUDA_ERROR_NOT_SUPPORTED);
 }
@@ -44,15 +44,15 @@ fn memory_is_bounded_and_comes_back() {
     let context = context(1);
     context.bind_to_thread().expect("a context");
     assert_eq!(context.mem_get_info(), Ok((1 << 20, 1 << 20)));
-    // SAFETY: what is freed is not used.
+    // SAFETY: freed memory is not used.
     unsafe {
-        let most = result::malloc_sync(900_000).expect("there is room");
+        let most = result::malloc_sync(900_000).expect("there is enough memory");
         assert_eq!(
             code(result::malloc_sync(200_000).map(drop)),
             CUresult::CUDA_ERROR_OUT_OF_MEMORY
         );
         result::free_sync(most).expect("it is there");
-        let again = result::malloc_sync(200_000).expect("there is room again");
+        let again = result::malloc_sync(200_000).expect("there is enough memory again");
         assert_eq!(context.mem_get_info(), Ok(((1 << 20) - 200_000, 1 << 20)));
         result::free_sync(again).expect("it is there");
     }
@@ -63,7 +63,7 @@ fn peers_do_not_reach_each_other() {
     own_process!();
     let (one, other) = (context(0), context(1));
     let mut can = 1;
-    // SAFETY: the place lives for the call.
+    // SAFETY: the pointer's target lives during the call.
     unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, 0, 1) }.result().expect("both are there");
     assert_eq!(can, 0);
     one.bind_to_thread().expect("a context");
@@ -80,11 +80,13 @@ fn an_old_driver_takes_only_old_ptx() {
         let text = SCALE.replace("8.0", version).replace("sm_80", target);
         context.load_module(Ptx::from_src(text)).map(drop)
     };
-    load("8.0", "sm_75").expect("as new as may be");
+    load("8.0", "sm_75").expect("the newest accepted version");
     assert_eq!(code(load("8.1", "sm_75")), CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
     assert_eq!(code(load("8.0", "sm_80")), CUresult::CUDA_ERROR_INVALID_PTX);
     let mut version = 0;
-    // SAFETY: the place lives for the call.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().expect("it is always told");
+    // SAFETY: the pointer's target lives during the call.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .expect("the version is always available");
     assert_eq!(version, 12_000);
 }

@@ -1,5 +1,5 @@
-//! One scenario on the CUDA backend over and over, each time with another call of the driver
-//! failing, or its context dying.
+//! Runs one scenario on the CUDA backend repeatedly; each time another driver call fails, or the
+//! context dies at it.
 
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};
@@ -7,7 +7,7 @@ use resident_stand_in::{self as driver, Settings};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-/// The scenario on two GPUs; the steps know this module.
+/// The scenario on two GPUs; its steps import this module.
 mod scenario {
     use resident::ndarray::s;
     use resident::{Device, Error, Result};
@@ -16,16 +16,16 @@ mod scenario {
     use crate::model::{ARRAYS, Model, ROWS};
     use crate::steps::{Step, steps};
 
-    /// One run, and how often a call was refused.
+    /// One run, and the number of refused calls.
     pub(crate) struct Run {
         bench: Bench,
         model: Model,
-        /// Whether all contents are looked at after each refusal, before the call is made again.
+        /// Whether all contents are checked after each refusal, before the call is repeated.
         looks: bool,
         pub(crate) refused: usize,
     }
 
-    /// Makes a call until it succeeds: one fault is out, so that the second or third time does.
+    /// Repeats a call until it succeeds: with one fault, the second or third attempt does.
     fn again<T>(refused: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
         for _ in 0..4 {
             match call() {
@@ -39,7 +39,7 @@ mod scenario {
         panic!("a call fails for ever")
     }
 
-    /// Nothing was queued.
+    /// Asserts that a refused call has queued nothing.
     fn assert_refusal(error: &Error) {
         match error {
             Error::Backend { cause, .. } => {
@@ -58,7 +58,7 @@ mod scenario {
             Self { bench, model: Model::new(), looks, refused }
         }
 
-        /// All steps, each made again where it was refused.
+        /// Runs all steps, and repeats each that was refused.
         pub(crate) fn go(mut self) -> usize {
             steps().iter().for_each(|step| self.take(step));
             self.verify("at the end");
@@ -69,7 +69,7 @@ mod scenario {
             } = self;
             drop((arrays, clone, pending, streams));
             devices.iter().for_each(|device| again(&mut refused, || device.synchronize()));
-            // A free that was refused is made good by a later look.
+            // A later call repeats a refused free.
             devices.iter().for_each(|device| again(&mut refused, || device.trim()));
             for device in &devices {
                 let in_use = [(); 2].map(|()| device.memory().in_use);
@@ -98,7 +98,7 @@ mod scenario {
             panic!("step \"{}\" fails for ever", step.name);
         }
 
-        /// Each row reads as the model says.
+        /// Checks that each row has the model's values.
         fn verify(&mut self, when: &str) {
             for row in (0..ARRAYS).flat_map(|array| (0..ROWS).map(move |row| (array, row))) {
                 let array = &self.bench.arrays[row.0];
@@ -126,11 +126,11 @@ fn assert_nothing_left(what: &str) {
     }
 }
 
-/// Every n-th call of the driver fails. Most failures reach the caller; the others only
-/// cost speed, or are repaired later.
+/// Runs the scenario once for each driver call, which fails. Most failures reach the caller; the
+/// others only reduce speed, or are repaired later.
 fn sweep(code: u32, looks: bool) {
     let devices = devices();
-    assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "nothing fails, nothing is told");
+    assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "without faults, no call is refused");
     assert_nothing_left("without a fault");
     let mut told = 0;
     for nth in 1.. {
@@ -173,7 +173,7 @@ fn each_call_without_memory_leaves_contents_unchanged() {
     sweep(OUT_OF_MEMORY, false);
 }
 
-/// Says to a process of its own which piece of work, or which call, kills the context.
+/// Tells a child process the number of the operation or call that kills the context.
 const NTH: &str = "RESIDENT_TEST_NTH";
 
 fn nth() -> Option<u64> {
@@ -187,7 +187,7 @@ type Matrix = SmartArray<u32, Ix2>;
 
 fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
     let kernel = Kernel::new("add");
-    // SAFETY: a host function stands for it, which accesses only the view's elements.
+    // SAFETY: a host function replaces it, which accesses only the view's elements.
     unsafe { kernel.cuda(support::driver::code("add")) }
 }
 
@@ -195,10 +195,10 @@ fn matrix(value: u32) -> Matrix {
     SmartArray::from(Array2::from_elem((8, 8), value))
 }
 
-/// A small program on a device that may die under it. What each call may return is said; what must
-/// hold whatever happened is asserted.
+/// A small program on a device that may die during it. It returns the errors that calls may return,
+/// and asserts everything that must hold in any case.
 fn program(device: &Device) -> Result<()> {
-    // One that is dead already makes no stream.
+    // A device that is already dead cannot make a stream.
     let (add, other) = (add(), device.new_stream().unwrap_or_else(|_| device.stream()));
     let [mut host_newest, mut device_newest, mut both] = [1, 2, 3].map(matrix);
     let mut lost = false;
@@ -208,7 +208,7 @@ fn program(device: &Device) -> Result<()> {
         Err(error) => panic!("an unexpected kind of error: {error}"),
     };
     {
-        // The device itself reads and writes the memory of these.
+        // The device accesses the host memory of these arrays directly.
         let _here = device.enter();
         note(host_newest.page_lock());
         note(both.page_lock());
@@ -222,10 +222,10 @@ fn program(device: &Device) -> Result<()> {
         note(host_newest.host_mut().map(|mut host| host.fill(10 + turn)));
         note(device_newest.snapshot_on(&other).and_then(|snapshot| snapshot.wait().map(drop)));
     }
-    // The host's copy is the newest: usable whatever happened.
+    // The host's copy is the newest, so it is always usable.
     assert_eq!(host_newest.host()?.sum(), 64 * 13);
     assert_eq!(host_newest.get((3, 3))?, 13);
-    // Of this one nothing but copies ever went to the device below the fourth row.
+    // Below the fourth row, this array was only copied to the device, never written there.
     assert_eq!(both.slice(s![4.., ..]).host()?.sum(), 32 * 3);
     for array in [&mut device_newest, &mut both] {
         match array.host().map(|host| host.to_owned()) {
@@ -236,7 +236,7 @@ fn program(device: &Device) -> Result<()> {
             Err(Error::DeviceLost { .. }) => {}
             Err(error) => panic!("an unexpected kind of error: {error}"),
         }
-        // An overwriting access heals, on the host and on another device.
+        // An overwriting access makes a lost array usable, on the host and on another device.
         array.host_overwrite()?.fill(5);
         assert_eq!(array.host()?.sum(), 320);
         drop(array.gpu_mut_on(&Device::cpu().stream())?);
@@ -245,7 +245,7 @@ fn program(device: &Device) -> Result<()> {
     note(device_newest.fill_on(&device.stream(), 1));
     device_newest.fill(2)?;
     assert_eq!(device_newest.host()?.sum(), 128);
-    // Memory that the device may have been at is never waited for.
+    // The library never waits for memory that the device may have accessed.
     assert_eq!(
         [host_newest, device_newest, both]
             .map(|array| array.into_array().map_or(0, |array| array.sum())),
@@ -255,10 +255,10 @@ fn program(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// The device returns its failure once, and then no more; whether it had one.
+/// Asserts that the device returns its failure at most once; returns whether it had one.
 fn assert_reported_once(device: &Device) -> bool {
     let told: Vec<Result<()>> = (0..4).map(|_| device.synchronize()).collect();
-    assert!(told.iter().skip(1).all(Result::is_ok), "a failure is told once: {told:?}");
+    assert!(told.iter().skip(1).all(Result::is_ok), "a failure is reported once: {told:?}");
     let Err(error) = &told[0] else { return false };
     assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
     let text = error.to_string();
@@ -275,16 +275,16 @@ fn die(kill: fn(u64)) {
     }
     program(&device).unwrap_or_else(|error| panic!("{error}"));
     driver::forget_faults();
-    // Another device goes on, and so does the embedded one.
+    // Another device stays usable, and so does the embedded one.
     let mut array = matrix(7);
     add().launch_on(&peer.stream(), Grid::cover(64), (1, &mut array)).expect("another device");
     assert_eq!(array.host().expect("another device").sum(), 8 * 64);
     println!("calls: {}", driver::calls().len());
 }
 
-// A context that died stays dead for its whole process, so each death has one of its own: the tests
-// below start this file's binary again and again, with `--exact`, `--include-ignored` and one of
-// the next two names.
+// A context that died stays dead for its whole process, so each death has its own process: the
+// tests below start this program repeatedly, with `--exact`, `--include-ignored` and one of the
+// next two names.
 
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
@@ -298,8 +298,7 @@ fn dies_at_a_call() {
     die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
 }
 
-/// Runs the program in processes of their own, each with another number; says how many of them lost
-/// the device.
+/// Runs the program in child processes, each with another number; returns how many lost the device.
 fn deaths(test: &str, numbers: impl Iterator<Item = u64>) -> usize {
     let died = |nth: &u64| {
         let output = own_process::run(test, &[(NTH, &nth.to_string())]);

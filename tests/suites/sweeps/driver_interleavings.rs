@@ -1,8 +1,8 @@
 //! One scenario on the CUDA backend under many legal interleavings: a pipeline of pictures on four
 //! streams of two GPUs, and a plate cut in two whose halo rows are exchanged by `assign`. Under a
 //! seed the stand-in driver runs work only when a thread waits, in an order drawn from the seed. A
-//! process has one seed and draws on: each run in it is another interleaving, and the same one in
-//! each process.
+//! process has one seed for all its runs: each run in it is another interleaving, and the same one
+//! in each process with that seed.
 
 use std::collections::BTreeSet;
 
@@ -14,26 +14,26 @@ use support::driver::{code, take_ran};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-/// Processes, each with a seed of its own, and runs in each.
+/// The number of processes, each with its own seed, and the number of runs in each.
 const SEEDS: u64 = 6;
 const RUNS: usize = 60;
 
 type Change = (u32, InOut<u32, Ix2>);
 
 fn change(name: &'static str) -> Kernel<Change> {
-    // SAFETY: a host function stands for it, which accesses only the view's elements.
+    // SAFETY: a host function replaces it, which accesses only the view's elements.
     unsafe { Kernel::<Change>::new(name).cuda(code(name)) }
 }
 
 fn transform(name: &'static str) -> Kernel<Transform> {
     let kernel = Kernel::<Transform>::new(name)
         .require("both have one shape", |_grid, (_, x, y)| x.shape() == y.shape());
-    // SAFETY: as for `change`; both views have one shape by the requirement.
+    // SAFETY: as for `change`; by the requirement both views have one shape.
     unsafe { kernel.cuda(code(name)) }
 }
 
-/// Uploads, computing and downloads on a stream each; even rows are changed on the other device
-/// meanwhile, by the host for the last picture.
+/// Uploads, computation and downloads, each on its own stream. Meanwhile even rows are changed on
+/// the other device, or by the host for the last picture.
 fn pipeline([up, one, down]: [&Stream; 3], other: &Stream) -> Result<Vec<Pending<Array2<u32>>>> {
     let (scale, mirror, add) = (change("scale"), transform("mirror"), change("add"));
     let mut answers = Vec::new();
@@ -51,7 +51,7 @@ fn pipeline([up, one, down]: [&Stream; 3], other: &Stream) -> Result<Vec<Pending
             add.launch_on(aside, Grid::cover(1), (7, &mut even))?;
         }
         answers.push(soft.snapshot_on(down)?);
-        // Both are dropped with work in flight.
+        // Both arrays are dropped with work in flight.
     }
     Ok(answers)
 }
@@ -69,11 +69,11 @@ fn run(devices: &[Device]) -> Result<(Vec<Array2<u32>>, Array2<u32>)> {
     Ok((pictures, plate))
 }
 
-/// Says to a process which seed is its own.
+/// Gives a child process its seed.
 const SEED: &str = "RESIDENT_TEST_SEED";
 
-// A process has one driver and the driver one seed, so each seed has a process of its own: the test
-// below starts this file's binary again, with `--exact`, `--include-ignored` and the next name.
+// A process has one driver and the driver one seed, so each seed has its own process: the test
+// below starts this program again, with `--exact`, `--include-ignored` and the next name.
 
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
@@ -95,7 +95,7 @@ fn runs_under_a_seed() {
     assert!(orders.len() > RUNS / 2, "{} orders of kernels in {RUNS} runs", orders.len());
 }
 
-/// The orders of kernels that the runs under a seed had.
+/// The orders in which kernels ran under a seed.
 fn orders(seed: u64) -> Vec<String> {
     let output = own_process::run(test_name!(runs_under_a_seed), &[(SEED, &seed.to_string())]);
     assert_success(&output, &format!("seed {seed}"));

@@ -1,5 +1,4 @@
-//! One scenario over and over, each time with another backend call failing, at once or when its
-//! work runs.
+//! Repeats one scenario; each time another backend call fails, immediately or when its work runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -24,7 +23,7 @@ fn devices(mode: Mode, faults: &[Failing]) -> [Device; 2] {
     })
 }
 
-/// Runs the scenario; a failed check is printed together with the faults.
+/// Runs the scenario; if a check fails, prints it together with the faults.
 fn run(mode: Mode, faults: &[Failing], looks: bool) -> Outcome {
     let devices = devices(mode, faults);
     let outcome = catch_unwind(AssertUnwindSafe(|| scenario::run(&devices, faults, looks)));
@@ -43,11 +42,11 @@ fn calls(device: &Device) -> Vec<Call> {
     device.emulation().unwrap().calls()
 }
 
-/// The calls that the scenario makes on each device where nothing fails.
+/// The calls of the scenario on each device if nothing fails.
 fn counted(mode: Mode) -> [Vec<Call>; 2] {
     let devices = devices(mode, &[]);
     let outcome = scenario::run(&devices, &[], false);
-    assert_eq!(outcome, Outcome::default(), "nothing fails, nothing is told");
+    assert_eq!(outcome, Outcome::default(), "without faults, no call is refused");
     devices.map(|device| calls(&device))
 }
 
@@ -59,8 +58,8 @@ fn can_run_late(kind: CallKind) -> bool {
 fn sweep(mode: Mode, late: bool, ways: &[bool]) {
     for (device, calls) in counted(mode).iter().enumerate() {
         for call in calls.iter().filter(|call| !late || can_run_late(call.kind)) {
-            // Looking after a refusal moves everything to the host; not looking takes the same way
-            // as without the fault.
+            // Checking after a refusal moves everything to the host; without checks the run
+            // continues as without the fault.
             for looks in ways.iter().copied() {
                 let outcome = run(mode, &[Failing { device, call: call.number, late }], looks);
                 assert!(
@@ -124,7 +123,7 @@ impl Random {
     }
 }
 
-/// The lower half of both arrays is newest on the device, the upper on the host.
+/// The lower half of both arrays is newest on the device, the upper half on the host.
 #[test]
 fn an_assignment_of_several_parts_is_done_whole_or_not_at_all() {
     let halves = |device: &Device, start: u32| {

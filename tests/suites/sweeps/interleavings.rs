@@ -1,9 +1,9 @@
-//! One scenario under a thousand legal interleavings: four streams on one device and two on
-//! another, a pipeline of pictures with uploads, computing and downloads on streams of their own,
-//! and a plate cut in two whose halo rows are exchanged by `assign`.
+//! Runs one scenario under a thousand legal interleavings: four streams on one device and two on
+//! another, a pipeline of pictures with uploads, computation and downloads on separate streams, and
+//! a plate cut in two whose halo rows `assign` exchanges.
 //!
-//! That the check does find a missing order is shown where order can be broken: below the safe
-//! interface, in the embedded device's own tests.
+//! The embedded device's own tests show that the check finds a missing order: order can be broken
+//! only below the safe interface.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ const SEEDS: u64 = 1_000;
 
 type Ran = Arc<Mutex<Vec<u32>>>;
 
-/// Kernels that note the tag that they are given, in the order in which they run.
+/// Kernels that record the tag that they get, in the order in which they run.
 struct Kernels {
     scale: Kernel<(u32, InOut<u32>)>,
     rows: Kernel<(u32, InOut<u32, Ix2>)>,
@@ -64,9 +64,9 @@ impl Kernels {
     }
 }
 
-/// Uploads, computing and downloads on a stream each; even rows are changed on the other device
-/// meanwhile, by the host for the last picture. Nothing waits but the host's own access: the
-/// answers are on their way.
+/// Uploads, computation and downloads, each on its own stream. Meanwhile even rows are changed on
+/// the other device, or by the host for the last picture. Only the host's own access waits: the
+/// results are still in flight.
 fn pipeline(
     kernels: &Kernels,
     [up, one, down]: [&Stream; 3],
@@ -88,12 +88,12 @@ fn pipeline(
             kernels.raise.launch_on(aside, Grid::cover(1), (7, &mut even))?;
         }
         answers.push(soft.snapshot_on(down)?);
-        // Both are dropped with work in flight.
+        // Both arrays are dropped with work in flight.
     }
     Ok(answers)
 }
 
-/// What a run shows: the results, the order in which bodies ran, the calls of each device in words.
+/// The results of a run, the order in which bodies ran, and the calls of each device as text.
 struct Run {
     pictures: Vec<Array2<u32>>,
     plate: Array2<u32>,

@@ -1,4 +1,4 @@
-//! Whole programs again and again: with each call failing in turn, and under many legal orders.
+//! Repeated runs of whole programs: with each call failing in turn, and under many legal orders.
 
 mod bench;
 #[cfg(all(target_os = "linux", feature = "cuda"))]

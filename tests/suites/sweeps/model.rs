@@ -1,4 +1,4 @@
-//! What the arrays of the scenario ought to hold, and which rows a late failure may have taken.
+//! The expected contents of the scenario's arrays, and the rows that a late failure may have lost.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -18,8 +18,7 @@ pub(crate) struct Model {
     unwritten: Vec<Row>,
     /// Rows that may be lost.
     tainted: Vec<Row>,
-    /// Arrays of which a copy may fail to arrive: they are not lost, but what is computed from that
-    /// copy may be.
+    /// Arrays of which a copy may fail: they are not lost, but results of that copy may be.
     doubtful: Vec<usize>,
 }
 
@@ -49,25 +48,25 @@ impl Model {
         self.tainted.contains(&row)
     }
 
-    /// Whether a step may find lost what it reads.
+    /// Whether a step may find that the rows which it reads are lost.
     pub(crate) fn may_lose(&self, step: &Step) -> bool {
         step.reads.iter().any(|row| self.tainted.contains(row) || self.doubtful.contains(&row.0))
     }
 
-    /// A step queued work that will fail: what it writes may be lost, and copies of what it reads
-    /// may not arrive.
+    /// Called if a step queued work that will fail: the rows that it writes may be lost, and copies
+    /// of the rows that it reads may fail.
     pub(crate) fn doubt_late_calls(&mut self, step: &Step, has_late_call: bool) {
         if has_late_call {
             self.doubtful.extend(step.reads.iter().chain(step.writes).map(|row| row.0));
         }
     }
 
-    /// All failures are known from now on, and what failed to arrive is copied again.
+    /// Called when all failures are known: failed copies are repeated from now on.
     pub(crate) fn no_more_doubts(&mut self) {
         self.doubtful.clear();
     }
 
-    /// The step was taken. Says what it ought to have seen.
+    /// Applies a step. Returns the values that it should have seen.
     pub(crate) fn apply(&mut self, step: &Step) -> Vec<u32> {
         let seen = (step.model)(&mut self.values);
         let is_doubtful = step.writes.iter().any(|row| self.doubtful.contains(&row.0));

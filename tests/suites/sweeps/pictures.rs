@@ -1,20 +1,20 @@
-//! A scenario of two parts, to be run in many orders: a pipeline of pictures, and a plate that is
-//! cut in two; the parts that all devices share, and what plain ndarray makes of them.
+//! A scenario of two parts, for runs in many orders: a pipeline of pictures, and a plate that is
+//! cut in two. This file has the common code, and the expected results in plain ndarray.
 
 use resident::ndarray::{Array2, ArrayView2, Axis, Ix2, concatenate, s};
 use resident::{Grid, In, Kernel, Out, Result, SmartArray, Stream};
 
-/// Pictures that flow through the pipeline.
+/// The number of pictures in the pipeline.
 pub(crate) const PICTURES: u32 = 4;
 
-/// Steps of the plate.
+/// The number of steps of the plate.
 const STEPS: u32 = 3;
 
 pub(crate) type Picture = SmartArray<u32, Ix2>;
 pub(crate) type Transform = (u32, In<u32, Ix2>, Out<u32, Ix2>);
 
 /// Each inner cell becomes a mix of itself and its neighbours above and below; the first and the
-/// last row are kept.
+/// last row keep their values.
 pub(crate) fn relaxed(from: ArrayView2<'_, u32>) -> Array2<u32> {
     let mut to = from.to_owned();
     for row in 1..from.nrows() - 1 {
@@ -32,7 +32,7 @@ pub(crate) fn picture(number: u32) -> Array2<u32> {
     Array2::from_shape_fn((6, 5), |(row, column)| number * 1000 + (row * 5 + column) as u32)
 }
 
-/// What the pipeline makes of a picture, without this library.
+/// The pipeline's result for a picture, computed without this library.
 pub(crate) fn processed(number: u32) -> Array2<u32> {
     let scaled = picture(number).mapv(|x| x.wrapping_mul(3).wrapping_add(number));
     let mut mirrored = scaled.slice(s![.., ..;-1]).to_owned();
@@ -47,12 +47,12 @@ pub(crate) fn plate() -> Array2<u32> {
     Array2::from_shape_fn((12, 4), |(row, column)| (row * row + 3 * column) as u32)
 }
 
-/// What the two devices make of the plate, without this library.
+/// The plate's final values, computed without this library.
 pub(crate) fn cooled() -> Array2<u32> {
     (0..STEPS).fold(plate(), |plate, _| relaxed(plate.view()))
 }
 
-/// The plate in two halves that overlap by two rows, each on a device of its own.
+/// The plate in two halves that overlap by two rows, each half on its own device.
 pub(crate) fn heat(relax: &Kernel<Transform>, streams: [&Stream; 2]) -> Result<[Picture; 2]> {
     let whole = plate();
     let half = |rows: std::ops::Range<usize>| Picture::from(whole.slice(s![rows, ..]).to_owned());

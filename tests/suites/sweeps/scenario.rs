@@ -1,5 +1,5 @@
-//! A program of every kind of call, over four arrays, two devices and three streams, and how it is
-//! run and checked where calls fail.
+//! A program with every kind of call, over four arrays, two devices and three streams, and the code
+//! that runs and checks it while calls fail.
 
 use resident::emulation::{Call, CallKind, Outcome as CallOutcome};
 use resident::ndarray::s;
@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::model::{ARRAYS, Model, ROWS, Row};
 use crate::steps::{Step, steps};
 
-/// A call that is to fail: of which device, its number, and whether its work does.
+/// A call that fails: its device, its number, and whether its work fails instead of the call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failing {
     pub(crate) device: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Failing {
     pub(crate) late: bool,
 }
 
-/// What calls returned, other than that contents are lost.
+/// The errors that calls returned, except lost contents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Calls that were refused.
@@ -31,12 +31,12 @@ struct Run<'a> {
     bench: Bench,
     model: Model,
     faults: &'a [Failing],
-    /// Whether all contents are looked at after each refusal, before the call is made again.
+    /// Whether all contents are checked after each refusal, before the call is repeated.
     looks: bool,
     outcome: Outcome,
 }
 
-/// Runs the scenario with the given faults, checking on the way.
+/// Runs and checks the scenario with the given faults.
 pub(crate) fn run(devices: &[Device; 2], faults: &[Failing], looks: bool) -> Outcome {
     let mut outcome = Outcome::default();
     let bench = Bench::new(devices, |device| retry(&mut outcome, || device.new_stream()));
@@ -74,7 +74,7 @@ impl Outcome {
 }
 
 impl Run<'_> {
-    /// One step, made again where its failure allows that.
+    /// Runs one step, and repeats it if its failure allows that.
     fn take(&mut self, step: &Step) {
         let before = self.call_counts();
         for attempt in 0.. {
@@ -91,7 +91,7 @@ impl Run<'_> {
                 Err(error @ Error::Lost { .. }) => {
                     assert!(
                         self.model.may_lose(step),
-                        "step \"{}\" found lost what is not: {error}",
+                        "step \"{}\" found contents lost that are not: {error}",
                         step.name
                     );
                     self.assert_names_a_failure(&error);
@@ -109,7 +109,7 @@ impl Run<'_> {
         self.bench.devices.each_ref().map(|device| device.emulation().unwrap().calls().len() as u64)
     }
 
-    /// Whether work that will fail when it runs was queued since then. Poison is no contents.
+    /// Whether work that will fail when it runs was queued after `before`. Poison is not counted.
     fn has_late_call_since(&self, before: &[u64; 2]) -> bool {
         self.late_calls()
             .any(|(device, number, kind)| number > before[device] && kind != CallKind::Poison)
@@ -141,7 +141,7 @@ impl Run<'_> {
         );
     }
 
-    /// All work has run, and every failure has been reported.
+    /// Runs all work, and takes every failure report.
     fn settle(&mut self) {
         for device in self.bench.devices.clone() {
             retry(&mut self.outcome, || device.synchronize());
@@ -149,7 +149,7 @@ impl Run<'_> {
         self.model.no_more_doubts();
     }
 
-    /// Each row reads as the model says, or is lost where it may be.
+    /// Checks that each row has the model's values, or is lost if the model allows that.
     fn verify(&mut self, when: &str) {
         for row in (0..ARRAYS).flat_map(|array| (0..ROWS).map(move |row| (array, row))) {
             self.verify_row(row, when);
@@ -175,7 +175,7 @@ impl Run<'_> {
         panic!("row {row:?} {when} can never be read");
     }
 
-    /// Nothing is left, nothing was unordered, and each failure was reported once.
+    /// Checks that nothing is allocated or was unordered, and each failure was reported once.
     fn finish(mut self) -> Outcome {
         let Bench { devices, arrays, clone, pending, .. } = self.bench;
         drop((arrays, clone, pending));
@@ -183,24 +183,24 @@ impl Run<'_> {
             retry(&mut self.outcome, || device.synchronize());
         }
         for device in &devices {
-            // A free that is refused is made good by the next look.
+            // The next call of `memory` repeats a refused free.
             let in_use = [(); 3].map(|()| device.memory().in_use);
             assert_eq!(in_use[2], 0, "{device} leaks");
             support::bodies::assert_ordered(device);
         }
         let failed = |fault: &&Failing| {
             let calls = devices[fault.device].emulation().unwrap().calls();
-            // Poison is no contents, and its failure is not reported.
+            // A failed poison fill is not reported, since poison does not count as contents.
             let is_told =
                 |call: &Call| call.outcome == CallOutcome::Failed && call.kind != CallKind::Poison;
             fault.late && calls.iter().any(|call| call.number == fault.call && is_told(call))
         };
         let roots = self.faults.iter().filter(failed).count();
-        // Of two failures the later may have inherited the earlier.
+        // Of two failures the later may have been inherited from the earlier.
         let fewest = roots.min(1);
         assert!(
             (fewest..=roots).contains(&self.outcome.told),
-            "{} of {roots} failures told",
+            "{} of {roots} failures reported",
             self.outcome.told
         );
         self.outcome

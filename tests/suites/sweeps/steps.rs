@@ -1,5 +1,5 @@
-//! The steps of the scenario: each one call of the library, what it reads and writes, and what it
-//! does to plain arrays.
+//! The steps of the scenario: each is one call of the library, with the rows that it reads and
+//! writes, and its effect on plain arrays.
 
 use resident::CudaSource;
 use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
@@ -8,7 +8,7 @@ use resident::{Grid, In, InOut, Kernel, Out, Result};
 use crate::bench::Bench;
 use crate::model::{ARRAYS, Row};
 
-/// Device code of a kernel, which the stand-in driver has a host function for.
+/// Device code of a kernel for which the stand-in driver has a host function.
 fn device_code(kernel: &str) -> CudaSource {
     #[cfg(all(target_os = "linux", feature = "cuda"))]
     return support::driver::code(kernel);
@@ -19,12 +19,12 @@ fn device_code(kernel: &str) -> CudaSource {
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) reads: &'static [Row],
-    /// Those that are not read too are overwritten.
+    /// Rows that are not in `reads` are overwritten.
     pub(crate) writes: &'static [Row],
-    /// Everything queued has run afterwards, and well.
+    /// Whether all queued work has run successfully after this step.
     pub(crate) settles: bool,
     pub(crate) run: fn(&mut Bench) -> Result<()>,
-    /// Does the same to plain arrays, and says what the step is to see.
+    /// Applies the step to plain arrays, and returns the values that the step must see.
     pub(crate) model: fn(&mut [Array2<u32>; ARRAYS]) -> Vec<u32>,
 }
 
@@ -43,7 +43,7 @@ const A_AND_C: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (C, 0), (C, 1), (C, 2)
 fn plus() -> Kernel<(u32, Read, Write)> {
     let kernel = Kernel::new("plus")
         .host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)));
-    // SAFETY: on a driver a host function stands for it, which accesses only the views' elements.
+    // SAFETY: the stand-in's host function accesses only the views' elements.
     unsafe { kernel.cuda(device_code("plus")) }
 }
 
@@ -64,7 +64,7 @@ fn grid() -> Grid {
     Grid::cover(1)
 }
 
-/// A kernel's array that is read, written after reading, or overwritten.
+/// Parameters of a kernel: an array that is read, read and written, or overwritten.
 type Read = In<u32, Ix2>;
 type Change = InOut<u32, Ix2>;
 type Write = Out<u32, Ix2>;

@@ -1,4 +1,4 @@
-//! The disk cache: compiled code that later runs load.
+//! The disk cache of compiled code for later runs.
 //!
 //! A file holds its whole key and a checksum, and a reader compares both. A file that is truncated,
 //! damaged, foreign, or of another source with the same hash counts as missing: the code is
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compile::Compiled;
 
-/// The environment variable for the cache folder. `off` means no cache.
+/// The environment variable for the cache folder. `off` disables the cache.
 const VARIABLE: &str = "RESIDENT_CACHE";
 
 /// The first bytes of every file. Changes with the format.
@@ -23,7 +23,7 @@ const MAGIC: &[u8; 16] = b"resident-code-2\n";
 /// The size of a length or a checksum.
 const NUMBER_BYTES: usize = 8;
 
-/// The cache, or nothing if there is no folder for it.
+/// The cache folder, or `None` if there is no cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct DiskCache {
     folder: Option<PathBuf>,
@@ -74,7 +74,7 @@ fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     }
 }
 
-/// Whether only this process's user may write to the folder: code from it is run.
+/// Whether only this process's user can write to the folder, whose code is executed.
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -91,7 +91,7 @@ fn is_own(folder: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(folder) == rustix::process::geteuid().as_raw()
 }
 
-/// Other systems are not asked for the owner.
+/// On other systems the owner is not checked.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn is_own(_folder: &fs::Metadata) -> bool {
     true
@@ -110,7 +110,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Writes a temporary file and renames it, so that no reader sees half of a file. The last of
+/// Writes a temporary file and renames it, so that no reader sees a partial file. The last of
 /// several writers wins.
 fn write_privately(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -129,7 +129,7 @@ fn write_privately(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<(
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, folder.join(name)));
     if written.is_err() {
-        // If it cannot be removed either, it stays and is never read.
+        // If the temporary file cannot be removed either, it stays and is never read.
         let _left = fs::remove_file(&temporary);
     }
     written

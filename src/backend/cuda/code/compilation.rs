@@ -12,7 +12,7 @@ pub(super) struct Compilation {
 }
 
 impl Compilation {
-    /// Creates a program from a text that the log calls `file`.
+    /// Creates a program from a text; `file` is its name in the log.
     pub(super) fn new(nvrtc: &'static Nvrtc, text: &str, file: &str) -> Result<Self, String> {
         let (text, file) = (c_string(text)?, c_string(file)?);
         let mut handle = null_mut();
@@ -23,7 +23,7 @@ impl Compilation {
         Ok(Self { nvrtc, handle })
     }
 
-    /// Puts the function of a name expression into the code. Call it before `run`.
+    /// Adds the function of a name expression to the code. Call it before `run`.
     pub(super) fn add_expression(&self, expression: &CStr) -> Result<(), String> {
         // SAFETY: the program is not destroyed yet; the call copies the text.
         self.nvrtc.check(unsafe { (self.nvrtc.add_expression)(self.handle, expression.as_ptr()) })
@@ -79,7 +79,7 @@ impl Compilation {
         Ok(bytes)
     }
 
-    /// The name in the code of the function of an added expression.
+    /// The lowered name of the function of an added expression.
     pub(super) fn lowered_name(&self, expression: &CStr) -> Result<String, String> {
         let mut name = null();
         // SAFETY: the program is not destroyed yet, and was compiled with this expression.

@@ -13,7 +13,7 @@ pub(super) struct Compiled {
     pub(super) cubin: Vec<u8>,
     /// PTX text, which the driver compiles for its device. May be empty.
     pub(super) ptx: Vec<u8>,
-    /// The name in the code of the function that a name expression stands for.
+    /// The lowered name of the function that a name expression selects.
     pub(super) lowered_name: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Compiled {
     }
 }
 
-/// What the compiler gets.
+/// The input of the compiler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CompilerInput {
     pub(super) text: String,
@@ -59,7 +59,7 @@ pub(super) struct CompilerInput {
 pub(super) enum Target {
     /// Machine code for this compute capability, such as 90.
     Machine(u32),
-    /// PTX, which the driver compiles, for the newest architecture that the compiler knows. The
+    /// PTX for the newest architecture that the compiler knows; the driver compiles it. Used if the
     /// device is newer.
     Virtual(u32),
 }
@@ -90,7 +90,7 @@ impl Target {
     }
 }
 
-/// NVRTC and its version.
+/// The NVRTC library and its version.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compiler {
     nvrtc: &'static Nvrtc,

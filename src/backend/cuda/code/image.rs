@@ -1,5 +1,5 @@
-//! A check that machine code from the user begins as a cubin or a fatbin does. The driver gets a
-//! pointer without a length, so that the rest has to be whole is a condition of `Kernel::cuda`.
+//! Checks that the user's machine code begins like a cubin or a fatbin. The driver gets a pointer
+//! without a length, so the completeness of the image is a safety condition of `Kernel::cuda`.
 
 /// The first bytes of a cubin, which is a little-endian ELF file of 64 bits.
 const ELF: [u8; 6] = [0x7F, b'E', b'L', b'F', 2, 1];
@@ -9,7 +9,7 @@ const ELF_HEADER_BYTES: usize = 64;
 const FATBIN: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 const FATBIN_HEADER_BYTES: usize = 16;
 
-/// Returns what is wrong with the image, if anything.
+/// Returns the fault of the image, if it has one.
 pub(super) fn check(image: &[u8]) -> Result<(), String> {
     let len_bytes = image.len();
     let header_bytes = if image.starts_with(&ELF) {

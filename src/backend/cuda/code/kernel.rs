@@ -22,7 +22,7 @@ pub(in crate::backend::cuda) struct CudaKernel {
     attributes: KernelAttributes,
     limits: Limits,
     /// The last automatic block size: the dynamic shared bytes in the upper 32 bits, the threads in
-    /// the lower ones. 0 threads mean that there is none yet.
+    /// the lower ones. 0 threads mean that no block size is known yet.
     auto_block: AtomicU64,
 }
 
@@ -60,8 +60,8 @@ impl CudaKernel {
         self.function.handle()
     }
 
-    /// The parameters. Views whose dimensions the signature leaves open have the compiled number,
-    /// where the driver reports it.
+    /// The parameters. A view whose dimensions the signature leaves open has the compiled number of
+    /// dimensions, if the driver reports it.
     #[inline]
     pub(in crate::backend::cuda) fn parameters(&self) -> &[ParameterLayout] {
         &self.parameters

@@ -22,7 +22,7 @@ impl Limits {
         use CUdevice_attribute as Attribute;
         let ask = |attribute| context.attribute(attribute).map(|value| value.max(0).unsigned_abs());
         let default = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?;
-        // Devices without opt-in report 0.
+        // Devices without this opt-in report 0.
         let opt_in =
             ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).unwrap_or(0);
         Ok(Self {
@@ -48,7 +48,7 @@ impl Limits {
             && lies_within(grid.blocks(), self.grid)
     }
 
-    /// Which limit the grid exceeds: completes "which ...".
+    /// The limit that the grid exceeds; the text completes "which ...".
     #[cold]
     pub(super) fn violation(&self, grid: &Grid, block_threads_max: u32) -> String {
         let (threads, blocks) = (grid.threads(), grid.blocks());

@@ -1,4 +1,4 @@
-//! Device code: from CUDA C, PTX or a cubin to a kernel that can be launched.
+//! Device code: compiles and loads CUDA C, PTX and cubins into kernels that can be launched.
 //!
 //! | file | purpose |
 //! |---|---|

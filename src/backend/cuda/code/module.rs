@@ -16,18 +16,18 @@ use crate::backend::{BackendError, BackendErrorKind, LoadError};
 /// The size of the buffer for the error log of the driver's PTX compiler.
 const LOG_BYTES: usize = 8 << 10;
 
-/// A module. It stays loaded until its context is gone: when its last handle drops, work that runs
-/// its code may still be in flight.
+/// A module. It stays loaded until its context is destroyed: when its last handle drops, work that
+/// runs its code may still be in flight.
 #[derive(Debug)]
 pub(super) struct Module {
     handle: CUmodule,
     context: Arc<Context>,
     /// The code's name in error messages.
     description: String,
-    /// By their names in the code. Kernels with the same function share one value, because the
-    /// driver has one object for them.
+    /// The functions by their names in the code. Kernels with the same function share one value,
+    /// because the driver has one object for them.
     functions: OncePerKey<String, Function>,
-    /// The name in the code of the function that a name expression stands for.
+    /// The lowered name of the function that a name expression selects.
     pub(super) lowered_name: Option<String>,
     /// The kernels in the code's PTX. Empty if there is no PTX.
     pub(super) kernel_names: Vec<String>,
@@ -41,8 +41,7 @@ unsafe impl Sync for Module {}
 
 impl Module {
     /// Loads the first image that the driver accepts: machine code, or PTX if the driver cannot use
-    /// machine code of that kind (of another architecture, or of a newer compiler). The context is
-    /// current.
+    /// that machine code (of another architecture, or of a newer compiler). The context is current.
     pub(super) fn load(
         context: &Arc<Context>,
         code: &Compiled,
@@ -76,7 +75,7 @@ impl Module {
             kernel_names: code.kernel_names(),
         };
         // With lazy loading the driver checks code only when the first function is looked up. If
-        // there is another image to load instead, that must happen now.
+        // there is another image to load instead, the check must happen now.
         if code.images().count() > 1
             && let Some(name) = module.kernel_names.first()
         {
@@ -133,8 +132,8 @@ fn load_into_context(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
         [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(LOG_BYTES)];
     let mut handle = null_mut();
     // SAFETY: the context is current (the caller's promise). The image is text that ends with a
-    // zero, or a whole cubin: from the compiler, or from the caller of `Kernel::cuda`, who vouches
-    // for it. There are two values for two options, and the log is as long as the second says.
+    // zero, or a whole cubin: it comes from the compiler, or from the caller of `Kernel::cuda`, who
+    // guarantees it. There are two values for two options; the second is the log's length.
     let outcome = unsafe {
         sys::cuModuleLoadDataEx(
             &raw mut handle,
@@ -155,7 +154,7 @@ struct RefusedImage {
     /// `machine code`, `PTX`.
     kind: &'static str,
     refusal: BackendError,
-    /// The log of the driver's compiler. May be empty.
+    /// The log of the driver's compiler, possibly empty.
     log: String,
 }
 
@@ -173,7 +172,7 @@ fn load_error(context: &Context, description: &str, refused: &[RefusedImage]) ->
     }
 }
 
-/// Each image, why it was refused, and what to do.
+/// The text of a load error: each image, the reason why it was refused, and the next step.
 fn load_error_text(context: &Context, description: &str, refused: &[RefusedImage]) -> String {
     let (major, minor) = context.capability();
     let driver = version_text(context.driver_version());
@@ -189,7 +188,7 @@ fn load_error_text(context: &Context, description: &str, refused: &[RefusedImage
     )
 }
 
-/// Whether a refusal is the driver's, with such a code.
+/// Whether a refusal came from the driver, with a code that satisfies `is_such`.
 fn has_code(refusal: &BackendError, is_such: fn(i64) -> bool) -> bool {
     matches!(refusal.kind, BackendErrorKind::Driver { code } if is_such(code))
 }
@@ -203,8 +202,8 @@ const UNSUPPORTED_DEVICE_SIDE_SYNC: i64 = 223;
 const INVALID_SOURCE: i64 = 300;
 const SHARED_OBJECT_INIT_FAILED: i64 = 303;
 
-/// The driver cannot use code of this kind: it has another architecture or format, or comes from
-/// tools that are newer than the driver.
+/// Whether the driver cannot use this kind of code: it has another architecture or format, or comes
+/// from tools that are newer than the driver.
 fn is_about_kind(code: i64) -> bool {
     matches!(code, INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION)
 }

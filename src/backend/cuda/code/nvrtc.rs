@@ -1,5 +1,5 @@
 //! The functions of NVRTC. This module opens the library itself, because cudarc tries other file
-//! names in another order.
+//! names, in another order.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ macro_rules! library {
         }
 
         impl $name {
-            /// Looks up all functions. The error names the missing one.
+            /// Looks up all functions. The error names the first missing function.
             fn of(library: Library) -> Result<Self, String> {
                 $(
                     // SAFETY: this is the function's type in `nvrtc.h` since version 11.2.

@@ -1,12 +1,11 @@
-//! A table of values that are made once per key. Threads that need a value which is being made wait
-//! for it.
+//! A table of values that are made once per key. A thread that needs a value which another thread
+//! is making waits for it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Values stay as long as the table. A value that could not be made is tried again by the next
-/// caller that needs it.
+/// Values stay as long as the table. If making a value failed, the next caller tries again.
 #[derive(Debug)]
 pub(super) struct OncePerKey<K, V> {
     slots: Mutex<HashMap<K, Slot<V>>>,

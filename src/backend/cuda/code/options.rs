@@ -4,7 +4,7 @@
 /// The spellings of the option for the architecture.
 const ARCHITECTURE: [&str; 2] = ["-arch", "--gpu-architecture"];
 
-/// Options whose output no driver loads: code for a later linker, code for OptiX.
+/// Options whose output the driver cannot load: code for a later linker, code for OptiX.
 const NO_CODE: [&str; 4] = ["-dlto", "--dlink-time-opt", "-optix-ir", "--optix-ir"];
 
 /// The architecture that the options name: the last one wins.
@@ -18,7 +18,7 @@ pub(super) fn architecture(options: &[String]) -> Option<&str> {
     Some(value.trim())
 }
 
-/// The first option whose output no driver loads.
+/// The first option whose output the driver cannot load.
 pub(super) fn without_code(options: &[String]) -> Option<&str> {
     options.iter().map(|option| option.trim()).find(|option| NO_CODE.contains(&name(option)))
 }

@@ -1,4 +1,4 @@
-// The views that sized parameters are in device code. `resident` passes them by value. For NVRTC
+// The views that device code gets for sized parameters. `resident` passes them by value. For NVRTC
 // and nvcc, from C++11 on.
 //
 //     extern "C" __global__ void transpose(resident::View2<const float> a,

@@ -6,8 +6,9 @@ use crate::backend::ParameterLayout;
 /// `resident::View` and related names.
 const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Whether a source needs the prelude: if the signature has sized parameters, or if the text names
-/// `resident`, so that the kernels of one source are compiled alike whatever their signatures.
+/// Whether a source needs the prelude: if the signature has sized parameters, or if the text
+/// contains `resident`. The second condition makes all kernels of one source compile alike,
+/// whatever their signatures.
 pub(super) fn is_needed(text: &str, parameters: &[ParameterLayout]) -> bool {
     text.contains("resident")
         || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))

@@ -1,5 +1,5 @@
-//! From a program to a loaded kernel: read, compile, load, find the function, compare its
-//! parameters. Each step runs once for all kernels that need its result.
+//! Turns a program into a loaded kernel: reads, compiles and loads it, finds the function, and
+//! compares its parameters. Each step runs once for all kernels that need its result.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -17,8 +17,8 @@ use crate::backend::c_declaration::is_identifier;
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, CudaCode, CudaSource, LoadError, LoadedKernel, Program};
 
-/// The modules of one device: one per source, and one more per name expression. They stay loaded
-/// for the device's life.
+/// The modules of one device: one per source, and one more per name expression. They stay loaded as
+/// long as the device lives.
 #[derive(Debug)]
 pub(in crate::backend::cuda) struct Programs {
     modules: OncePerKey<Vec<u8>, Module>,
@@ -95,7 +95,7 @@ impl Programs {
 struct FoundFunction {
     module: Arc<Module>,
     function: Arc<Function>,
-    /// Its name in the code.
+    /// The function's name in the code.
     name: String,
 }
 
@@ -161,7 +161,7 @@ fn find_in_c(
     FoundFunction::of(&module, name)?.ok_or_else(|| no_entry(name, &program.source, &module).into())
 }
 
-/// A name expression that does not compile is most often the name of a missing function.
+/// Adds a hint: a name expression that does not compile is often a missing function's name.
 fn with_hint(error: LoadError, hint: &str) -> LoadError {
     match error {
         LoadError::Program(log) if !hint.is_empty() => LoadError::Program(format!("{hint}; {log}")),

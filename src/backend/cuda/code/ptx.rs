@@ -1,7 +1,7 @@
 //! The names of the kernels in PTX: for error messages, and to try out a module that is loaded
 //! lazily.
 
-/// The names of all kernels, in the order of the text. Comments that begin with `//` do not count.
+/// The names of all kernels, in the order of the text. Comments that begin with `//` are ignored.
 pub(super) fn kernel_names(text: &str) -> Vec<String> {
     text.lines().filter_map(kernel_name).map(str::to_owned).collect()
 }

@@ -7,7 +7,7 @@ use crate::backend::cuda::call::refusal;
 use crate::backend::cuda::library::DRIVER;
 use crate::backend::{BackendError, ParameterLayout};
 
-/// `cuFuncGetParamInfo`, which drivers have from 12.4 on.
+/// `cuFuncGetParamInfo`, which drivers have since 12.4.
 type GetParamInfo = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> CUresult;
 
 /// The size of each parameter of a function in bytes, `None` if the driver is older than 12.4. A
@@ -32,9 +32,9 @@ pub(super) fn parameter_bytes_of(function: CUfunction) -> Result<Option<Vec<usiz
     }
 }
 
-/// Compares the number and sizes of the compiled parameters with the signature. Views whose number
-/// of dimensions the signature leaves open get the compiled one. Compares nothing without
-/// `compiled_bytes`.
+/// Compares the number and sizes of the compiled parameters with the signature. A view whose number
+/// of dimensions the signature leaves open gets the compiled number. Does nothing if
+/// `compiled_bytes` is `None`.
 pub(super) fn check(
     entry: &str,
     expected: &[ParameterLayout],
@@ -56,7 +56,7 @@ pub(super) fn check(
     resolved.collect::<Option<Box<[_]>>>().ok_or_else(|| mismatch(entry, expected, compiled_bytes))
 }
 
-/// The parameter with its number of dimensions, if it takes this many bytes.
+/// The parameter with its number of dimensions, if its size is this many bytes.
 fn resolve(parameter: &ParameterLayout, len_bytes: usize) -> Option<ParameterLayout> {
     let resolved = match *parameter {
         ParameterLayout::Sized { element, ndim: None, is_read_only } => {

@@ -1,4 +1,4 @@
-//! CUDA C with its options, as the compiler gets it, and the key of the code compiled from it.
+//! CUDA C with its options for the compiler, and the key of the code compiled from it.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::{options, prelude};
 use crate::backend::Program;
 use crate::backend::c_declaration::identifier;
 
-/// CUDA C with everything that decides the compiled code.
+/// CUDA C with everything that affects the compiled code.
 pub(super) struct Source<'a> {
     text: &'a str,
     /// The name of the source in the log.
@@ -15,7 +15,7 @@ pub(super) struct Source<'a> {
     has_prelude: bool,
     options: Vec<String>,
     expression: Option<&'a str>,
-    /// Whether no other file can change the compiled code. Only such code is kept on disk.
+    /// Whether the compiled code depends on no other file. Only such code is stored on disk.
     pub(super) is_self_contained: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The key of the code compiled for a target. The name in the log is not part of it.
+    /// The key of the code compiled for a target. It does not include the source's name in the log.
     pub(super) fn key(&self, target: &str) -> Vec<u8> {
         let mut key = Vec::new();
         let prelude = if self.has_prelude { prelude::prepend_to("", "") } else { String::new() };
@@ -82,7 +82,7 @@ impl<'a> Source<'a> {
             self.text.to_owned()
         };
         let expression = self.expression.map(str::to_owned);
-        // Of two architectures, NVRTC would take the last.
+        // If two architectures were given, NVRTC would take the last.
         let architecture =
             self.architecture().is_none().then(|| format!("--gpu-architecture={target}"));
         let options = self.options.iter().cloned().chain(architecture).collect();
@@ -96,8 +96,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a text may include another file, whose changes the key does not show. May be wrongly
-/// true, never wrongly false.
+/// Whether a text may include another file, whose changes would not change the key. It may return
+/// true wrongly, but never false wrongly.
 fn includes(text: &str) -> bool {
     let joined = text.replace("\\\r\n", "").replace("\\\n", "");
     joined.lines().any(|line| {

@@ -1,4 +1,4 @@
-//! Many lines in one driver call, where the driver has it: CUDA 12.8 and later.
+//! Copies many lines by one driver call, on drivers that have it: CUDA 12.8 and later.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -10,8 +10,8 @@ use crate::backend::BackendError;
 use crate::backend::cuda::call::check;
 use crate::backend::cuda::library::DRIVER;
 
-/// Fewer lines than this take one call each: the driver splits a batch into single copies, so that
-/// only the cost of the calls is saved.
+/// Fewer lines than this take one call each: the driver splits a batch into single copies, so a
+/// batch saves only the cost of the calls.
 pub(super) const LINES_MIN: usize = 4;
 
 /// Lines to copy, between device addresses or pinned host addresses.
@@ -30,7 +30,7 @@ struct MemLocation {
     id: c_int,
 }
 
-/// `CUmemcpyAttributes` as the driver's ABI has it since CUDA 12.8. The bindings only have it for
+/// `CUmemcpyAttributes` as the driver's ABI has it since CUDA 12.8. The bindings have it only for
 /// newer versions.
 #[repr(C)]
 struct MemcpyAttributes {
@@ -61,7 +61,7 @@ fn function() -> Option<CopyBatch> {
     *FUNCTION.get_or_init(|| unsafe { DRIVER.function("cuMemcpyBatchAsync") })
 }
 
-/// Whether the driver has the call.
+/// Whether the driver has the function.
 pub(super) fn is_supported() -> bool {
     function().is_some()
 }
@@ -77,7 +77,7 @@ impl LineBatch {
         self.sources.len()
     }
 
-    /// Queues all lines. Returns `false` if the driver does not support that, and queues nothing.
+    /// Queues all lines. If the driver lacks the call, queues nothing and returns `false`.
     ///
     /// # Safety
     ///

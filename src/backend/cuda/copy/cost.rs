@@ -1,24 +1,24 @@
-//! Chooses how to download several boxes: one driver call for each, or one call for the whole
-//! range, unpacked on the host. Only computes; calls no driver.
+//! The choice between two ways to download several boxes: one driver call for each, or one call for
+//! the whole range, unpacked on the host. This module only computes; it calls no driver.
 
 use smallvec::SmallVec;
 
 use crate::backend::{CopyBox, Footprint};
 
-/// Bytes that a link moves in the time of one driver call: about 6 µs at 25 GB/s.
+/// The bytes that a link transfers in the time of one driver call: about 6 µs at 25 GB/s.
 const CALL_BYTES: u64 = 150_000;
 
-/// Bytes that a link moves while a device goes from one short row to the next: about 2.5 ns.
+/// The bytes that a link transfers while a device moves to the next short row: about 2.5 ns.
 const ROW_BYTES: u64 = 64;
 
 type Parts = SmallVec<[CopyBox; 1]>;
 
-/// How a download reaches its destination through `len_bytes` bytes of staging memory.
+/// The two copies of a download, through `len_bytes` bytes of staging memory.
 #[derive(Debug)]
 pub(crate) struct DownloadPlan {
-    /// From the device to staging memory.
+    /// The copies from the device to staging memory.
     pub(crate) to_staging: Parts,
-    /// From staging memory to the destination.
+    /// The copies from staging memory to the destination.
     pub(crate) from_staging: Parts,
     pub(crate) len_bytes: u64,
 }
@@ -64,7 +64,7 @@ impl DownloadPlan {
     }
 }
 
-/// The cost of a part besides its calls: its bytes, or more where its rows are short.
+/// The cost of a part without its calls: its bytes, or more if its rows are short.
 fn cost_bytes(part: &CopyBox) -> u64 {
     let rows: u64 = part.axes.iter().map(|(count, ..)| count).product();
     let row_bytes =

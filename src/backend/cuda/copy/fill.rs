@@ -23,12 +23,12 @@ enum SettablePattern {
     Four(u32),
 }
 
-/// Queues the fill of one footprint of the memory at `address`. The returned memory has to live
-/// until the fill completes, also on error.
+/// Queues the fill of one footprint of the memory at `address`. The returned memory must live until
+/// the fill completes, even on error.
 ///
 /// # Safety
 ///
-/// * The target's context is current and the stream is of it.
+/// * The target's context is current, and the stream belongs to it.
 /// * The memory holds every run of the footprint until the fill completes, and until then no other
 ///   code accesses these runs.
 pub(crate) unsafe fn queue(
@@ -50,7 +50,7 @@ pub(crate) unsafe fn queue(
         Ok(seed) => {
             // The copy of the seed may be asynchronous if another library pinned its pages.
             let seed = Arc::new(seed);
-            // SAFETY: as above; the caller keeps the seed.
+            // SAFETY: as above; the caller keeps the seed alive.
             let outcome = unsafe { double(target, address, footprint, &seed) };
             (Some(seed), outcome)
         }
@@ -74,8 +74,8 @@ unsafe fn set(
             let pitch = shape.destination_pitch;
             let start = address + shape.destination + plane * pitch.plane_lines * pitch.line_bytes;
             if outcome.is_ok() {
-                // SAFETY: a plane of the footprint, for which the caller promises; `queue` checked
-                // the alignment.
+                // SAFETY: a plane of the footprint, whose validity the caller guarantees; `queue`
+                // checked the alignment.
                 outcome = unsafe { set_plane(target.stream, start, shape, value) };
             }
         }
@@ -166,8 +166,8 @@ impl SettablePattern {
     }
 }
 
-/// Copies the seed to the start of the first run, then copies what is there onwards: along the run,
-/// and along each axis.
+/// Copies the seed to the start of the first run, then copies the filled bytes onwards: along the
+/// run, and along each axis.
 ///
 /// # Safety
 ///
@@ -188,14 +188,14 @@ unsafe fn double(
     // SAFETY: the seed is no longer than a run, and lives until the fill completes.
     unsafe { memcpy::queue(target, CopyEnd::Host(seed.base(), false), device, &[seed_copy])? };
     for part in doublings(footprint, seed.len_bytes() as u64) {
-        // SAFETY: parts copy runs of the footprint to other runs of it, for which the caller
-        // promises; stream order runs them one after another.
+        // SAFETY: each part copies runs of the footprint to other runs of it, whose validity the
+        // caller guarantees; stream order runs the parts one after another.
         unsafe { memcpy::queue(target, device, device, &[part])? };
     }
     Ok(())
 }
 
-/// How many repetitions of the pattern make a seed.
+/// The number of repetitions of the pattern in a seed.
 fn seed_count(pattern: &[u8], run_bytes: u64) -> usize {
     let count_max = (SEED_BYTES / pattern.len()).max(1);
     let in_run = usize::try_from(run_bytes / pattern.len() as u64);
@@ -203,7 +203,7 @@ fn seed_count(pattern: &[u8], run_bytes: u64) -> usize {
 }
 
 /// The copies that spread `seed_bytes` bytes at the start of the first run over the footprint. Each
-/// copies at most what is there.
+/// copies at most the bytes that are filled already.
 fn doublings(footprint: &Footprint, seed_bytes: u64) -> Vec<CopyBox> {
     let start = footprint.offset_bytes;
     let run = |run_bytes: u64, to: u64, axes| CopyBox {

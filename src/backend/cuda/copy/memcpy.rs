@@ -1,4 +1,4 @@
-//! Queues copies: one driver call for each shape, and one call for many lines where the driver can.
+//! Queues copies: one driver call for each shape, or one for many lines if the driver supports it.
 
 use std::ffi::c_void;
 
@@ -31,8 +31,8 @@ pub(crate) struct StreamTarget {
 ///
 /// # Safety
 ///
-/// * The target's context is current and the stream is of it.
-/// * Both ends hold every run of the parts, and stay so until the copies complete.
+/// * The target's context is current, and the stream belongs to it.
+/// * Both ends hold every run of the parts until the copies complete.
 /// * Until then no other code writes the source's runs or accesses the destination's.
 pub(crate) unsafe fn queue(
     target: StreamTarget,
@@ -46,7 +46,8 @@ pub(crate) unsafe fn queue(
     for part in parts {
         shape::for_each(part, target.pitch_bytes_max, &mut |shape| {
             if outcome.is_ok() && !(are_lines_queued && shape.is_line()) {
-                // SAFETY: a shape covers only runs of its part, for which the caller promises.
+                // SAFETY: a shape covers only runs of its part, whose validity the caller
+                // guarantees.
                 outcome = unsafe { queue_shape(target, source, destination, shape) };
             }
         });
@@ -54,7 +55,8 @@ pub(crate) unsafe fn queue(
     outcome
 }
 
-/// Queues all lines in one call, if they are many and the driver can. Returns whether it did.
+/// Queues all lines in one call, if they are many and the driver supports it. Returns whether it
+/// did.
 ///
 /// # Safety
 ///
@@ -85,7 +87,7 @@ unsafe fn queue_lines(
     if lines.len() < batch::LINES_MIN {
         return Ok(false);
     }
-    // SAFETY: lines are runs of the parts, for which the caller promises.
+    // SAFETY: lines are runs of the parts, whose validity the caller guarantees.
     unsafe { lines.queue(target.stream) }
 }
 
@@ -299,7 +301,7 @@ impl CopyEnd {
     }
 }
 
-/// An end as the driver's descriptors name it.
+/// An end in the form of the driver's descriptors.
 #[derive(Clone, Copy)]
 struct MemcpyEnd {
     kind: CUmemorytype,

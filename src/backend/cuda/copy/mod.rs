@@ -1,9 +1,9 @@
-//! Copies and fills: from boxes of bytes to the driver's calls.
+//! Copies and fills: turns boxes of bytes into driver calls.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `memcpy` | queues copies: one driver call for each shape |
-//! | `shape` | how a box becomes lines, planes and volumes; arithmetic only |
+//! | `shape` | splits a box into lines, planes and volumes; arithmetic only |
 //! | `batch` | many lines in one driver call |
 //! | `fill` | queues fills |
 //! | `cost` | the cheaper way to download boxes; arithmetic only |

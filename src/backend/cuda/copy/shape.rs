@@ -1,5 +1,4 @@
-//! How a box of bytes becomes lines, planes and volumes within the driver's limit on pitches.
-//! Arithmetic only.
+//! Splits a box of bytes into lines, planes and volumes within the pitch limit. Arithmetic only.
 
 use crate::backend::CopyBox;
 use crate::layout::for_each_start;
@@ -17,11 +16,11 @@ pub(crate) struct Shape {
     pub(super) destination_pitch: Pitch,
 }
 
-/// The distances from one line to the next, and from one plane to the next.
+/// The distances between lines, and between planes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pitch {
     pub(super) line_bytes: u64,
-    /// In lines.
+    /// The distance between planes, in lines.
     pub(super) plane_lines: u64,
 }
 
@@ -39,7 +38,7 @@ impl Shape {
         }
     }
 
-    /// `count` runs, if the driver takes such pitches.
+    /// A plane of `count` runs, if the driver accepts the pitches.
     fn plane(
         part: &CopyBox,
         (count, source, destination): (u64, u64, u64),
@@ -55,7 +54,7 @@ impl Shape {
         })
     }
 
-    /// `count` planes, if the distance between them is a whole number of lines at both ends.
+    /// A volume of `count` planes, if planes are a whole number of lines apart at both ends.
     fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
         let lines = |stride: u64, pitch: Pitch| {
             let lines = stride / pitch.line_bytes;
@@ -90,7 +89,7 @@ pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl Fn
     for_each_start(outer, (0, 0), &mut |source, target| visit(shape.shifted(source, target)));
 }
 
-/// The largest shape that holds the innermost axes, and how many of them.
+/// The largest shape that the innermost axes form, and the number of these axes.
 fn largest(part: &CopyBox, pitch_bytes_max: u64) -> (Shape, usize) {
     let Some((inner, outer)) = part.axes.split_last() else { return (Shape::line(part), 0) };
     let Some(plane) = Shape::plane(part, *inner, pitch_bytes_max) else {

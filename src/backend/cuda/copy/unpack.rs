@@ -1,5 +1,4 @@
-//! The host's part of a download to pageable memory: copies the bytes from staging memory to their
-//! destination.
+//! The host's part of a download to pageable memory: copies bytes from staging memory.
 
 use std::sync::Arc;
 
@@ -7,25 +6,24 @@ use smallvec::SmallVec;
 
 use crate::backend::{CopyBox, HostMemory, host_copy};
 
-/// A download whose bytes the device has packed into staging memory, or will have once its
-/// operation completes.
+/// A download whose bytes are in staging memory once its operation on the device completes.
 #[derive(Debug)]
 pub(crate) struct PendingUnpack {
     pub(crate) staged: Arc<dyn HostMemory>,
     pub(crate) destination: Arc<dyn HostMemory>,
-    /// From the staged bytes to the destination.
+    /// The copies from staging memory to the destination.
     pub(crate) parts: SmallVec<[CopyBox; 1]>,
 }
 
 impl PendingUnpack {
-    /// Copies the bytes to their destination. The device has completed the download.
+    /// Copies the bytes to their destination. Called after the device has completed the download.
     pub(crate) fn unpack(&self) {
         for part in &self.parts {
             // SAFETY: the parts lie within both memories: `submit::queue_copy` checked the bounds
             // of the destination, and `DownloadPlan` made the staged parts and their length. The
             // device has completed its writes to staging memory. No other thread accesses these
             // bytes of the destination: they are stale until this operation completes, and the
-            // layers above allow no access before that (DESIGN.md, "Why it is sound").
+            // layers above allow no access before that (DESIGN.md, "Soundness").
             unsafe {
                 host_copy::copy_box_in_parallel(self.staged.base(), self.destination.base(), part);
             };

@@ -1,4 +1,4 @@
-//! Device memory of one GPU: its live allocations, their limit, and what is freed but still in use.
+//! Device memory of one GPU: its live allocations, their limit, and freed memory still in use.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,13 +21,13 @@ pub(crate) struct DeviceMemory {
 
 #[derive(Debug, Default)]
 struct Allocations {
-    /// Bytes by address.
+    /// The length in bytes of each live allocation, by address.
     live: HashMap<u64, u64>,
-    /// By address.
+    /// cudarc's slices in which arrays live, by address.
     external: HashMap<u64, ExternalAllocation>,
     in_use_bytes: u64,
-    /// On devices without pools, by address: memory that is freed, but still used by work in
-    /// flight, or that the driver refused to free.
+    /// On devices without pools, by address: freed memory that work in flight still uses, or that
+    /// the driver refused to free.
     draining: HashMap<u64, Draining>,
     limit_bytes: Option<u64>,
 }
@@ -35,7 +35,7 @@ struct Allocations {
 #[derive(Clone, Copy, Debug)]
 struct Draining {
     len_bytes: u64,
-    /// Its last use has completed.
+    /// Whether its last use has completed.
     is_drained: bool,
 }
 
@@ -71,7 +71,7 @@ impl DeviceMemory {
         outcome
     }
 
-    /// Counts the bytes as in use, unless the limit forbids that.
+    /// Counts the bytes as in use, unless the limit forbids this.
     fn reserve(&self, len_bytes: u64) -> Result<(), BackendError> {
         let mut allocations = self.allocations();
         let free = allocations.bytes_below_limit();
@@ -110,7 +110,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Frees memory behind what is queued on `stream`, on devices with pools.
+    /// Frees memory after the work queued on `stream`, on devices with pools.
     pub(crate) fn free(
         &self,
         Address(address): Address,
@@ -118,10 +118,10 @@ impl DeviceMemory {
     ) -> Result<(), BackendError> {
         self.check_live(address)?;
         // Removed before the driver frees it: the driver may give the address to another thread at
-        // once, whose allocation must not be removed.
+        // once, and this removal must not hit that thread's allocation.
         let len_bytes = self.remove_live(address);
         // SAFETY: the address came from `allocate` and is live (`check_live`). The caller ordered
-        // the stream behind all uses (contract in `backend`).
+        // the stream after all uses (contract in `backend`).
         let outcome = unsafe { sys::cuMemFreeAsync(address, stream) };
         check(outcome, "cuMemFreeAsync").inspect_err(|_| {
             let mut allocations = self.allocations();
@@ -153,7 +153,7 @@ impl DeviceMemory {
         if self.pool.is_some() {
             return;
         }
-        // Taken out first: no two threads free the same memory, and no lock is held over the calls.
+        // Removed first, so that only one thread frees it and no lock is held during the calls.
         let drained: Vec<(u64, Draining)> =
             self.allocations().draining.extract_if(|_, draining| draining.is_drained).collect();
         for (address, draining) in drained {
@@ -165,7 +165,7 @@ impl DeviceMemory {
         }
     }
 
-    /// Fails if the address is not that of live memory of the library.
+    /// Fails if the library has no live memory at this address.
     pub(crate) fn check_live(&self, address: u64) -> Result<(), BackendError> {
         if self.allocations().live.contains_key(&address) {
             return Ok(());
@@ -185,7 +185,7 @@ impl DeviceMemory {
         len_bytes
     }
 
-    /// Keeps an external slice in which an array lives from now on.
+    /// Stores an external slice in which an array lives from now on.
     pub(crate) fn insert_external(
         &self,
         address: u64,
@@ -200,7 +200,7 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Takes out the external slice at an address, if there is one.
+    /// Removes and returns the external slice at an address, if there is one.
     pub(crate) fn take_external(&self, address: u64) -> Option<ExternalAllocation> {
         self.allocations().external.remove(&address)
     }

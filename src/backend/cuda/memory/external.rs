@@ -1,4 +1,4 @@
-//! Device memory that cudarc's slices own, and in which arrays live.
+//! Device memory that belongs to cudarc's slices, and in which arrays live.
 
 use std::any::Any;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream};
 
-/// A slice that an array took over, kept whole until the array gives it away or drops.
+/// A slice that an array took over, kept unchanged until the array returns it or drops.
 pub(crate) struct ExternalAllocation {
     len_bytes: u64,
     slice: Box<dyn Slice>,
@@ -37,7 +37,7 @@ impl ExternalAllocation {
         self.len_bytes
     }
 
-    /// The stream on which the slice will be freed, behind everything queued there.
+    /// The stream on which the slice will be freed, after all work queued there.
     pub(crate) fn stream(&self) -> &CudaStream {
         self.slice.stream()
     }

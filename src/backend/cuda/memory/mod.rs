@@ -2,11 +2,11 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `allocator`, `pool` | device memory: the live allocations, and the driver's pool behind them |
-//! | `external` | device memory that lives in cudarc's slices |
-//! | `staging`, `staging_limit` | pinned blocks for copies with pageable memory, and their bound |
+//! | `allocator`, `pool` | device memory: the live allocations, and the driver's pool |
+//! | `external` | device memory that belongs to cudarc's slices |
+//! | `staging`, `staging_limit` | pinned blocks for copies with pageable memory, and their limit |
 //! | `numa` | the processors near a GPU |
-//! | `pageable` | pageable blocks of the backend's own |
+//! | `pageable` | the backend's own pageable blocks |
 //! | `registered` | arrays' host memory, registered with the driver |
 
 pub(crate) mod allocator;

@@ -1,9 +1,9 @@
-//! The processors near a GPU. Pinned memory that a thread there allocates lies on the GPU's NUMA
-//! node, which shortens the way to its link. NCCL places its buffers in the same way.
+//! The processors near a GPU. Pinned memory that a thread on them allocates lies on the GPU's NUMA
+//! node, which shortens the path to the GPU. NCCL places its buffers in the same way.
 
 use crate::backend::cuda::context::Context;
 
-/// The processors near a GPU; none if all are equally near, or the system does not say.
+/// The processors near a GPU; none if all are equally near, or the system does not report it.
 #[derive(Debug)]
 pub(super) struct NumaAffinity {
     #[cfg_attr(
@@ -14,7 +14,7 @@ pub(super) struct NumaAffinity {
 }
 
 impl NumaAffinity {
-    /// Asks the system where the GPU is attached.
+    /// Reads from the system where the GPU is attached.
     pub(super) fn of(context: &Context) -> Self {
         let address = context.pci_address();
         let processors = address.and_then(|address| system::processors_near(&address));
@@ -41,7 +41,7 @@ mod system {
 
     impl Drop for RestoreAffinity {
         fn drop(&mut self) {
-            // If the system has since taken processors away, the thread stays where it may run.
+            // If the system has since removed processors, the thread keeps its present set.
             let _kept = sched_setaffinity(None, &self.0);
         }
     }
@@ -69,7 +69,7 @@ mod system {
             return None;
         }
         let node = read(&format!("/sys/bus/pci/devices/{pci_address}/numa_node"))?;
-        // The file says -1 if the firmware does not know; that does not parse.
+        // The file contains -1, which does not parse, if the firmware does not know the node.
         let node: usize = node.trim().parse().ok()?;
         parse_list(&read(&format!("/sys/devices/system/node/node{node}/cpulist"))?)
     }
@@ -78,7 +78,7 @@ mod system {
         fs::read_to_string(path).ok()
     }
 
-    /// A list as the kernel writes it: `0-3,8,10-11`.
+    /// Parses a list in the kernel's format: `0-3,8,10-11`.
     fn parse_list(text: &str) -> Option<Vec<usize>> {
         let mut list = Vec::new();
         for part in text.trim().split(',').filter(|part| !part.is_empty()) {

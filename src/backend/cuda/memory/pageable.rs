@@ -1,5 +1,5 @@
-//! Pageable host memory of the backend's own: where there is no room for a pinned block, and for
-//! the pattern of a fill.
+//! The backend's own pageable host memory: for staging if no pinned block is available, and for the
+//! pattern of a fill.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -14,13 +14,13 @@ pub(crate) struct PageableBlock {
 }
 
 impl PageableBlock {
-    /// A zeroed block of `len_bytes` bytes, at least one, for the operation `call`.
+    /// A zeroed block of `len_bytes` bytes, at least one; `call` names the operation in errors.
     pub(crate) fn zeroed(len_bytes: u64, call: &'static str) -> Result<Self, BackendError> {
         let layout = usize::try_from(len_bytes.max(1))
             .ok()
             .and_then(|len_bytes| Layout::from_size_align(len_bytes, 64).ok())
             .ok_or_else(|| no_room(len_bytes, call))?;
-        // SAFETY: the layout's size is above zero.
+        // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) });
         start.map(|start| Self { start, layout }).ok_or_else(|| no_room(len_bytes, call))
     }
@@ -28,7 +28,7 @@ impl PageableBlock {
     /// A block that holds `pattern` `count` times, for a fill.
     pub(crate) fn repeating(pattern: &[u8], count: usize) -> Result<Self, BackendError> {
         let block = Self::zeroed((pattern.len() * count) as u64, "fill")?;
-        // SAFETY: the block has so many initialised bytes, and no other code knows of it yet.
+        // SAFETY: the block has this many initialised bytes, and no other code can access it yet.
         let bytes = unsafe { std::slice::from_raw_parts_mut(block.base(), block.len_bytes()) };
         bytes.chunks_exact_mut(pattern.len()).for_each(|chunk| chunk.copy_from_slice(pattern));
         Ok(block)
@@ -44,7 +44,7 @@ fn no_room(requested: u64, call: &'static str) -> BackendError {
     }
 }
 
-// SAFETY: the value owns its allocation, and only hands out a pointer.
+// SAFETY: the value owns its allocation, and only returns a pointer.
 unsafe impl Send for PageableBlock {}
 // SAFETY: as above; users of the pointer order their accesses (`HostMemory`).
 unsafe impl Sync for PageableBlock {}

@@ -1,4 +1,4 @@
-//! The driver's stream-ordered memory pool. The library has one of its own, so that the device's
+//! The driver's stream-ordered memory pool. The library creates its own pool, so that the device's
 //! default pool stays as other code configured it.
 
 use std::ffi::{c_int, c_uchar, c_void};
@@ -33,7 +33,7 @@ struct PoolProperties {
 const _: () =
     assert!(size_of::<PoolProperties>() == size_of::<sys::CUmemPoolProps>(), "the driver's layout");
 
-/// `CUmemAccessDesc`, for the same reason.
+/// `CUmemAccessDesc`, declared here for the same reason.
 #[repr(C)]
 struct PoolAccess {
     location_type: c_int,
@@ -46,7 +46,7 @@ const _: () =
 
 impl MemoryPool {
     /// Creates a pool of pinned device memory that is not shared with other processes. It keeps
-    /// freed memory for the next allocation until `trim`: in a steady state it takes none from the
+    /// freed memory for later allocations until `trim`, so a steady state takes none from the
     /// system.
     pub(super) fn create(ordinal: usize) -> Result<Self, BackendError> {
         const PINNED: c_int = 1;
@@ -59,7 +59,7 @@ impl MemoryPool {
             security_attributes: std::ptr::null_mut(),
             reserved: [0; 64],
         };
-        // SAFETY: the driver reads one `CUmemPoolProps`, whose layout `PoolProperties` has, and
+        // SAFETY: the driver reads one `CUmemPoolProps`, whose layout `PoolProperties` matches, and
         // writes one handle.
         let outcome =
             unsafe { sys::cuMemPoolCreate(&raw mut pool, (&raw const properties).cast()) };
@@ -78,7 +78,7 @@ impl MemoryPool {
         check(outcome, "cuMemPoolSetAttribute")
     }
 
-    /// Allocates memory in the order of `stream`, which is of the current context.
+    /// Allocates memory in the order of `stream`, which belongs to the current context.
     pub(super) fn allocate(
         &self,
         address: &mut u64,
@@ -95,7 +95,7 @@ impl MemoryPool {
         check(unsafe { sys::cuMemPoolTrimTo(self.0, 0) }, "cuMemPoolTrimTo")
     }
 
-    /// The bytes of device memory that the pool holds; 0 if the driver does not say.
+    /// The bytes of device memory that the pool holds; 0 if the driver does not report them.
     pub(super) fn reserved_bytes(&self) -> u64 {
         let mut reserved: u64 = 0;
         let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
@@ -113,8 +113,8 @@ impl MemoryPool {
             location_id: peer as c_int,
             flags: READ_WRITE,
         };
-        // SAFETY: the driver reads one `CUmemAccessDesc`, whose layout `PoolAccess` has; the pool
-        // lives as long as `self`.
+        // SAFETY: the driver reads one `CUmemAccessDesc`, whose layout `PoolAccess` matches; the
+        // pool lives as long as `self`.
         let outcome = unsafe { sys::cuMemPoolSetAccess(self.0, (&raw const access).cast(), 1) };
         check(outcome, "cuMemPoolSetAccess")
     }

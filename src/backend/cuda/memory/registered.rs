@@ -1,8 +1,8 @@
 //! Host memory that the library registers with the driver for `page_lock`.
 //!
-//! The driver gets exactly the bytes of the array. If it refuses because some of them, or of their
-//! pages, are registered already, the array stays pageable and the error names the neighbour.
-//! A range that another library registered as a whole is used as it is.
+//! The driver gets exactly the bytes of the array. If it refuses because some of these bytes, or of
+//! their pages, are registered already, the array stays pageable and the error names the
+//! neighbouring registration. A range that another library registered as a whole is used unchanged.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ use crate::backend::{BackendError, PinnedRegistration};
 
 const REGISTER: &str = "cuMemHostRegister";
 
-/// The registrations of this process by start address, for all devices: one that is made in one
-/// context holds in all. The lock covers the driver's calls too, so that table and driver agree.
-/// No other lock is taken under it.
+/// The registrations of this process by start address, for all devices: a registration made in one
+/// context is valid in all. The lock is held during the driver's calls too, so that table and
+/// driver agree. No other lock is taken under it.
 static REGISTRATIONS: Mutex<Registrations> = Mutex::new(Registrations(BTreeMap::new()));
 
-/// The process that made the first registration; 0 before. In a forked child the registrations do
-/// not count, and their lock may be held by a thread that the child does not have.
+/// The process that made the first registration; 0 if there is none. In a forked child the
+/// registrations are invalid, and a thread that the child does not have may hold their lock.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// The registration of one array's memory. Dropping it unregisters the memory.
@@ -40,9 +40,9 @@ struct Registration {
     end: usize,
     /// The context that registered them.
     context: Arc<Context>,
-    /// The array is gone, but the driver refused to unregister its memory.
+    /// Whether the array was dropped, but the driver refused to unregister its memory.
     is_unused: bool,
-    /// That memory, kept allocated.
+    /// The dropped array's memory, kept allocated.
     memory: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -59,7 +59,7 @@ impl HostRegistration {
             return Err(refusal(CUresult::CUDA_ERROR_NOT_INITIALIZED, REGISTER));
         }
         let mut registrations = registrations();
-        // Dropped after the lock: a context's drop calls the driver.
+        // These values drop after the lock is released: a context's drop calls the driver.
         let _removed = registrations.retry_unused();
         let outcome =
             context.make_current().and_then(|()| registrations.insert(context, start, len_bytes));
@@ -157,7 +157,7 @@ impl Registrations {
         self.0.remove(&start)
     }
 
-    /// Unregisters what the driver refused to unregister before, unless the device died.
+    /// Unregisters memory that the driver refused to unregister before, unless the device died.
     fn retry_unused(&mut self) -> Vec<Registration> {
         let is_worth_a_try = |registration: &Registration| {
             registration.is_unused && registration.context.death().is_none()
@@ -168,11 +168,12 @@ impl Registrations {
     }
 }
 
-/// Unregisters memory in the context that registered it. `false` if the driver refused.
+/// Unregisters memory in the context that registered it. Returns `false` if the driver refused.
 fn unregister_in(context: &Context, start: usize) -> bool {
-    // A dead context may still unregister: it is made current all the same.
+    // The driver may still unregister memory of a dead context, so the context is made current even
+    // if this reports an error.
     if context.make_current().is_err() {
-        // SAFETY: the handle is that of a retained primary context, which `cudarc` keeps.
+        // SAFETY: the handle belongs to a retained primary context, which `cudarc` keeps.
         let _dead = unsafe { sys::cuCtxSetCurrent(context.cudarc().cu_ctx()) };
     }
     let start = std::ptr::without_provenance_mut(start);
@@ -192,7 +193,7 @@ fn registrations() -> MutexGuard<'static, Registrations> {
     REGISTRATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is the process that registers, not a forked child of it.
+/// Whether this process made the registrations, rather than the parent that it was forked from.
 fn is_registering_process() -> bool {
     let this = std::process::id();
     let before = PROCESS.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed);
@@ -222,8 +223,8 @@ fn is_one_registration(bytes: &Range<usize>) -> bool {
     first.is_some() && first == last
 }
 
-/// The number of the registration that holds this address, 0 if the driver gives none; `None` for
-/// pageable memory. A context is current.
+/// The number of the registration that contains this address, 0 if the driver gives none; `None`
+/// for pageable memory. A context is current.
 fn registration_at(address: usize) -> Option<u64> {
     const HOST: u64 = 1;
     let kind = attribute(address, CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);

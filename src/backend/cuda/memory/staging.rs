@@ -32,13 +32,13 @@ pub(crate) struct StagingPool {
     context: Arc<Context>,
     affinity: NumaAffinity,
     limit_bytes: u64,
-    /// The process that made the pool. A forked child has neither the pinned blocks nor the threads
-    /// that help to pack into them.
+    /// The process that made the pool. A forked child has neither the pinned blocks nor the copy
+    /// threads.
     process: u32,
     free: Mutex<FreeBlocks>,
 }
 
-/// A block in use. It goes back to its pool when it drops.
+/// A block in use. It returns to its pool when it drops.
 pub(crate) struct StagingBlock {
     start: BlockStart,
     len_bytes: usize,
@@ -53,7 +53,7 @@ struct FreeBlocks(BTreeMap<u64, Vec<BlockStart>>);
 #[derive(Clone, Copy, Debug)]
 struct BlockStart(*mut u8);
 
-// SAFETY: the pointer names memory that a `StagingBlock` or the pool owns.
+// SAFETY: the pointer refers to memory that a `StagingBlock` or the pool owns.
 unsafe impl Send for BlockStart {}
 
 impl StagingPool {
@@ -67,8 +67,7 @@ impl StagingPool {
         }
     }
 
-    /// A block of `len_bytes` bytes; `None` if the limit or the system leaves no room, and in a
-    /// forked child.
+    /// A block of `len_bytes` bytes; `None` if limit or system prevent it, and in a forked child.
     pub(crate) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<StagingBlock> {
         if std::process::id() != self.process {
             return None;
@@ -89,9 +88,9 @@ impl StagingPool {
         })
     }
 
-    /// An unused block and its length, or `None` inside if so many more bytes may be pinned.
+    /// An unused block and its length; `Some(None)` if a new block may be pinned, else `None`.
     fn reserve(&self, block_bytes: u64) -> Option<Option<(BlockStart, u64)>> {
-        // Freed after the lock is released: freeing is slow.
+        // These blocks are freed after the lock is released, because freeing is slow.
         let mut removed = Vec::new();
         let mut free = self.free();
         if let Some(unused) = free.take_fitting(block_bytes) {
@@ -111,7 +110,7 @@ impl StagingPool {
         has_room.then_some(None)
     }
 
-    /// Allocates a block of zeros, whose bytes are counted already.
+    /// Allocates a block of zeros, whose bytes the caller has counted.
     fn allocate(&self, block_bytes: u64) -> Option<BlockStart> {
         const PORTABLE: u32 = 1;
         let mut start: *mut c_void = std::ptr::null_mut();
@@ -125,7 +124,7 @@ impl StagingPool {
             PINNED_BYTES.fetch_sub(block_bytes, Ordering::Relaxed);
             return None;
         }
-        // SAFETY: the driver just allocated so many bytes, and no other code knows of them.
+        // SAFETY: the driver just allocated this many bytes, and no other code can access them.
         unsafe { start.cast::<u8>().write_bytes(0, block_bytes as usize) };
         Some(BlockStart(start.cast()))
     }
@@ -140,7 +139,7 @@ impl StagingPool {
         Ok(())
     }
 
-    /// Frees blocks that are out of the list.
+    /// Frees blocks that are no longer in the list.
     fn free_all(&self, blocks: Vec<BlockStart>) {
         if blocks.is_empty() || self.context.make_current().is_err() {
             return;
@@ -164,7 +163,7 @@ impl FreeBlocks {
         lists.find_map(|(len_bytes, blocks)| Some((blocks.pop()?, *len_bytes)))
     }
 
-    /// The largest block. It does not count as pinned any more.
+    /// Removes and returns the largest block, which no longer counts as pinned.
     fn remove_largest(&mut self) -> Option<BlockStart> {
         self.0.retain(|_, blocks| !blocks.is_empty());
         let mut largest = self.0.last_entry()?;
@@ -174,7 +173,7 @@ impl FreeBlocks {
     }
 }
 
-/// Counts so many more bytes as pinned, unless that exceeds the limit.
+/// Counts this many more bytes as pinned, unless that exceeds the limit.
 fn count_pinned(block_bytes: u64, limit_bytes: u64) -> bool {
     let within =
         |pinned: u64| pinned.checked_add(block_bytes).filter(|pinned| *pinned <= limit_bytes);
@@ -191,7 +190,7 @@ fn block_bytes(len_bytes: u64) -> Option<u64> {
     }
 }
 
-/// The lengths of unused blocks that fit: up to a quarter longer.
+/// The lengths of unused blocks that may serve a request: up to a quarter longer.
 fn fitting(block_bytes: u64) -> RangeInclusive<u64> {
     block_bytes..=block_bytes.saturating_add(block_bytes / 4)
 }

@@ -1,4 +1,4 @@
-//! How many bytes of staging memory a process may pin: `RESIDENT_PINNED_MAX`, or an eighth of the
+//! The limit on the staging memory that a process pins: `RESIDENT_PINNED_MAX`, or an eighth of the
 //! machine's memory.
 
 const VARIABLE: &str = "RESIDENT_PINNED_MAX";
@@ -21,11 +21,11 @@ fn parse_bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// The memory that this process may use, if the system says: the machine's, or its container's.
+/// The memory that this process may use, if the system reports it: the machine's or container's.
 fn machine_bytes() -> Option<u64> {
     const CONTAINER_LIMITS: [&str; 2] =
         ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    // Without a limit the file says "max", or a number larger than any machine's memory.
+    // Without a limit the file contains "max", or a number larger than any machine's memory.
     let limits = CONTAINER_LIMITS
         .iter()
         .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());

@@ -1,5 +1,5 @@
-//! Completion of a stream's work: waits and polls ask the driver how far the device is, and run the
-//! completion actions, in order, before the work counts as completed.
+//! Completion of a stream's work: waits and polls ask the driver for the device's progress, and run
+//! the completion actions, in order, before the work counts as completed.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, TryLockError};
@@ -15,7 +15,7 @@ use crate::backend::{
 };
 
 impl StreamCore {
-    /// Passes on the outcome of a driver call. If the context has died, everything in flight fails.
+    /// Returns the outcome of a driver call. If the context has died, all work in flight fails.
     pub(super) fn record_loss<T>(
         &self,
         outcome: Result<T, BackendError>,
@@ -27,7 +27,7 @@ impl StreamCore {
         outcome
     }
 
-    /// The context died: everything not known to have completed failed with it.
+    /// Fails all work that is not known to have completed, because the context died.
     fn abandon_in_flight(&self) {
         let _completion = self.completion_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
@@ -44,12 +44,12 @@ impl StreamCore {
         self.completed.store(tail.0, Ordering::Release);
     }
 
-    /// Makes the context current. If it is dead, everything in flight fails.
+    /// Makes the context current. If it is dead, all work in flight fails.
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
         self.record_loss(self.device.context().make_current())
     }
 
-    /// Blocks until everything up to `position`, clamped to the tail, has completed or failed.
+    /// Blocks until all work up to `position`, clamped to the tail, has completed or failed.
     pub(super) fn wait_for(&self, position: Position) -> Result<(), BackendError> {
         let position = position.min(self.tail());
         if self.completed() >= position {
@@ -64,14 +64,14 @@ impl StreamCore {
         }
         match self.wait_on_device(position) {
             Ok(upto) => self.complete_upto(upto, true),
-            // The device died, and everything in flight has failed: that is completed too.
+            // The device died, and all work in flight has failed, which counts as completed.
             Err(_) if self.completed() >= position => {}
             Err(refusal) => return Err(refusal),
         }
         Ok(())
     }
 
-    /// Blocks until the device has completed `position`. Returns how far it is known to be.
+    /// Blocks until the device has completed `position`. Returns the position that it has reached.
     fn wait_on_device(&self, position: Position) -> Result<Position, BackendError> {
         let (event, tail) = self.covering_event_and_tail(position);
         if let Some((upto, event)) = event {
@@ -91,7 +91,7 @@ impl StreamCore {
         (state.event_covering(position), Position(state.tail))
     }
 
-    /// Asks the driver whether everything up to `position`, clamped to the tail, has completed.
+    /// Asks the driver whether all work up to `position`, clamped to the tail, has completed.
     pub(super) fn poll(&self, position: Position) -> Result<bool, BackendError> {
         let position = position.min(self.tail());
         if self.completed() >= position {
@@ -108,7 +108,7 @@ impl StreamCore {
         Ok(self.completed() >= position)
     }
 
-    /// Whether the device has completed everything on the stream. The context is current.
+    /// Whether the device has completed all work on the stream. The context is current.
     fn is_idle(&self) -> Result<bool, BackendError> {
         // SAFETY: the stream lives as long as `self`.
         match unsafe { sys::cuStreamQuery(self.raw_stream()) } {
@@ -117,7 +117,7 @@ impl StreamCore {
         }
     }
 
-    /// Whether everything up to the event at `position` has completed.
+    /// Whether all work up to the event at `position` has completed.
     pub(super) fn poll_event(
         &self,
         position: Position,
@@ -129,14 +129,13 @@ impl StreamCore {
         Ok(self.completed() >= position)
     }
 
-    /// For the thread that wakes tasks: whether a task that waits for `position` has to wake up.
-    /// A task on a stream that cannot be polled wakes up and finds the error.
+    /// For the thread that wakes tasks: whether to wake a task that waits for `position`. A task on
+    /// a stream that cannot be polled is woken and gets the error.
     pub(super) fn is_complete(&self, position: Position) -> bool {
         self.poll(position).unwrap_or(true)
     }
 
-    /// Completes everything that has finished, without waiting. The caller holds no lock: an action
-    /// may copy.
+    /// Completes all finished work, without waiting. The caller holds no lock: an action may copy.
     pub(super) fn reap(&self) {
         // The next caller that waits gets the error of a stream that cannot be polled.
         let _outcome = self.poll(self.tail());
@@ -171,9 +170,9 @@ impl StreamCore {
         }
     }
 
-    /// Completes the work of other streams that work up to `upto` depends on. Returns whether that
-    /// is done. Holds no completion lock meanwhile. A chain of streams may be long, so this keeps
-    /// its own stack instead of recursing.
+    /// Completes the work of other streams on which work up to `upto` depends. Returns whether all
+    /// of it is complete. It holds no completion lock meanwhile. A chain of streams may be long, so
+    /// this keeps its own stack instead of recursing.
     fn complete_prerequisites(&self, upto: Position, waits: bool) -> bool {
         let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
         let mut checked = Position::START;
@@ -196,7 +195,7 @@ impl StreamCore {
         }
     }
 
-    /// Incomplete work of another stream that work up to `upto` depends on. Work up to `checked`
+    /// Incomplete work of another stream on which work up to `upto` depends. Work up to `checked`
     /// has no such prerequisite.
     fn next_prerequisite(
         &self,
@@ -206,7 +205,7 @@ impl StreamCore {
         loop {
             let (position, prerequisites) =
                 self.state().in_flight.prerequisites_after(*checked, upto)?;
-            // A stream that is gone has nothing left to complete.
+            // A stream that no longer exists has no incomplete work.
             let incomplete = |(queue, at): (QueueId, Position)| {
                 find(queue).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at)
             };
@@ -231,15 +230,15 @@ impl StreamCore {
         };
         let external = self.run_actions_locked(upto);
         drop(completion);
-        // Dropping an external slice may wait for the device: not under the lock.
+        // Dropping an external slice may wait for the device, so this happens without the lock.
         drop(external);
         true
     }
 
-    /// Returns the actions whose values have to drop without the completion lock.
+    /// Returns the actions whose values must drop without the completion lock.
     fn run_actions_locked(&self, upto: Position) -> Vec<CompletionAction> {
-        // Before the operations are taken out: a thread that queues meanwhile finds the operation
-        // or its failure.
+        // Recorded before the operations are removed, so that a thread that queues meanwhile finds
+        // the operation or its failure.
         self.record_inherited_failures(upto);
         let completing = self.state().in_flight.begin_completion(upto);
         let is_any = !completing.is_empty();
@@ -284,8 +283,8 @@ impl StreamCore {
         }
     }
 
-    /// Asks the driver whether the context is alive. Its death does not show in work of another
-    /// device that waited for this stream: the driver lets such work run.
+    /// Asks the driver whether the context is alive. Work of another device that waited for this
+    /// stream does not show the death: the driver lets such work run.
     fn check_for_device_loss(&self) {
         let is_idle = self.device.context().make_current().and_then(|()| self.is_idle());
         // A stream that cannot be queried for another reason counts as alive.

@@ -1,5 +1,5 @@
-//! What the handles and events of one stream share: its positions, its recorded events and its
-//! operations in flight.
+//! The state that the handles and events of one stream share: its positions, its recorded events
+//! and its operations in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -19,18 +19,18 @@ use crate::backend::{
     Address, BackendError, Dependencies, FailureKind, FailureRecord, Position, QueueId, failure,
 };
 
-/// Recorded events that are kept for waits on the host. Without an old one a later wait only covers
-/// more work.
+/// The number of recorded events that are kept for waits on the host. Without an old event, a later
+/// wait only covers more work.
 const EVENTS_KEPT: usize = 32;
 
 /// After this many operations with a completion action an event is recorded, so that they can
-/// complete while the stream goes on.
+/// complete while later work runs.
 const OPERATIONS_PER_EVENT: usize = 16;
 
 /// At this many such operations in flight, the next launch reaps those that have completed.
 const OPERATIONS_MAX: usize = 64;
 
-/// All streams of all GPUs, to find the streams that work depends on.
+/// All streams of all GPUs, in which a stream finds the streams that its work depends on.
 static STREAMS: Mutex<BTreeMap<QueueId, Weak<StreamCore>>> = Mutex::new(BTreeMap::new());
 
 /// One stream, kept alive by its handle and its events.
@@ -38,20 +38,20 @@ pub(crate) struct StreamCore {
     pub(super) id: QueueId,
     pub(super) device: Arc<DeviceCore>,
     stream: Arc<CudaStream>,
-    /// Code outside the library has the stream too, and may capture it.
+    /// Whether code outside the library has the stream too, and may capture it.
     is_shared: AtomicBool,
     /// The last position, readable without the lock.
     tail: AtomicU64,
-    /// Everything up to this position has completed, including its completion actions.
+    /// All work up to this position has completed, including its completion actions.
     pub(super) completed: AtomicU64,
     state: Mutex<StreamState>,
-    /// So many operations are in flight that the next launch should reap.
+    /// Whether so many operations are in flight that the next launch should reap.
     pub(super) needs_reap: AtomicBool,
-    /// Held while completion actions run, which may copy: one thread runs them, in order.
+    /// Held while completion actions run, which may copy, so that one thread runs them, in order.
     pub(super) completion_lock: Mutex<()>,
 }
 
-/// What the stream lock guards. The lock is held while work is queued.
+/// The state that the stream lock guards. The lock is held while work is queued.
 #[derive(Debug, Default)]
 pub(super) struct StreamState {
     pub(super) tail: u64,
@@ -81,7 +81,7 @@ impl StreamCore {
         &self.stream
     }
 
-    /// The stream for code outside the library, which may do anything with it from now on.
+    /// The stream for code outside the library, which may use it in any way from now on.
     pub(crate) fn share(&self) -> &Arc<CudaStream> {
         self.is_shared.store(true, Ordering::Relaxed);
         &self.stream
@@ -103,8 +103,8 @@ impl StreamCore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the context current before something is queued. Refuses while the stream is being
-    /// captured: captured work would run later, on memory that may be reused by then.
+    /// Makes the context current before work is queued. Refuses while the stream is being captured:
+    /// captured work would run later, on memory that may have been reused.
     pub(super) fn prepare_to_queue(&self) -> Result<(), BackendError> {
         self.make_current()?;
         if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
@@ -126,14 +126,14 @@ impl StreamCore {
         Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
     }
 
-    /// The next position. Everything before it is queued.
+    /// The next position. All work before it is queued.
     pub(super) fn next_position(&self, state: &mut StreamState) -> Position {
         state.tail += 1;
         self.tail.store(state.tail, Ordering::Release);
         Position(state.tail)
     }
 
-    /// Gives queued work its position, and keeps it in flight if its completion needs the host.
+    /// Assigns a position to queued work, and keeps it in flight if its completion needs the host.
     #[inline]
     pub(super) fn enter_queued(
         &self,
@@ -148,8 +148,8 @@ impl StreamCore {
         position
     }
 
-    /// Records an event behind every so many operations with completion actions. If the driver
-    /// refuses, one behind later work will do.
+    /// Records an event after every `OPERATIONS_PER_EVENT` operations with completion actions. If
+    /// the driver refuses, a later event covers them.
     fn record_checkpoint(&self, state: &mut StreamState) {
         if state.operations_since_event < OPERATIONS_PER_EVENT
             || state.in_flight.len() < OPERATIONS_PER_EVENT
@@ -184,7 +184,7 @@ impl StreamCore {
         Ok(pending)
     }
 
-    /// What a stream has to complete first that waits for `position` of this one.
+    /// The action that a stream must complete before it waits for `position` of this one.
     pub(super) fn action_for_waiter(&self, position: Position) -> CompletionAction {
         let matters =
             self.completed() < position && self.state().in_flight.matters_to_waiters(position);
@@ -195,14 +195,14 @@ impl StreamCore {
         }
     }
 
-    /// Takes a position without queueing anything. Work that other libraries queued on this stream
-    /// so far lies before it; the tail does not promise that.
+    /// Takes a position without queueing anything. It lies after all work that other libraries have
+    /// queued on this stream so far; the tail does not guarantee that.
     pub(super) fn reserve_position(&self) -> Position {
         self.next_position(&mut self.state())
     }
 
-    /// Records an event behind everything on the stream and keeps it. It gets a position of its
-    /// own, because work of other libraries, or a wait, may lie between the last position and it.
+    /// Records an event after all work on the stream and keeps it. It gets its own position,
+    /// because work of other libraries, or a wait, may lie between the last position and the event.
     pub(super) fn record(
         &self,
         timing: bool,
@@ -216,8 +216,8 @@ impl StreamCore {
         Ok((position, event))
     }
 
-    /// As `record_loss`, for a thread that holds the stream lock: what is in flight is abandoned by
-    /// the next caller of `record_loss`.
+    /// As `record_loss`, for a thread that holds the stream lock: the next caller of `record_loss`
+    /// abandons the work in flight.
     pub(super) fn record_loss_locked<T>(
         &self,
         outcome: Result<T, BackendError>,
@@ -240,8 +240,8 @@ impl StreamCore {
         Ok(self.enter_action(&mut state, CompletionAction::Free(address)))
     }
 
-    /// Drops an external slice behind what is queued here. Its owner frees it on the slice's own
-    /// stream, which waits for this one.
+    /// Drops an external slice after the work queued here. The slice's owner frees it on the
+    /// slice's own stream, which waits for this one.
     fn free_external(
         &self,
         address: Address,
@@ -259,7 +259,7 @@ impl StreamCore {
         Ok(self.tail())
     }
 
-    /// Takes a position for an action that depends on no other work.
+    /// Assigns a position to an action that depends on no other work.
     pub(super) fn enter_action(
         &self,
         state: &mut StreamState,
@@ -268,8 +268,8 @@ impl StreamCore {
         self.enter_queued(state, Dependencies::new(), action, FailureKind::Copy)
     }
 
-    /// Makes a stream of another library wait for everything queued here so far. Its context is
-    /// current afterwards.
+    /// Makes a stream of another library wait for all work queued here so far. The other stream's
+    /// context is current afterwards.
     pub(super) fn make_wait(&self, other: &CudaStream) -> Result<(), BackendError> {
         let (_, event) = self.record_loss(self.record(false))?;
         make_current(other.context())?;
@@ -280,8 +280,8 @@ impl StreamCore {
 impl Drop for StreamCore {
     fn drop(&mut self) {
         streams().remove(&self.id);
-        // No thread waited for what is still in flight, and none can any more. The memory that it
-        // uses must outlive it.
+        // No thread waited for the work that is still in flight, and none can wait any more. The
+        // memory that it uses must outlive it.
         if !self.poll(self.tail()).unwrap_or(false) {
             std::mem::forget(self.state().in_flight.retire_upto(Position(u64::MAX)));
         }
@@ -289,7 +289,7 @@ impl Drop for StreamCore {
 }
 
 impl StreamState {
-    /// The earliest kept event at or behind `position`.
+    /// The earliest kept event at or after `position`.
     pub(super) fn event_covering(
         &self,
         position: Position,
@@ -310,14 +310,14 @@ impl StreamState {
     }
 }
 
-/// The stream with this number, while it is alive.
+/// The stream with this number, if it is alive.
 pub(super) fn find(queue: QueueId) -> Option<Arc<StreamCore>> {
     streams().get(&queue)?.upgrade()
 }
 
-/// Completes what has finished on all streams of a device. The caller holds no lock.
+/// Completes finished work on all streams of a device. The caller holds no lock.
 pub(crate) fn reap_all(device: &DeviceCore) {
-    // In the order of their creation, so that a run can be repeated.
+    // In the order of their creation, so that runs are repeatable.
     let all: Vec<Arc<StreamCore>> = streams().values().filter_map(Weak::upgrade).collect();
     all.iter()
         .filter(|core| std::ptr::eq(Arc::as_ptr(&core.device), device))

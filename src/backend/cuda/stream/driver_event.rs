@@ -14,7 +14,7 @@ use crate::backend::{BackendError, BackendErrorKind};
 #[derive(Debug)]
 pub(crate) struct EventPool {
     context: Arc<Context>,
-    /// Without timing, and with timing.
+    /// Events without timing, then events with timing.
     free: [Mutex<Vec<Handle>>; 2],
 }
 
@@ -67,7 +67,7 @@ impl EventPool {
 
 impl Drop for EventPool {
     fn drop(&mut self) {
-        // A dead context, or one of a process that ends, frees its events itself.
+        // The driver frees the events of a dead context, or of a process that ends.
         if self.context.make_current().is_err() {
             return;
         }
@@ -87,16 +87,16 @@ impl Drop for DriverEvent {
 }
 
 impl DriverEvent {
-    /// Records the event behind everything queued on `stream`, a stream of the pool's context,
-    /// which is current.
+    /// Records the event after all work queued on `stream`. The stream belongs to the pool's
+    /// context, which is current.
     pub(super) fn record(&self, stream: sys::CUstream) -> Result<(), BackendError> {
         // SAFETY: the caller owns the stream, and `self` the event.
         let outcome = unsafe { sys::cuEventRecord(self.handle.0, stream) };
         self.pool.context.record_loss(check(outcome, "cuEventRecord"))
     }
 
-    /// Makes `stream` wait for the event. The stream's context is current; the event may be of
-    /// another one.
+    /// Makes `stream` wait for the event. The stream's context is current; the event's may be
+    /// another.
     pub(super) fn make_wait(
         &self,
         stream: sys::CUstream,
@@ -111,7 +111,7 @@ impl DriverEvent {
         }
     }
 
-    /// Whether the device has passed the event. An error is one of the context.
+    /// Whether the device has reached the event. An error concerns the context.
     pub(super) fn is_past(&self) -> Result<bool, BackendError> {
         self.pool.context.make_current()?;
         // SAFETY: `self` owns the event.
@@ -121,7 +121,7 @@ impl DriverEvent {
         }
     }
 
-    /// Blocks until the device has passed the event.
+    /// Blocks until the device has reached the event.
     pub(super) fn wait(&self) -> Result<(), BackendError> {
         self.pool.context.make_current()?;
         // SAFETY: `self` owns the event.
@@ -133,7 +133,8 @@ impl DriverEvent {
         self.timing
     }
 
-    /// The time between two events with timing, both past. Events of two GPUs have no common clock.
+    /// The time between two events with timing, both of which the device has reached. Events of two
+    /// GPUs have no common clock.
     pub(super) fn milliseconds_since(&self, earlier: &Self) -> Result<f32, BackendError> {
         let context = &self.pool.context;
         if context.ordinal() != earlier.pool.context.ordinal() {
@@ -152,8 +153,8 @@ fn milliseconds_between(Handle(start): Handle, Handle(end): Handle) -> Result<f3
     let function = unsafe { DRIVER.function::<ElapsedTime>("cuEventElapsedTime") };
     let function = function.ok_or_else(|| no_timing("the driver has no such function"))?;
     let mut milliseconds = 0.0;
-    // SAFETY: the driver writes one number. Both events live, were recorded with timing, and are
-    // past: `CudaEvent::elapsed_since` checked that.
+    // SAFETY: the driver writes one number. Both events live, were recorded with timing, and were
+    // reached: `CudaEvent::elapsed_since` checked that.
     let outcome = unsafe { function(&raw mut milliseconds, start, end) };
     check(outcome, "cuEventElapsedTime").map(|()| milliseconds)
 }

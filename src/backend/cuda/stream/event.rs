@@ -1,4 +1,4 @@
-//! A recorded event: a point of a stream.
+//! A recorded event: a point in a stream.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The in-flight list of a stream: operations whose completion needs the host, in the order of
-//! their positions. Plain data; it makes no driver call.
+//! their positions. It contains only data and makes no driver call.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::backend::{
 };
 use crate::call_site::CallSite;
 
-/// How many operations keep their names for the report of a device's loss.
+/// The number of operations whose names are kept for the report of a device's loss.
 const NAMES_KEPT: usize = 64;
 
 /// One operation in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub(super) position: Position,
-    /// Work that this operation may have read from: if it failed, this operation failed too.
+    /// Work from which this operation may have read: if it failed, this operation failed too.
     pub(super) depends: Dependencies,
     pub(super) action: CompletionAction,
     pub(super) loss: FailureKind,
 }
 
-/// What the host has to do once the device has completed an operation.
+/// The host's action once the device has completed an operation.
 #[derive(Debug)]
 pub(super) enum CompletionAction {
     Nothing,
@@ -39,7 +39,7 @@ pub(super) enum CompletionAction {
     /// Free device memory, on devices without pools.
     Free(Address),
     /// Complete another stream, which this one waited for, up to a position: the device kept that
-    /// order, and the host has to keep it too.
+    /// order, and the host must keep it too.
     CompleteFirst {
         queue: QueueId,
         position: Position,
@@ -51,8 +51,8 @@ pub(super) enum CompletionAction {
 }
 
 impl CompletionAction {
-    /// Whether a stream that waits for the operation by an event has to complete this action first:
-    /// it writes host memory, or holds host memory that a caller may take back.
+    /// Whether a stream that waits for the operation by an event must complete this action first:
+    /// because it writes host memory, or holds host memory that a caller may take back.
     fn matters_to_waiters(&self) -> bool {
         match self {
             Self::Nothing | Self::Free(_) | Self::DropExternal { .. } => false,
@@ -65,7 +65,8 @@ impl CompletionAction {
         matches!(self, Self::Unpack(_) | Self::CompleteFirst { .. })
     }
 
-    /// The device died. Memory that it may still write stays allocated for good.
+    /// Drops the action of a dead device's work. Memory that the device may still write is never
+    /// freed.
     pub(super) fn abandon(self) {
         match self {
             Self::Release { memory } => {
@@ -102,7 +103,7 @@ impl OperationName {
 }
 
 /// An operation that can fail. Positions from `first` up to it belong to unnamed operations that
-/// cannot: events, waits and frees.
+/// cannot fail: events, waits and frees.
 #[derive(Debug)]
 struct NamedOperation {
     first: Position,
@@ -110,7 +111,7 @@ struct NamedOperation {
     name: OperationName,
 }
 
-/// The operations of one stream that are in flight, and the names of the last ones.
+/// The operations of one stream that are in flight, and the names of the last operations.
 #[derive(Debug, Default)]
 pub(super) struct InFlightList {
     operations: VecDeque<InFlight>,
@@ -119,7 +120,7 @@ pub(super) struct InFlightList {
     completing: Completing,
 }
 
-/// What other threads have to know of operations that are taken out, but whose actions still run.
+/// Data about operations that were removed from the list, but whose actions still run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Completing {
     /// The first operation whose action matters to waiters.
@@ -128,7 +129,7 @@ struct Completing {
 }
 
 impl InFlightList {
-    /// Remembers an operation's name. The oldest name makes room.
+    /// Stores an operation's name. If the store is full, removes the oldest name.
     #[inline]
     pub(super) fn record_name(&mut self, position: Position, name: OperationName) {
         if self.names.len() == NAMES_KEPT {
@@ -162,13 +163,13 @@ impl InFlightList {
         self.operations.iter().take_while(move |operation| operation.position <= upto)
     }
 
-    /// Whether an action up to `upto` is left that a waiting stream has to complete first.
+    /// Whether an action up to `upto` remains that a waiting stream must complete first.
     pub(super) fn matters_to_waiters(&self, upto: Position) -> bool {
         self.completing.matters_from.is_some_and(|from| from <= upto)
             || self.upto(upto).any(|operation| operation.action.matters_to_waiters())
     }
 
-    /// Whether a download still has to be unpacked to its destination.
+    /// Whether a download must still be unpacked to its destination.
     pub(super) fn writes_host_memory(&self) -> bool {
         self.completing.writes_host_memory
             || self.operations.iter().any(|operation| operation.action.writes_host_memory())
@@ -181,8 +182,8 @@ impl InFlightList {
             .any(|operation| operation.position == position && !operation.depends.is_empty())
     }
 
-    /// The first operation after `after` and up to `upto` that has prerequisites, and these: its
-    /// dependencies, and the position that it has to complete first.
+    /// The first operation after `after` and up to `upto` that has prerequisites, and these
+    /// prerequisites: its dependencies, and the position that it must complete first.
     pub(super) fn prerequisites_after(
         &self,
         after: Position,
@@ -200,7 +201,7 @@ impl InFlightList {
         })
     }
 
-    /// All operations up to `upto` that depend on other work, and what their failure means.
+    /// All operations up to `upto` that depend on other work, with the meaning of their failures.
     pub(super) fn dependents(
         &self,
         upto: Position,
@@ -211,7 +212,7 @@ impl InFlightList {
             .collect()
     }
 
-    /// Takes out the operations up to `upto`, whose actions the caller runs. Until
+    /// Removes the operations up to `upto`, whose actions the caller runs. Until
     /// [`end_completion`](Self::end_completion) they still count for waiters.
     pub(super) fn begin_completion(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
         let completing = self.retire_upto(upto);
@@ -227,18 +228,18 @@ impl InFlightList {
         completing
     }
 
-    /// The actions of the operations taken out have run.
+    /// Called after the actions of the removed operations have run.
     pub(super) fn end_completion(&mut self) {
         self.completing = Completing::default();
     }
 
-    /// Takes out the operations up to `upto`.
+    /// Removes and returns the operations up to `upto`.
     pub(super) fn retire_upto(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
         let count = self.upto(upto).count();
         self.operations.drain(..count).collect()
     }
 
-    /// The failure of everything after `completed` on a dead device. It names the first operation
+    /// The failure of all work after `completed` on a dead device. It names the first operation
     /// that is not known to have completed.
     pub(super) fn device_loss_record(&self, completed: Position, cause: String) -> FailureRecord {
         let first = self.names.iter().find(|named| named.position > completed);

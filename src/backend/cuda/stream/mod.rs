@@ -2,14 +2,14 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `core` | what a stream's handles and events share: positions, recording, freeing |
-//! | `in_flight` | operations in flight whose completion the host has to act on; plain data |
+//! | `core` | the state shared by a stream's handles and events: positions, recording, freeing |
+//! | `in_flight` | operations in flight whose completion needs the host; data only |
 //! | `completion` | waits, polls, and the host's part of finished operations |
-//! | `submit` | how work is checked and queued |
+//! | `submit` | checks work and queues it |
 //! | `queue` | the [`Queue`](crate::backend::Queue) of a stream |
-//! | `slices` | cudarc's slices taken over as device memory, and given back |
+//! | `slices` | conversion between cudarc's slices and device memory |
 //! | `driver_event`, `event` | the driver's events, reused; a recorded event |
-//! | `reclaim` | allocation that reclaims freed memory where there is no room |
+//! | `reclaim` | allocation that reclaims freed memory if the device is full |
 //! | `waker` | wakes tasks that wait for a stream |
 
 mod completion;

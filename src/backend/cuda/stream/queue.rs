@@ -33,14 +33,13 @@ impl CudaQueue {
         is_same_stream(self.0.stream(), other)
     }
 
-    /// Makes a stream of another library wait for everything queued here so far. Its context is
-    /// current afterwards.
+    /// Makes a stream of another library wait for all work queued here so far. The other stream's
+    /// context is current afterwards.
     pub(crate) fn make_wait(&self, other: &CudaStream) -> Result<(), BackendError> {
         self.0.make_wait(other)
     }
 
-    /// Waits on the host for everything queued here so far, and makes the context of `other`
-    /// current.
+    /// Waits on the host for all work queued here so far, and makes the context of `other` current.
     pub(crate) fn wait_before(&self, other: &CudaStream) -> Result<(), BackendError> {
         self.0.wait_for(self.0.reserve_position())?;
         make_current(other.context())
@@ -107,7 +106,8 @@ impl Queue for CudaQueue {
         let mut state = self.0.state();
         let context = self.0.device.context().cudarc().cu_ctx();
         self.0.record_loss_locked(event.event.make_wait(self.0.raw_stream(), context))?;
-        // A position of its own: a stream that waits for this one waits for the event too.
+        // The event has its own position, so a stream that waits for this one waits for the event
+        // too.
         self.0.enter_action(&mut state, action);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Allocation that reclaims freed memory where there is no room.
+//! Allocation that reclaims freed memory if the device is full.
 
 use cudarc::driver::sys;
 
@@ -7,8 +7,8 @@ use crate::backend::cuda::call::check;
 use crate::backend::cuda::device::DeviceCore;
 use crate::backend::{Address, BackendError, BackendErrorKind, scope};
 
-/// Allocates memory for use on `stream`. If there is no room, waits for the device, frees included,
-/// trims the pool, and tries once more.
+/// Allocates memory for use on `stream`. If the device is full, waits for it (including queued
+/// frees), trims the pool, and tries once more.
 pub(super) fn allocate(
     device: &DeviceCore,
     len_bytes: u64,
@@ -16,7 +16,7 @@ pub(super) fn allocate(
 ) -> Result<Address, BackendError> {
     let memory = device.memory();
     memory.allocate(len_bytes, stream).or_else(|refusal| {
-        // Waiting makes no room below the library's limit: freed bytes do not count there.
+        // Waiting frees nothing under the library's limit, which does not count freed bytes.
         let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
             && !memory.is_beyond_limit(len_bytes);
         if !is_full || memory.usage().pooled == 0 || scope::is_in_body() {
@@ -27,15 +27,15 @@ pub(super) fn allocate(
     })
 }
 
-/// Waits for the device, completes what it has finished, and returns unused memory to the driver.
-/// The caller holds no lock.
+/// Waits for the device, completes finished work, and returns unused memory to the driver. The
+/// caller holds no lock.
 pub(crate) fn trim(device: &DeviceCore) -> Result<(), BackendError> {
     let context = device.context();
     context.make_current()?;
     // SAFETY: the context is current.
     context.record_loss(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
     reap_all(device);
-    // A value that dropped there may have made another device's context current.
+    // A value that dropped meanwhile may have made another device's context current.
     context.make_current()?;
     device.memory().trim()
 }

@@ -10,7 +10,7 @@ use crate::backend::cuda::memory::external::ExternalAllocation;
 use crate::backend::{Address, BackendError};
 
 impl CudaQueue {
-    /// Takes a slice over. Work queued on this stream from now on runs after everything that the
+    /// Takes a slice over. Work queued on this stream from now on runs after all work that the
     /// owner queued with the slice.
     pub(crate) fn take_over<T: 'static>(
         &self,
@@ -31,7 +31,7 @@ impl CudaQueue {
     }
 
     /// The memory at an address as a slice, which owns it from now on: the slice that was taken
-    /// over, or a new one over memory of the library. All work on it so far is ordered before work
+    /// over, or a new one over the library's memory. All work on it so far is ordered before work
     /// queued on this stream now, and before uses of the slice. On `Err` the memory stays in place.
     pub(crate) fn give_away<T: 'static>(
         &self,
@@ -43,14 +43,14 @@ impl CudaQueue {
             None => self.own_memory_as_slice(address, len)?,
         };
         let stream = Arc::clone(slice.stream());
-        // cudarc's tracking records the end of the slice's own stream, which runs after ours, as
-        // its last use.
+        // As the last use, cudarc's tracking records the end of the slice's own stream, which runs
+        // after this stream.
         let recorded = keeping_recorded_error(stream.context(), || {
             drop(slice.device_ptr_mut(&stream));
             Ok(())
         });
         if recorded.is_err() {
-            // Then everything has to be complete, so that there is nothing to track. A stream that
+            // Then all work must be complete, so that there is nothing to track. A stream that
             // cannot be waited for belongs to a dead context.
             let _complete = self.wait_before(&stream);
         }
@@ -79,22 +79,22 @@ impl CudaQueue {
         memory.check_live(address.0)?;
         let stream = self.stream();
         keeping_recorded_error(stream.context(), || {
-            // cudarc creates two events for the slice, and panics if the driver refuses: this
-            // finds that out before.
+            // cudarc creates two events for the slice, and panics if the driver refuses, so this
+            // checks that the driver creates them.
             let events = [stream.context().new_event(None), stream.context().new_event(None)];
             events.into_iter().try_for_each(|event| checked(event, "cuEventCreate").map(drop))
         })?;
         memory.remove_live(address.0);
         // SAFETY: the address is that of live memory of at least `len` elements (the array's), and
-        // `remove_live` took it from the library. The slice frees it as the library would: by
-        // `cuMemFreeAsync`, or by `cuMemFree` on a device without pools. Its bytes are initialised,
-        // and its elements are plain data.
+        // `remove_live` took it from the library. The slice frees the memory as the library would:
+        // by `cuMemFreeAsync`, or by `cuMemFree` on a device without pools. Its bytes are
+        // initialised, and its elements are plain data.
         Ok(unsafe { stream.upgrade_device_ptr(address.0, len) })
     }
 }
 
-/// Runs calls of cudarc that record their errors in the context for its next caller, and returns
-/// the first such error. An error recorded before stays recorded: it belongs to other code.
+/// Runs cudarc calls that record their errors in the context for the next caller, and returns the
+/// first such error. An earlier error stays recorded, because it belongs to other code.
 fn keeping_recorded_error<R>(
     context: &CudaContext,
     calls: impl FnOnce() -> Result<R, BackendError>,

@@ -1,4 +1,4 @@
-//! How work is checked and queued on a stream.
+//! Checks work and queues it on a stream.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::backend::{
     KernelCode, LaunchWork, Memory, Position, SourceDevice, Work, failure,
 };
 
-/// Queues work; the context is current. The stream lock is held meanwhile, so that positions follow
-/// the stream's order.
+/// Queues work; the context is current. The stream lock is held, so that positions follow the
+/// stream's order.
 pub(super) fn queue(core: &StreamCore, work: Work) -> Result<Position, BackendError> {
     match work {
         Work::Launch(work) => queue_launch(core, work),
@@ -49,7 +49,7 @@ fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, Backend
     };
     // SAFETY: `CudaQueue::submit` made the context current, and the driver refuses the kernel
     // handle of another device. The layers above keep arguments alive and order their uses
-    // (contract in `backend`): memory is freed behind its last use.
+    // (contract in `backend`): memory is freed after its last use.
     let outcome = unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) };
     core.record_loss_locked(outcome)?;
     let nothing = CompletionAction::Nothing;
@@ -83,9 +83,9 @@ fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendErro
     };
     let mut seeds: SmallVec<[Arc<dyn HostMemory>; 2]> = SmallVec::new();
     for part in &parts {
-        // SAFETY: the context is current. The memory lives until a free behind this work, and the
-        // layers above order other uses of it (contract in `backend`). The seeds are kept until
-        // the fill completes, or on error until `drained_on_error` has drained the stream.
+        // SAFETY: the context is current. The memory lives until a free after this work, and the
+        // layers above order other uses of it (contract in `backend`). The seeds are kept until the
+        // fill completes, or on error until `drained_on_error` has drained the stream.
         let (seed, outcome) = unsafe { fill::queue(target(core), address.0, part, &pattern) };
         seeds.extend(seed);
         core.record_loss_locked(drained_on_error(core, outcome))?;
@@ -113,7 +113,7 @@ fn queue_copy(core: &StreamCore, work: CopyWork) -> Result<Position, BackendErro
     Ok(position)
 }
 
-/// Queues the parts of a copy. Returns what the host has to do once they complete.
+/// Queues the parts of a copy. Returns the host's action after their completion.
 fn queue_parts(
     core: &StreamCore,
     state: &StreamState,
@@ -121,8 +121,8 @@ fn queue_parts(
 ) -> Result<CompletionAction, BackendError> {
     let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
     let from = source_end(core, &source, source_device.as_deref())?;
-    // While an earlier download still has to be unpacked, a pinned destination is unpacked too:
-    // otherwise the earlier unpack could overwrite what the device writes later.
+    // While an earlier download must still be unpacked, a pinned destination is unpacked too:
+    // otherwise the earlier unpack could overwrite later writes of the device.
     if let Memory::Host(host) = &destination
         && (!host.is_pinned_for(DeviceKind::Cuda) || state.in_flight.writes_host_memory())
     {
@@ -131,14 +131,14 @@ fn queue_parts(
     let to = end(&destination);
     // SAFETY: the context is current. `queue_copy` checked that host memory holds the parts;
     // `CompletionAction::Release` keeps it until the copy completes. Device memory lives until a
-    // free behind this work. The layers above order other uses (contract in `backend`).
+    // free after this work. The layers above order other uses (contract in `backend`).
     let outcome = unsafe { memcpy::queue(target(core), from, to, &parts) };
     drained_on_error(core, outcome)?;
     Ok(release_of([source, destination].into_iter().filter_map(host_memory).collect()))
 }
 
 /// Queues a download to pageable memory: the device packs it into a pinned staging block, and the
-/// completion action unpacks it. Without room for a staging block the driver packs it into a
+/// completion action unpacks it. If no staging block is available, the driver packs it into a
 /// pageable block before it returns.
 fn queue_staged_download(
     core: &StreamCore,
@@ -168,14 +168,14 @@ fn queue_staged_download(
     Ok(CompletionAction::Unpack(PendingUnpack { staged, destination, parts }))
 }
 
-/// If one of several driver calls fails, drains the stream, so that the calls before it touch
+/// If one of several driver calls fails, drains the stream, so that the earlier calls access
 /// nothing any more and the work is reported as not queued.
 fn drained_on_error(
     core: &StreamCore,
     outcome: Result<(), BackendError>,
 ) -> Result<(), BackendError> {
     outcome.inspect_err(|_| {
-        // SAFETY: the stream lives. If it cannot be drained, its context is dead and runs nothing.
+        // SAFETY: the stream lives. If it cannot be drained, its dead context executes nothing.
         let _dead = unsafe { sys::cuStreamSynchronize(core.raw_stream()) };
     })
 }

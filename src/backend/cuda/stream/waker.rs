@@ -30,7 +30,7 @@ struct Waiter {
     waker: Waker,
 }
 
-/// Wakes `waker` once everything up to `position` has completed.
+/// Wakes `waker` once all work up to `position` has completed.
 pub(super) fn wake_when_complete(
     core: &Arc<StreamCore>,
     position: Position,
@@ -53,7 +53,7 @@ pub(super) fn wake_when_complete(
     Ok(())
 }
 
-/// The thread. It sleeps while no task waits.
+/// The thread's loop. It sleeps while no task waits.
 fn poll_forever() {
     let mut pause = PAUSE_MIN;
     loop {
@@ -76,9 +76,9 @@ fn poll_forever() {
     }
 }
 
-/// Wakes a task. A waker may run any code; the panic hook has reported a panic there.
+/// Wakes a task. A waker may run any code; if it panics, the panic hook has reported that.
 fn wake(Waiter { core, waker, .. }: Waiter) {
-    // The stream goes first: the woken task may expect to hold its last handle.
+    // The stream's handle drops first: the woken task may expect to hold the last handle.
     drop(core);
     let woken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
     if let Err(payload) = woken {

@@ -10,7 +10,7 @@ pub(super) fn now_ns() -> u64 {
     whole_ns(START.get_or_init(Instant::now).elapsed()).saturating_add(1)
 }
 
-/// Whole nanoseconds, at most what 64 bits hold.
+/// Whole nanoseconds, saturating at 64 bits.
 pub(super) fn whole_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

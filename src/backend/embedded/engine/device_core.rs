@@ -10,6 +10,6 @@ pub(crate) struct DeviceCore {
     pub(crate) ordinal: usize,
     pub(crate) memory: AddressSpace,
     pub(crate) link: Option<Link>,
-    /// Only emulated devices have them.
+    /// `Some` only for emulated devices.
     pub(crate) instruments: Option<Instruments>,
 }

@@ -14,7 +14,7 @@ use crate::backend::{
 };
 
 /// Copies all parts, or none if the memory at one end does not exist. A part out of range ends the
-/// copy: the contents of its destination are unspecified.
+/// copy; the destination then has unspecified contents.
 pub(super) fn copy(
     source_device: &DeviceCore,
     device: &DeviceCore,
@@ -52,7 +52,7 @@ pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a kernel body on the memory that its arguments name.
+/// Runs a kernel body on the memory of its arguments.
 pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
     let KernelCode::Host(body) = &work.code else {
         return Err("device code does not run on the embedded device".to_owned());
@@ -91,7 +91,7 @@ fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String
     device.memory.locate(address).ok_or_else(|| no_memory_at(address))
 }
 
-/// Blocks and pointers of one launch, with as many inline as the arguments have.
+/// Blocks and pointers of one launch; up to six arrays need no heap.
 type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 6]>, SmallVec<[*mut u8; 6]>);
 
 fn locate_arguments(

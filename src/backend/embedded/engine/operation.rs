@@ -16,7 +16,7 @@ use crate::backend::{
 };
 use crate::call_site::CallSite;
 
-/// What a launch, a fill or a copy inside one device costs in modelled time, whatever its size.
+/// The modelled time of a launch, a fill or a copy inside one device, regardless of its size.
 const WORK_COST: Duration = Duration::from_micros(1);
 
 /// One operation of a stream. Launches are stored by value, so that queueing one allocates nothing.
@@ -88,8 +88,8 @@ impl QueuedOperation {
 }
 
 impl Operation {
-    /// How long the link takes, if this is a transfer and there is a link. Between two devices the
-    /// slower link counts.
+    /// The link time of the operation, if it is a transfer and there is a link. Between two devices
+    /// the slower link determines it.
     pub(super) fn link_time(&self, link: Option<Link>) -> Option<Duration> {
         match self {
             Self::Work(Work::Copy(copy)) if crosses_link(copy) => {
@@ -103,7 +103,7 @@ impl Operation {
         }
     }
 
-    /// What it costs on the modelled clock of a seeded stream.
+    /// The operation's time on the modelled clock of a seeded stream.
     pub(super) fn modelled_time(&self, link: Option<Link>) -> Duration {
         match self {
             Self::Control(_) => Duration::ZERO,
@@ -111,8 +111,8 @@ impl Operation {
         }
     }
 
-    /// Its memory accesses, for an operation queued on the device with number `device`. The queue
-    /// observes frees separately.
+    /// The operation's memory accesses, if it is queued on the device with number `device`. The
+    /// queue observes frees separately.
     pub(crate) fn accesses(&self, device: usize) -> Vec<MemoryAccess> {
         match self {
             Self::Control(_) => Vec::new(),
@@ -125,7 +125,8 @@ impl Operation {
         }
     }
 
-    /// What failures and hazards report. Control operations have no description: they never fail.
+    /// The operation's description in failures and hazards. Control operations have no description:
+    /// they never fail.
     pub(crate) fn description(&self) -> Option<Description<'_>> {
         let (label, site, depends, failure_kind) = match self {
             Self::Work(Work::Copy(copy)) | Self::CopyBetween { copy, .. } => {
@@ -144,19 +145,19 @@ impl Operation {
     }
 }
 
-/// What failures and hazards report of an operation.
+/// The description of an operation in failures and hazards.
 pub(crate) struct Description<'a> {
     label: &'a str,
     is_kernel: bool,
     /// The source line that queued it.
     pub(crate) site: Option<CallSite>,
-    /// The work whose failure keeps it from running.
+    /// The work that this operation depends on: if it failed, the operation does not run.
     pub(crate) depends: &'a [(QueueId, Position)],
     failure_kind: FailureKind,
 }
 
 impl Description<'_> {
-    /// Its name: `kernel "blur"`, `upload of "photo"`.
+    /// The operation's name: `kernel "blur"`, `upload of "photo"`.
     pub(crate) fn name(&self) -> String {
         if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_owned() }
     }
@@ -171,7 +172,7 @@ impl Description<'_> {
         }
     }
 
-    /// Work does not run if work that it depends on failed, or if a test injected its failure.
+    /// Returns a failure if a dependency of this operation failed, or if a test injected a failure.
     fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
         if failure::epoch() != 0 {
             let mut roots = self.depends.iter();
@@ -180,7 +181,7 @@ impl Description<'_> {
                 return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
             }
         }
-        let cause = |call| format!("a fault asked for by the emulation, at call {call}");
+        let cause = |call| format!("a fault injected by the emulation, at call {call}");
         fault.map_or(Ok(()), |call| Err(self.failure(cause(call))))
     }
 }

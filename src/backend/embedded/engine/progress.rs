@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::panic_message::panic_message;
 use crate::backend::{Position, QueueId};
 
-/// Checks before a thread sleeps: a few microseconds, since there may be only one other core.
+/// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
 const SPINS: u32 = 200;
 
 /// Wakers whose position has completed, to be woken with no lock held.
@@ -27,10 +27,10 @@ pub(crate) type Wakers = SmallVec<[Waker; 2]>;
 pub(crate) struct Progress {
     id: QueueId,
     completed: AtomicU64,
-    /// The position that ran last. Its operation no longer accesses memory, but has perhaps not
-    /// been dropped.
+    /// The position of the last operation that ran. It no longer accesses memory, but may not have
+    /// been dropped yet.
     ran: AtomicU64,
-    /// Threads that sleep or are about to, and registered wakers.
+    /// The number of threads that sleep or are about to, and of registered wakers.
     waiter_count: AtomicUsize,
     wakers: Mutex<Vec<(Position, Waker)>>,
     advanced: Condvar,
@@ -54,7 +54,7 @@ impl Progress {
         self.id
     }
 
-    /// Everything up to this position has completed.
+    /// All work up to this position has completed.
     #[inline]
     pub(crate) fn completed(&self) -> Position {
         Position(self.completed.load(Ordering::Acquire))
@@ -72,8 +72,8 @@ impl Progress {
         self.ran.store(position.0, Ordering::Release);
     }
 
-    /// Whether the operation at `position` accesses no memory any more. Dropping it may hand its
-    /// memory to other work before the position completes, so the race check asks this rather than
+    /// Whether the operation at `position` accesses no memory any more. Dropping it may pass its
+    /// memory to other work before the position completes, so the race check uses this rather than
     /// [`is_complete`](Self::is_complete).
     pub(crate) fn has_run(&self, position: Position) -> bool {
         self.ran.load(Ordering::Acquire) >= position.0 || self.is_complete(position)
@@ -107,7 +107,8 @@ impl Progress {
         self.waiter_count.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Registers `waker` for the completion of `position`. Returns the wakers that are due already.
+    /// Registers `waker` for the completion of `position`. Returns the wakers whose positions have
+    /// completed already.
     #[must_use = "wakers must be woken"]
     pub(crate) fn register(&self, position: Position, waker: Waker) -> Wakers {
         let mut wakers = self.lock();
@@ -133,8 +134,8 @@ impl Progress {
     }
 }
 
-/// Wakes all of them. Must be called with no lock held, because a waker runs user code. The panic
-/// hook has reported a waker that panics; the stream continues.
+/// Wakes all of them. Must be called with no lock held, because a waker runs user code. If a waker
+/// panics, the panic hook has reported it, and the stream continues.
 pub(crate) fn wake_all(wakers: Wakers) {
     for waker in wakers {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {

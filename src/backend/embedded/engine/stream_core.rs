@@ -19,7 +19,7 @@ use crate::backend::{BackendError, FailureRecord, Position, QueueId, failure};
 /// One in-order stream.
 #[derive(Debug)]
 pub(crate) struct StreamCore {
-    /// Its number on its device, from 0.
+    /// The stream's number on its device, from 0.
     pub(crate) number: u32,
     pub(crate) device: Arc<DeviceCore>,
     pub(crate) progress: Arc<Progress>,
@@ -34,7 +34,7 @@ pub(crate) struct StreamCore {
     arrived: Condvar,
 }
 
-/// What picks the next operation.
+/// The scheduler that picks the next operation.
 #[derive(Debug)]
 pub(crate) enum Scheduler {
     /// The stream's own thread.
@@ -44,12 +44,12 @@ pub(crate) enum Scheduler {
     Seeded(Weak<Simulation>),
 }
 
-/// The part of a stream under its lock.
+/// The state of a stream under its lock.
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
     pub(crate) queued: VecDeque<QueuedOperation>,
     pub(super) worker: WorkerState,
-    /// The handle is gone, so no operation will be queued.
+    /// Whether the handle has dropped, so that no more operations will be queued.
     pub(crate) is_closed: bool,
     tail: u64,
 }
@@ -59,17 +59,17 @@ pub(crate) struct StreamState {
 pub(crate) struct StreamPoint {
     pub(crate) stream: Arc<StreamCore>,
     pub(crate) position: Position,
-    /// The time at which the stream reached it: modelled time if the stream is seeded.
+    /// The time at which the stream reached the point: modelled time if the stream is seeded.
     pub(crate) timestamp: Option<Timestamp>,
 }
 
 impl StreamPoint {
-    /// Whether the stream has reached it.
+    /// Whether the stream has reached the point.
     pub(crate) fn is_complete(&self) -> bool {
         self.stream.progress.is_complete(self.position)
     }
 
-    /// Waits until the stream has reached it.
+    /// Waits until the stream has reached the point.
     pub(crate) fn wait(&self) -> Result<(), BackendError> {
         self.stream.wait_for(self.position)
     }
@@ -91,7 +91,7 @@ impl StreamCore {
         }
     }
 
-    /// Whether a simulation runs its operations.
+    /// Whether a simulation runs this stream's operations.
     pub(crate) fn is_seeded(&self) -> bool {
         matches!(self.scheduler, Scheduler::Seeded(_))
     }
@@ -107,7 +107,7 @@ impl StreamCore {
         Position(self.last_free.load(Ordering::Acquire))
     }
 
-    /// Assigns the next position to an operation and queues it. `observe` sees the position before
+    /// Assigns the next position to an operation and queues it. `observe` gets the position before
     /// the operation can run. The worker is woken only if it sleeps.
     #[inline]
     pub(crate) fn enqueue(
@@ -143,8 +143,8 @@ impl StreamCore {
     ) -> Result<Position, BackendError> {
         if is_cheap && !self.is_seeded() {
             let state = self.lock();
-            // With nothing pending, no thread runs an operation of this stream, or can start one
-            // before the lock is released.
+            // If no operation is pending, no thread runs an operation of this stream or can start
+            // one before the lock is released.
             if self.progress.completed().0 == state.tail {
                 return Ok(self.run_control_now(state, &control, observe));
             }
@@ -195,8 +195,8 @@ impl StreamCore {
         self.progress.publish(position)
     }
 
-    /// Runs an operation and lets its time pass: modelled time on a seeded stream, else at least
-    /// the time of the link.
+    /// Runs an operation and advances time: modelled time on a seeded stream, else at least the
+    /// time of the link.
     fn run_timed(&self, queued: &QueuedOperation) -> Result<(), FailureRecord> {
         if self.is_seeded() {
             let outcome = self.run_operation(queued);
@@ -227,8 +227,8 @@ impl StreamCore {
                 timestamp.iter().for_each(|timestamp| timestamp.set(self.time_ns()));
             }
             ControlOperation::Wait(point) => {
-                // A wait fails only if the other stream's work was dropped. Then there is nothing
-                // left to order this stream after.
+                // A wait fails only if the other stream's work was dropped. Then no work remains
+                // that this stream must run after.
                 let _dropped = point.wait();
             }
         }
@@ -239,7 +239,7 @@ impl StreamCore {
         if self.is_seeded() { self.modelled_ns.load(Ordering::Relaxed) } else { clock::now_ns() }
     }
 
-    /// Advances modelled time. Only the thread that holds the simulation's turn does this, so the
+    /// Advances modelled time. Only the thread that holds the simulation's turn calls this, so the
     /// load and the store need not be one atomic step.
     fn advance_clock(&self, operation: &Operation) {
         let now_ns = self.modelled_ns.load(Ordering::Relaxed);
@@ -296,17 +296,17 @@ impl StreamCore {
         if is_complete { Ok(()) } else { Err(stuck(position)) }
     }
 
-    /// Records that the last handle is gone: no operation will be queued.
+    /// Records that the last handle has dropped, so that no more operations will be queued.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.arrived.notify_one();
     }
 
-    /// Drops the queued operations and marks them as completed. For a simulation that ends.
+    /// Drops the queued operations and marks them as completed. Called when a simulation ends.
     pub(crate) fn drop_queued(&self) {
         let queued = std::mem::take(&mut self.lock().queued);
         for queued in queued {
-            // The panic hook has reported a panic in a drop, and no caller is left to read it.
+            // If a drop panics, the panic hook has reported it; no caller could get it.
             let _reported_by_the_hook = queued.drop_caught();
         }
         wake_all(self.progress.publish(self.tail()));

@@ -19,12 +19,12 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// No streams yet. Without a simulation, each gets a worker thread.
+    /// Creates an empty list. Without a simulation, each stream gets a worker thread.
     pub(crate) fn new(simulation: Option<Arc<Simulation>>) -> Self {
         Self { simulation, ..Self::default() }
     }
 
-    /// Makes the next stream.
+    /// Creates the next stream.
     pub(crate) fn add(&self, device: &Arc<DeviceCore>) -> Arc<StreamCore> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let scheduler = self

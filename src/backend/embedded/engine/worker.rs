@@ -1,5 +1,5 @@
-//! The worker thread of a stream. The first operation starts it. It ends when the handle is gone
-//! and no operation is queued.
+//! The worker thread of a stream. The first operation starts it. It ends when the stream's handle
+//! has dropped and no operation is queued.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::backend::BackendError;
 use crate::backend::embedded::errors::{CODE_NO_THREAD, driver_error};
 use crate::backend::scope::BodyScope;
 
-/// What a stream's worker thread does.
+/// The state of a stream's worker thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum WorkerState {
     /// It has not been started.
     #[default]
     NotStarted,
-    /// It runs, and will check for operations once more before it sleeps.
+    /// It runs, and will check for operations again before it sleeps.
     Awake,
     /// It sleeps, or is about to while it holds the lock.
     Asleep,
@@ -58,9 +58,9 @@ fn start(stream: &Arc<StreamCore>) -> Result<(), BackendError> {
     })
 }
 
-/// The thread: takes all queued operations at once, runs them, and looks for more.
+/// The thread's loop: takes all queued operations at once, runs them, and repeats.
 fn run_until_closed(stream: &StreamCore) {
-    // Wakers run on this thread too. The mark keeps them from waiting here.
+    // Wakers run on this thread too. The mark prevents them from waiting here.
     let _running = BodyScope::enter();
     let mut batch = VecDeque::new();
     while take_batch(stream, &mut batch) {
@@ -71,7 +71,7 @@ fn run_until_closed(stream: &StreamCore) {
 }
 
 /// Swaps the queued operations with the empty batch, so that both keep their capacity. Sleeps until
-/// an operation arrives. Returns `false` if none will.
+/// an operation arrives. Returns `false` if none will arrive.
 fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> bool {
     let completed = stream.progress.completed();
     spin_until(|| stream.tail() != completed);

@@ -1,8 +1,8 @@
 //! The address space of one device: live allocations, the pool of freed blocks, and the limit.
 //!
-//! An address is a number, not a pointer, and is never reused. So work that names freed memory
-//! finds nothing, even if its block was allocated again. Work looks addresses up when it runs, and
-//! holds the blocks while it uses them.
+//! An address is a number, not a pointer, and is never reused. So work that uses the address of
+//! freed memory finds no memory, even if its block was allocated again. Work looks addresses up
+//! when it runs, and holds the blocks while it uses them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use crate::backend::host_copy::BoundedMemory;
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 
-/// The pool keeps at most this many bytes, or as many as are in use, whichever is more. Other freed
-/// blocks go back to the system.
+/// The pool keeps at most this many bytes, or as many as are in use if that is more. Other freed
+/// blocks return to the system.
 const POOLED_BYTES_MAX: u64 = 256 << 20;
 
-/// A free of a poisoned block is cheap up to this length.
+/// A free of a poisoned block up to this length is cheap.
 const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
 
 /// The memory of one device.
@@ -42,7 +42,7 @@ struct AddressSpaceState {
 #[derive(Debug)]
 struct Allocation {
     block: Arc<Block>,
-    /// A free is queued.
+    /// Whether a free is queued.
     is_draining: bool,
 }
 
@@ -62,7 +62,7 @@ impl LocatedMemory {
     }
 }
 
-/// The locked address space, to look several addresses up under one lock.
+/// The locked address space, for several lookups under one lock.
 pub(crate) struct LockedAddresses<'a>(MutexGuard<'a, AddressSpaceState>);
 
 impl LockedAddresses<'_> {
@@ -88,7 +88,7 @@ impl AddressSpace {
         self.poison
     }
 
-    /// Locks the space to look addresses up.
+    /// Locks the space for lookups.
     pub(crate) fn lock_addresses(&self) -> LockedAddresses<'_> {
         LockedAddresses(self.lock())
     }
@@ -119,8 +119,8 @@ impl AddressSpace {
         self.lock().limit_bytes = Some(limit_bytes);
     }
 
-    /// Allocates a pooled block of the same length, else a new one, for which pooled blocks make
-    /// room. Waits for nothing.
+    /// Allocates a pooled block of the same length, else a new one, for which pooled blocks are
+    /// deallocated if necessary. Does not wait.
     pub(crate) fn allocate(&self, len_bytes: u64) -> Result<Address, BackendError> {
         if let Some(address) = self.reserve(len_bytes)? {
             return Ok(address);
@@ -140,7 +140,7 @@ impl AddressSpace {
         Ok(len_bytes)
     }
 
-    /// Reverts `begin_free`, where the free could not be queued.
+    /// Reverts `begin_free`, after the free could not be queued.
     pub(crate) fn undo_free(&self, address: Address) {
         let mut state = self.lock();
         if let Some(len_bytes) = state.set_draining(address, false) {
@@ -153,11 +153,11 @@ impl AddressSpace {
     pub(crate) fn release(&self, address: Address) {
         let mut state = self.lock();
         let Some(Allocation { mut block, .. }) = state.live.remove(&address.0) else { return };
-        // A block that an operation still holds was freed too early. It is not pooled: it stays
-        // with that operation, and is deallocated with it.
+        // A block that an operation still holds was freed too early. It is not pooled: the
+        // operation keeps it, and it is deallocated when that operation drops.
         let is_unused = Arc::get_mut(&mut block).is_some();
         if let (Some(byte), Some(block)) = (self.poison, Arc::get_mut(&mut block)) {
-            // No operation can find the block any more, so filling it needs no lock.
+            // No operation can find the block any more, so the fill needs no lock.
             drop(state);
             block.fill(byte);
             state = self.lock();
@@ -169,7 +169,7 @@ impl AddressSpace {
     }
 
     /// Whether a refused allocation of `len_bytes` may fit once queued frees have run. Under a
-    /// limit it may fit already: a free may have run since the refusal.
+    /// limit it may fit already, because a free may have run since the refusal.
     pub(crate) fn may_find_room(&self, len_bytes: u64) -> bool {
         let state = self.lock();
         match state.limit_bytes {
@@ -188,7 +188,7 @@ impl AddressSpace {
         drop(pool);
     }
 
-    /// Whether a free of `address` is so little work that the submitting thread may run it.
+    /// Whether a free of `address` is cheap enough to run on the submitting thread.
     pub(crate) fn is_cheap_to_free(&self, address: Address) -> bool {
         let is_short =
             |located: LocatedMemory| located.bounded().len_bytes <= CHEAP_POISON_BYTES_MAX;
@@ -208,8 +208,8 @@ impl AddressSpace {
         Ok(address)
     }
 
-    /// A new block whose bytes are counted already. If the system has none, the pool is trimmed and
-    /// the allocation retried once.
+    /// A new block whose bytes are counted already. If the system has none, trims the pool and
+    /// retries once.
     fn new_block(&self, len_bytes: u64) -> Result<Block, BackendError> {
         let block = Block::zeroed(len_bytes).or_else(|| {
             self.trim();
@@ -237,7 +237,7 @@ impl AddressSpaceState {
         limit_bytes.saturating_sub(self.in_use_bytes).saturating_sub(self.draining_bytes)
     }
 
-    /// Under a limit, takes blocks out of the pool until `len_bytes` fit beside the rest.
+    /// Under a limit, removes blocks from the pool until `len_bytes` fit.
     fn make_room(&mut self, len_bytes: u64) -> Result<Vec<Arc<Block>>, BackendError> {
         let mut evicted = Vec::new();
         let Some(limit_bytes) = self.limit_bytes else { return Ok(evicted) };
@@ -254,8 +254,8 @@ impl AddressSpaceState {
         Ok(evicted)
     }
 
-    /// Sets whether a free of `address` is queued. Returns its length, or nothing if there is no
-    /// such allocation or its mark is set already.
+    /// Sets whether a free of `address` is queued. Returns its length, or `None` if there is no
+    /// such allocation or it is in that state already.
     fn set_draining(&mut self, address: Address, is_draining: bool) -> Option<u64> {
         let allocation = self.live.get_mut(&address.0)?;
         let has_changed = allocation.is_draining != is_draining;
@@ -265,7 +265,7 @@ impl AddressSpaceState {
 
     fn insert(&mut self, block: Arc<Block>) -> Address {
         let address = self.next_address;
-        // A gap after each block, so that the address one past its end is in no other block.
+        // A gap follows each block, so that the address one past its end lies in no other block.
         let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
         self.next_address = address.wrapping_add(stride);
         self.live.insert(address, Allocation { block, is_draining: false });

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 /// Every block starts at a multiple of this many bytes.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
 
-/// The alignment requested from the system allocator. With a larger
-/// alignment, the allocator would clear the memory itself instead of taking zeroed pages.
+/// The alignment requested from the system allocator. With a larger alignment, the allocator would
+/// clear the memory itself instead of mapping zeroed pages.
 const SYSTEM_ALIGNMENT_BYTES: usize = 16;
 
 /// Device memory. Its bytes are always initialised, and no reference to them is ever made.
@@ -26,7 +26,7 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Zeroed memory, or nothing if the system has none.
+    /// Zeroed memory, or `None` if the system has none.
     pub(super) fn zeroed(len_bytes: u64) -> Option<Self> {
         let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
         let padded_bytes = len_bytes.checked_add(ALIGNMENT_BYTES - SYSTEM_ALIGNMENT_BYTES)?;
@@ -35,8 +35,8 @@ impl Block {
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         let gap_bytes = allocation.as_ptr().align_offset(ALIGNMENT_BYTES);
         let start = NonNull::new(allocation.as_ptr().wrapping_add(gap_bytes))?;
-        // The system's alignment bounds the gap by the padding. Checked all the same, since memory
-        // safety depends on it.
+        // The system's alignment bounds the gap by the padding. The check stays nevertheless, since
+        // memory safety depends on it.
         (gap_bytes <= padded_bytes - len_bytes).then_some(Self {
             allocation,
             layout,
@@ -45,12 +45,12 @@ impl Block {
         })
     }
 
-    /// Its length.
+    /// The block's length.
     pub(super) fn len_bytes(&self) -> u64 {
         self.len_bytes as u64
     }
 
-    /// Its first byte, valid for reads and writes of `len_bytes` while the block lives.
+    /// The block's first byte, valid for reads and writes of `len_bytes` while the block lives.
     pub(super) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }

@@ -2,7 +2,7 @@
 
 use crate::backend::Capacity;
 
-/// The machine's memory, where there is a `/proc/meminfo`.
+/// The machine's memory, on systems with a `/proc/meminfo`.
 pub(crate) fn machine_memory() -> Option<Capacity> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     Some(Capacity {

@@ -1,4 +1,4 @@
-//! Device memory: blocks of this process's memory, and the device addresses that stand for them.
+//! Device memory: blocks of this process's memory, and the device addresses that refer to them.
 
 mod address_space;
 mod block;

@@ -19,19 +19,19 @@ pub(crate) enum AccessKind {
     Write,
     /// Reads contents, then writes.
     ReadWrite,
-    /// Writes poison, which is not contents: a later read is an error.
+    /// Writes poison, which does not count as contents: a later read is an error.
     Poison,
     /// Frees the memory.
     Free,
 }
 
 impl AccessKind {
-    /// Whether it reads contents.
+    /// Whether the access reads contents.
     pub(super) fn reads(self) -> bool {
         matches!(self, Self::Read | Self::ReadWrite)
     }
 
-    /// Its name in a hazard.
+    /// The access's name in a hazard.
     pub(super) fn touch(self) -> Touch {
         match self {
             Self::Read => Touch::Reads,
@@ -41,7 +41,7 @@ impl AccessKind {
     }
 }
 
-/// Which memory is accessed.
+/// The memory of an access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AccessedMemory {
     /// Host memory, by its address, which is only compared and never dereferenced.
@@ -59,7 +59,7 @@ pub(crate) struct MemoryAccess {
 }
 
 impl MemoryAccess {
-    /// Whether it accesses memory of this device.
+    /// Whether the access uses memory of this device.
     pub(crate) fn is_on_device(&self, ordinal: usize) -> bool {
         matches!(self.memory, AccessedMemory::Device { device, .. } if device == ordinal)
     }
@@ -71,7 +71,7 @@ impl MemoryAccess {
         Self { memory, footprint, kind: AccessKind::Free }
     }
 
-    /// The accesses of a copy. Its ends, if they are device memory, belong to these devices.
+    /// The accesses of a copy. Ends in device memory belong to these devices.
     pub(crate) fn of_copy(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Self> {
         let source = AccessedMemory::of(source_device, &copy.source);
         let destination = AccessedMemory::of(device, &copy.destination);
@@ -114,7 +114,7 @@ impl MemoryAccess {
 }
 
 impl AccessedMemory {
-    /// Its name in a hazard. Device memory has a label unless it is unknown.
+    /// The memory's name in a hazard. Device memory has a label unless its block is unknown.
     pub(super) fn name(self, label: Option<&str>) -> String {
         match (self, label) {
             (Self::Host { len_bytes, .. }, _) => format!("host memory of {len_bytes} bytes"),
@@ -125,7 +125,7 @@ impl AccessedMemory {
         }
     }
 
-    /// Bytes relative to the start of its block.
+    /// The bytes relative to the start of their block.
     pub(super) fn relative(self, bytes: Range<u64>) -> Range<u64> {
         match self {
             Self::Host { base, .. } => bytes.start - base..bytes.end - base,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::call_site::CallSite;
 
 /// An error in the order of work, found by an emulated device. It is a bug in this library, or in
-/// code that used an access after its time; a correct program never sees one.
+/// external code that used a guard's memory after the guard dropped; a correct program has none.
 ///
 /// Its `Display` names the operations, the memory and the bytes: `kernel "blur" (cpu:1, stream 0,
 /// work 3, at src/main.rs:7:5) writes and download of "photo" (cpu:1, stream 1, work 1, at
@@ -23,9 +23,9 @@ use crate::call_site::CallSite;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Hazard {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: HazardKind,
-    /// The operation whose call completed it.
+    /// The operation whose submission completed the hazard.
     pub operation: HazardOperation,
     /// The earlier operation that it conflicts with, if there is one.
     pub earlier: Option<HazardOperation>,
@@ -58,7 +58,7 @@ pub enum HazardKind {
     NeverWritten,
 }
 
-/// What an operation does to the bytes.
+/// How an operation accesses the bytes.
 ///
 /// ```
 /// assert_eq!(resident::emulation::Touch::Frees.to_string(), "frees");
@@ -68,7 +68,7 @@ pub enum HazardKind {
 pub enum Touch {
     /// Reads only.
     Reads,
-    /// Writes, perhaps after reading.
+    /// Writes, possibly after reading.
     Writes,
     /// Frees the memory.
     Frees,
@@ -96,7 +96,7 @@ pub struct HazardOperation {
     pub position: u64,
     /// The source line that queued it.
     pub site: Option<CallSite>,
-    /// What it does to the bytes.
+    /// How the operation accesses the bytes.
     pub touch: Touch,
 }
 

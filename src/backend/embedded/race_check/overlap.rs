@@ -1,8 +1,8 @@
-//! Whether two footprints share a byte. Exact, if one of them has at most [`RUNS_MAX`] runs within
-//! the other's bounds. Pure.
+//! Whether two footprints share a byte. The result is exact if one of them has at most [`RUNS_MAX`]
+//! runs within the other's bounds.
 //!
 //! The search walks the footprint with fewer runs. For each run it descends the other footprint
-//! axis by axis, into those indices whose box can reach the run.
+//! axis by axis, into the indices whose boxes can overlap the run.
 
 #![forbid(unsafe_code)]
 
@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use crate::backend::Footprint;
 
-/// After this many runs the search reports no overlap. That takes about a tenth of a second.
+/// After this many runs the search reports no overlap. That many take about a tenth of a second.
 const RUNS_MAX: u64 = 1 << 21;
 
 /// Axes, slowest first: count and stride.
 type Axes<'a> = &'a [(u64, u64)];
 
-/// The same bytes with as few axes and as long runs as possible, or nothing if there is no byte.
-/// The end of the footprint must fit 64 bits.
+/// The same bytes with as few axes and as long runs as possible, or `None` if there is no byte. The
+/// end of the footprint must fit 64 bits.
 pub(crate) fn normalised(footprint: &Footprint) -> Option<Footprint> {
     let axes = footprint.axes.iter().copied().filter(|axis| axis.0 != 1).collect();
     (footprint.len_bytes() > 0).then(|| Footprint { axes, ..*footprint }.merged())
@@ -28,7 +28,7 @@ pub(super) fn run_count(footprint: &Footprint) -> u64 {
     footprint.axes.iter().fold(1, |runs, axis| runs.saturating_mul(axis.0))
 }
 
-/// From the first to the last byte of a normalised footprint.
+/// The range from the first to the last byte of a normalised footprint.
 pub(super) fn bounds(footprint: &Footprint) -> Range<u64> {
     let len_bytes = span_bytes(&footprint.axes, footprint.run_bytes);
     footprint.offset_bytes..footprint.offset_bytes + len_bytes
@@ -46,7 +46,7 @@ pub(crate) fn first_overlap(one: &Footprint, other: &Footprint) -> Option<Range<
     found.flatten()
 }
 
-/// Calls `visit` with each run that reaches into `limits`, until it returns something.
+/// Calls `visit` with each run that overlaps `limits`, until it returns a value.
 pub(super) fn find_run<T>(
     footprint: &Footprint,
     limits: &Range<u64>,
@@ -90,7 +90,7 @@ fn search(
         .find_map(|index| search(inner, offset_bytes + index * stride, run_bytes, query))
 }
 
-/// From the first to the last byte of a box.
+/// The number of bytes from the first to the last byte of a box.
 fn span_bytes(axes: Axes<'_>, run_bytes: u64) -> u64 {
     axes.iter().fold(run_bytes, |span_bytes, (count, stride)| {
         span_bytes + count.saturating_sub(1) * stride

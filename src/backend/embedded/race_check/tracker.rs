@@ -1,8 +1,9 @@
-//! The tracker: which pending operations access which bytes, and what happens before what.
+//! The tracker of the race check: the accesses of pending operations, and the happens-before
+//! relation between operations.
 //!
-//! The tracker checks each operation when it is submitted, under its stream's lock. Before it
-//! happen all earlier operations of its stream, everything that its stream waited for (vector
-//! clocks), and every operation that has run by then. An operation that has run therefore happens
+//! The tracker checks each operation when it is submitted, under its stream's lock. All earlier
+//! operations of its stream happen before it, and so do all operations that its stream waited for
+//! (vector clocks) and all that have run by then. An operation that has run therefore happens
 //! before all later submissions, so the histories hold only pending accesses.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -17,7 +18,8 @@ use super::written::ByteSet;
 use crate::backend::embedded::engine::Progress;
 use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
 
-/// Freed blocks that are remembered, so that a hazard names the block of a use after its free.
+/// The number of freed blocks that are remembered, so that a hazard can name the block of a use
+/// after its free.
 const FREED_MAX: usize = 1 << 10;
 
 /// The histories of all devices that may share work: those of one simulation, or all emulated
@@ -63,7 +65,7 @@ struct PendingAccess {
     depends: Dependencies,
 }
 
-/// An operation that is submitted. Its touch differs from access to access.
+/// An operation that is submitted. Its kind of access can differ between its arrays.
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
     pub(crate) queue: &'a Arc<Progress>,
@@ -79,7 +81,7 @@ impl Tracker {
         Arc::clone(PROCESS.get_or_init(Arc::default))
     }
 
-    /// Adds a new block, of which nothing is written.
+    /// Adds a new block, of which no byte is written.
     pub(crate) fn add_block(
         &self,
         device: usize,
@@ -103,7 +105,7 @@ impl Tracker {
         self.lock().clocks.entry(queue.id()).or_default().join(event);
     }
 
-    /// Removes a queue that gets no more work.
+    /// Removes a queue that will get no more work.
     pub(crate) fn remove_queue(&self, queue: QueueId) {
         self.lock().clocks.remove(&queue);
     }
@@ -117,7 +119,7 @@ impl Tracker {
         let histories = &mut *self.lock();
         let will_run = !has_failed_dependency(submission.depends);
         let mut hazards = Vec::new();
-        // All are checked before any is added: an operation does not conflict with itself.
+        // All accesses are checked before any is added: an operation does not conflict with itself.
         for access in accesses.iter().filter(|_| will_run) {
             hazards.extend(histories.check(submission, access));
         }
@@ -182,8 +184,7 @@ impl MemoryHistories {
         (offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
     }
 
-    /// Adds one access, if it is in range. Of an operation that will not run only the written bytes
-    /// are added.
+    /// Adds one access, if it is in range. If the operation will not run, adds only written bytes.
     fn add(&mut self, submission: &Submission<'_>, access: &MemoryAccess, will_run: bool) {
         if let (AccessKind::Free, AccessedMemory::Device { device, address }) =
             (access.kind, access.memory)
@@ -211,7 +212,7 @@ impl MemoryHistories {
         }
     }
 
-    /// Marks a block as freed, and keeps its label for a while.
+    /// Marks a block as freed, and keeps its label until `FREED_MAX` later frees.
     fn add_free(&mut self, submission: &Submission<'_>, key: (usize, u64)) {
         let Some(block) = self.blocks.get_mut(&key) else { return };
         *block = BlockHistory::new(&block.label, block.len_bytes, None);
@@ -282,12 +283,12 @@ impl Submission<'_> {
 }
 
 /// Whether work does not run because work that it depends on failed. Such work conflicts with
-/// nothing: the layers above may have reused its bytes already.
+/// nothing, because the layers above may have reused its bytes already.
 fn has_failed_dependency(depends: &[(QueueId, Position)]) -> bool {
     depends.iter().any(|(queue, position)| failure::at(*queue, *position).is_some())
 }
 
-/// From the first to the last byte, as far as 64 bits reach.
+/// The range from the first to the last byte, saturating at 64 bits.
 fn bounds(footprint: &Footprint) -> Range<u64> {
     footprint.offset_bytes..footprint.end_bytes().unwrap_or(u64::MAX)
 }

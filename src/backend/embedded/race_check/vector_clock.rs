@@ -1,4 +1,4 @@
-//! Vector clocks: for each stream, the last position that happens before something.
+//! Vector clocks: each stream's last position that happens before an operation or event.
 
 #![forbid(unsafe_code)]
 
@@ -9,13 +9,13 @@ use smallvec::SmallVec;
 use crate::backend::embedded::engine::Progress;
 use crate::backend::{Position, QueueId};
 
-/// One position for each stream that happens before something. Positions that have run may be
-/// missing.
+/// For each stream, the last position that happens before a given operation or event. Positions
+/// that have run may be missing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VectorClock(SmallVec<[(Arc<Progress>, Position); 4]>);
 
 impl VectorClock {
-    /// Whether `position` of `queue` happens before.
+    /// Whether `position` of `queue` happens before it.
     pub(super) fn includes(&self, queue: QueueId, position: Position) -> bool {
         self.0.iter().any(|(progress, upto)| progress.id() == queue && *upto >= position)
     }

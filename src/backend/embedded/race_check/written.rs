@@ -1,8 +1,8 @@
-//! The bytes of a block that were ever written: a set of ranges. Pure.
+//! The bytes of a block that were ever written: a set of ranges.
 //!
 //! Footprints with more than [`RUNS_MAX`] runs are approximated, so that the check never costs more
-//! than the work. Everything between their first and last written byte counts as written; their
-//! poison and their reads are ignored.
+//! than the work itself. Everything between their first and last written byte counts as written;
+//! their poison and their reads are ignored.
 
 #![forbid(unsafe_code)]
 

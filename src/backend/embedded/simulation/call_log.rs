@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::backend::embedded::race_check::Hazard;
 use crate::backend::{FailureKind, Footprint, Memory, Position, Work};
 
-/// Calls that the log keeps. Beyond that it forgets the oldest.
+/// The number of calls that the log keeps. Beyond that it forgets the oldest.
 const CALLS_MAX: usize = 1 << 18;
 
-/// Hazards that the log keeps. A program with more has seen enough.
+/// The number of hazards that the log keeps. Further hazards are dropped.
 const HAZARDS_MAX: usize = 1 << 10;
 
 /// The calls made to an emulated device, and the hazards found in their order.
 ///
-/// A handle, cheap to clone, which outlives its device. The log keeps the last 262,144 calls and
-/// the first 1,024 hazards.
+/// A handle, which is cheap to clone and outlives its device. The log keeps the last 262,144 calls
+/// and the first 1,024 hazards.
 ///
 /// ```
 /// use resident::{Device, Emulation};
@@ -39,8 +39,8 @@ impl EmulationLog {
         self.0.lock().calls.iter().cloned().collect()
     }
 
-    /// The hazards, in the order of the calls that completed them. The device of that later call
-    /// keeps a hazard between two devices.
+    /// The hazards, in the order of the calls that completed them. A hazard between two devices is
+    /// in the log of the device whose call completed it.
     #[must_use]
     pub fn hazards(&self) -> Vec<Hazard> {
         self.0.lock().hazards.clone()
@@ -55,7 +55,7 @@ pub(crate) struct CallLog(Mutex<CallLogState>);
 struct CallLogState {
     count: u64,
     calls: VecDeque<Call>,
-    /// Work that failed before its call had returned, which a fast worker can cause.
+    /// Work that failed before its submission was logged, which a fast worker can cause.
     early_failures: Vec<(u32, Position)>,
     hazards: Vec<Hazard>,
 }
@@ -183,25 +183,24 @@ fn saturating_sum(lens_bytes: impl Iterator<Item = u64>) -> u64 {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Call {
-    /// Its number on this device, from 1.
+    /// The call's number on this device, from 1.
     pub number: u64,
-    /// What was called.
+    /// The kind of call.
     pub kind: CallKind,
-    /// What it was for: `upload of "photo"`. Empty if the kind says it all.
+    /// The purpose of the call: `upload of "photo"`. Empty if the kind describes it fully.
     pub label: Arc<str>,
     /// Bytes allocated, copied or filled; for a launch, the bytes that its arguments cover; else 0.
     pub len_bytes: u64,
-    /// The stream's number on this device, 0 for the default stream. `None` for calls of the
-    /// device.
+    /// The stream's number on this device, 0 for the default stream. `None` for device calls.
     pub stream: Option<u32>,
-    /// Its position in that stream, from 1; 0 if it queued nothing.
+    /// The position in that stream, from 1; 0 if the call queued nothing.
     pub position: u64,
-    /// Its outcome.
+    /// The call's outcome.
     pub outcome: Outcome,
 }
 
 /// The kinds of calls that an emulated device counts: every call that can fail and reaches the
-/// device. Polls do not count, nor do waits for work that has completed.
+/// device. Polls are not counted, nor are waits for work that has completed.
 ///
 /// ```
 /// assert_eq!(resident::emulation::CallKind::CopyBetween.to_string(), "copy between devices");
@@ -223,9 +222,9 @@ pub enum CallKind {
     CopyWithin,
     /// A copy from another device was queued.
     CopyBetween,
-    /// A fill with a value was queued.
+    /// A fill with a constant was queued.
     Fill,
-    /// A fill of stale memory with the poison was queued.
+    /// A fill of stale memory with poison was queued.
     Poison,
     /// A kernel launch was queued.
     Launch,
@@ -251,7 +250,7 @@ pub enum CallKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It succeeded, or its work is queued and has not failed so far.
+    /// It succeeded; if it queued work, that work has not failed so far.
     Accepted,
     /// It returned an error, and nothing was queued.
     Refused,

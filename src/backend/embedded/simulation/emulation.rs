@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::faults::Fault;
 
-/// The settings of a fresh embedded device, for tests and for what-if experiments.
+/// The settings of a new embedded device, for tests and for what-if experiments.
 ///
-/// By default the device behaves as the plain embedded device does: no memory limit but the
+/// By default the device behaves like the plain embedded device: no memory limit except the
 /// machine's, a worker thread for each stream, and transfers at the machine's speed. In addition it
 /// logs its calls and checks the order of its work: see
 /// [`EmulationLog`](crate::emulation::EmulationLog).
@@ -33,7 +33,7 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// A device like the plain one, with instruments. Poison is on where debug assertions are.
+    /// A device like the plain one, with instruments. Poison is on if debug assertions are enabled.
     pub fn new() -> Self {
         Self {
             memory_bytes: None,
@@ -45,14 +45,14 @@ impl Emulation {
         }
     }
 
-    /// Limits the device's memory to this many bytes: arrays in use and freed arrays that still
-    /// drain together. An allocation above the limit is `Error::OutOfMemory`.
+    /// Limits the device's memory to this many bytes, which arrays in use and freed arrays that are
+    /// still draining share. An allocation above the limit returns `Error::OutOfMemory`.
     pub fn memory(self, len_bytes: u64) -> Self {
         Self { memory_bytes: Some(len_bytes), ..self }
     }
 
-    /// Splits copies between host and device into pieces of at most this many bytes, as a GPU does,
-    /// whose staging memory is bounded. By default each copy is one piece.
+    /// Splits copies between host and device into chunks of at most this many bytes, as a GPU does,
+    /// whose staging memory is bounded. By default copies are not split.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
@@ -75,29 +75,28 @@ impl Emulation {
     /// Seeded devices that one thread makes share a simulation, as long as an earlier one of them
     /// (or a stream or event of it) is alive: one queue of ready work, one random state, into which
     /// each seed is mixed, and one modelled clock. So a program that makes its devices on one
-    /// thread and waits on that thread runs the same way each time, whatever other threads do with
-    /// devices of their own.
+    /// thread and waits on that thread runs the same way each time, regardless of other threads
+    /// with other devices.
     ///
-    /// Work that no thread waits for does not run. It is dropped with the last handle of its
-    /// devices.
+    /// Work that no thread waits for is not run. It is dropped with the last handle of its devices.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
     /// Sets the time that transfers between this device and the host, or another device, take. With
-    /// a seed this is modelled time, which events read. Without one, each transfer really takes at
-    /// least this long. Between two devices the slower link counts.
+    /// a seed this is modelled time, which events report. Without a seed, each transfer really
+    /// takes at least this long. Between two devices the slower link determines the time.
     pub fn link(self, link: Link) -> Self {
         Self { link: Some(link), ..self }
     }
 
     /// Whether fresh, freed and stale memory is filled with a pattern (all bits set: NaN, or -1),
-    /// so that reads of it show. The default is `cfg!(debug_assertions)`.
+    /// so that reads of it are detected. The default is `cfg!(debug_assertions)`.
     pub fn poison(self, poison: bool) -> Self {
         Self { is_poisoning: poison, ..self }
     }
 
-    /// Adds a fault, which lets one call fail.
+    /// Adds a fault, which makes one call fail.
     pub fn fail(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
         self
@@ -121,9 +120,9 @@ impl Default for Emulation {
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Link {
-    /// Bytes per second. If this is not a number above zero, bytes cost nothing.
+    /// Bytes per second. If this is not a positive number, bytes take no time.
     pub bytes_per_second: f64,
-    /// The time that each transfer takes, however short.
+    /// The time that each transfer takes in addition, even a short one.
     pub latency: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Injected faults: which calls of an emulated device fail, and which of them are due.
+//! Injected faults: which calls of an emulated device fail.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,16 +6,16 @@ use smallvec::SmallVec;
 
 use super::call_log::CallKind;
 
-/// A call of an emulated device that is to fail, once.
+/// One call of an emulated device that fails.
 ///
 /// Each device counts its calls from 1, in the order in which they are made. [`CallKind`] lists the
-/// calls that count. A fault makes its call fail at once, with nothing queued. A
-/// [`late`](Fault::late) fault lets the call succeed and its work fail when it runs. Only copies,
+/// calls that count. A fault makes its call fail at once, with nothing queued. With a
+/// [`late`](Fault::late) fault the call succeeds, and its work fails when it runs. Only copies,
 /// fills and launches can fail late: a late fault has no effect on another kind of call.
 ///
-/// A device that [poisons](crate::Emulation::poison) stale copies makes calls for that, too.
-/// Emulated devices do so by default in builds with debug assertions. A program that is to fail at
-/// the same place in every build should count calls of one kind, by [`of`](Fault::of).
+/// A device that [poisons](crate::Emulation::poison) stale copies makes further calls for that.
+/// Emulated devices do so by default in builds with debug assertions. To make a program fail at the
+/// same place in every build, count calls of one kind, by [`of`](Fault::of).
 ///
 /// ```
 /// use resident::emulation::CallKind;
@@ -44,12 +44,12 @@ impl Fault {
         Self { call, is_late: false, kind: None }
     }
 
-    /// Counts only calls of this kind: the third launch, whatever is called in between.
+    /// Counts only calls of this kind: with `nth(3)` and launches, the third launch fails.
     pub fn of(self, kind: CallKind) -> Self {
         Self { kind: Some(kind), ..self }
     }
 
-    /// Lets the call succeed, and its work fail when it runs.
+    /// Makes the call succeed and its work fail when it runs.
     pub fn late(self) -> Self {
         Self { is_late: true, ..self }
     }
@@ -59,8 +59,7 @@ impl Fault {
     }
 }
 
-/// The faults of one device, each with the number of calls that it has counted, if it counts calls
-/// of one kind.
+/// The faults of one device, each with the number of calls of its kind so far.
 #[derive(Debug)]
 pub(super) struct Faults(Vec<(Fault, AtomicU64)>);
 
@@ -69,7 +68,7 @@ impl Faults {
         Self(faults.into_iter().map(|fault| (fault, AtomicU64::new(0))).collect())
     }
 
-    /// Counts this call, and returns the faults that are due at it.
+    /// Counts this call, and returns the faults that apply to it.
     pub(super) fn due(&self, kind: CallKind, number: u64) -> SmallVec<[Fault; 1]> {
         let is_due = |(fault, counted): &&(Fault, AtomicU64)| match fault.kind {
             None => fault.call == number,

@@ -22,8 +22,8 @@ impl Instruments {
         Self { faults: Faults::new(faults), log: Arc::default(), tracker }
     }
 
-    /// Logs a call with its outcome. An injected fault refuses the call. A late fault lets it
-    /// succeed: then `call` gets the call's number, for the work that is to fail.
+    /// Logs a call with its outcome. An injected fault refuses the call. A late fault lets the call
+    /// succeed: then `call` gets the call's number, for the work that must fail.
     pub(crate) fn counted<T>(
         &self,
         draft: CallDraft,

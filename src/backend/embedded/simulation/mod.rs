@@ -1,4 +1,4 @@
-//! What only emulated devices have: settings, a seeded scheduler, injected faults, and a log of
+//! The features of emulated devices: settings, a seeded scheduler, injected faults, and a log of
 //! calls and hazards.
 
 mod call_log;

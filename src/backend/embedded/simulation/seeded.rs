@@ -2,7 +2,7 @@
 //! poll, one at a time, in an order that the seed determines.
 //!
 //! Handles (devices, queues, events) own the simulation, and the simulation owns its streams.
-//! Streams own neither. So a simulation ends with its last handle, and drops the work that no
+//! Streams own neither. So a simulation ends when its last handle drops, and drops the work that no
 //! thread has waited for.
 
 use std::cell::RefCell;
@@ -17,14 +17,14 @@ use crate::backend::embedded::engine::{
 use crate::backend::embedded::race_check::Tracker;
 
 thread_local! {
-    /// The simulation that seeded devices made on this thread join while it lives.
+    /// The simulation, while it is alive, that new seeded devices of this thread join.
     static CURRENT: RefCell<Weak<Simulation>> = const { RefCell::new(Weak::new()) };
 }
 
 /// All seeded devices of one thread.
 #[derive(Debug)]
 pub(crate) struct Simulation {
-    /// Held while an operation runs, so that one runs at a time.
+    /// Held while an operation runs, so that operations run one at a time.
     turn: Mutex<()>,
     state: Mutex<SimulationState>,
     tracker: Arc<Tracker>,
@@ -109,8 +109,8 @@ impl Simulation {
         Some((stream, queued))
     }
 
-    /// The event outside this simulation that `stream` waits for, itself or through the streams
-    /// that it waits for. Events that other streams wait for do not matter: perhaps only the
+    /// The event outside this simulation that `stream` waits for, directly or through the streams
+    /// that it waits for. Events that other streams wait for are irrelevant: possibly only the
     /// calling thread can complete them.
     fn outside_point_before(&self, stream: &Arc<StreamCore>) -> Option<StreamPoint> {
         let streams = self.lock().streams.clone();

@@ -58,9 +58,9 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
             queue.submit(launch(&count, &arrays)).unwrap();
         }
     };
-    // The worker swaps two buffers whenever it takes the queued operations. A gate makes a whole
-    // batch gather in one of them, and after one more swap a gate makes a batch gather in the
-    // other. Then both have their final capacity.
+    // The worker swaps two buffers whenever it takes the queued operations. A gate collects a whole
+    // batch in one buffer; after one more swap, a gate collects a batch in the other. Then both
+    // have their final capacity.
     for _ in 0..2 {
         queue.submit(launch(&count, &arrays)).unwrap();
         finish(&queue);

@@ -34,7 +34,7 @@ fn random_part(random: &mut Random) -> CopyBox {
     part
 }
 
-/// The naive loop: every combination of indices, byte for byte.
+/// The naive loop: every combination of indices, byte by byte.
 fn copy_slowly(source: &[u8], destination: &mut [u8], part: &CopyBox) {
     let total: u64 = part.axes.iter().map(|axis| axis.0).product();
     for mut number in 0..total {
@@ -76,7 +76,7 @@ fn copies_in_all_directions_match_a_naive_loop() {
     }
 }
 
-/// Copies host to device, device to host, device to device or host to host, and reads the
+/// Copies from host to device, device to host, device to device or host to host, and reads the
 /// destination back.
 fn copied(
     queue: &Arc<dyn Queue>,

@@ -106,7 +106,7 @@ fn each_call_can_be_refused_and_leaves_nothing_behind() {
             }
             _ => assert_eq!(outcome.unwrap_err().kind, BackendErrorKind::Injected, "call {call}"),
         }
-        // The same scenario succeeds when it is tried again on the same device.
+        // The same scenario succeeds when it is repeated on the same device.
         assert_eq!(scenario(&device).unwrap(), EXPECTED, "after call {call}");
         let leaked = if call == 10 { 8 } else { 0 };
         assert_eq!(device.memory().in_use, leaked, "call 10 ends the scenario before its free");

@@ -59,7 +59,7 @@ pub(super) struct View {
 impl View {
     pub(super) fn get(&self, index: usize) -> u8 {
         assert!(index < self.len_bytes, "a body of a test reads in range");
-        // SAFETY: in range of the argument, whose length in bytes is its word (`launch`).
+        // SAFETY: within the argument, whose length in bytes is in its word (`launch`).
         unsafe { self.start.wrapping_add(index).read() }
     }
 
@@ -196,7 +196,7 @@ pub(super) fn launch(body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access
     })
 }
 
-/// The same work, depending on other work.
+/// The same work, with dependencies on other work.
 pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> Work {
     let depends: Dependencies =
         on.iter().map(|(queue, position)| (queue.id(), *position)).collect();
@@ -218,7 +218,7 @@ pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn KernelBody>) {
     (open, body("gate", wait))
 }
 
-/// As `gate`, with a receiver that learns when the body runs.
+/// As `gate`, with a receiver that gets a message when the body runs.
 pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn KernelBody>) {
     let ((enter, entered), (open, opened)) = (mpsc::channel(), mpsc::channel());
     let ends = Mutex::new((enter, opened));

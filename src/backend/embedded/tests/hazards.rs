@@ -1,4 +1,5 @@
-//! The race check: what it reports, what it does not report, and that it forgets.
+//! The race check: the hazards that it reports, the accesses that it accepts, the histories that it
+//! drops.
 
 use std::sync::Arc;
 
@@ -183,7 +184,7 @@ fn devices_of_one_simulation_are_checked_together() {
     let hazards = log_of(&two).hazards();
     assert_eq!((hazards.len(), hazards[0].kind), (1, HazardKind::Unordered), "{hazards:?}");
     assert_eq!(hazards[0].memory, format!("memory on cpu:{}", one.ordinal()));
-    // Memory of a device without instruments is not tracked, so it is not reported.
+    // Memory of a device without instruments is not tracked, so its accesses are not reported.
     let plain = EmbeddedDevice::plain();
     let queue = queue_of(&plain);
     let untracked = allocate(&queue, 8).unwrap();

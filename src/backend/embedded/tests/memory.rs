@@ -64,7 +64,7 @@ fn an_allocation_without_room_waits_for_queued_frees() {
     }
 }
 
-/// Another thread may run the free between the refusal and the question.
+/// Another thread may run the free between the refusal and the call of `may_find_room`.
 #[test]
 fn room_that_a_free_made_after_the_refusal_is_found() {
     let memory = AddressSpace::new(0, Some(1000), None);

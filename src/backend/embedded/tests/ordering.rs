@@ -1,4 +1,4 @@
-//! Order on worker threads: within a queue, across events, and none where no event asks for it.
+//! The order of work on worker threads: within a queue, across events, and none without events.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -92,7 +92,7 @@ fn queued_work_finishes_after_the_last_handle_drops() {
     let worker =
         receiver.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
     assert_ne!(worker, thread::current().id());
-    // The work drops the body's captures, and the thread ends: the channel closes.
+    // The work drops the body's captures, and the thread ends, so the channel closes.
     assert!(
         receiver
             .recv_timeout(Duration::from_secs(60))
@@ -166,8 +166,8 @@ fn worker_and_seeded_queues_may_wait_for_each_other() {
 fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     let (one, other) = (EmbeddedDevice::plain(), EmbeddedDevice::plain());
     let seeded = EmbeddedDevice::emulated(Emulation::new().seed(1));
-    // The simulation looks at its streams in the order of their creation. `last` is the first, and
-    // waits for the worker that will run the simulation.
+    // The simulation checks its streams in the order of their creation. `last` was created first,
+    // and waits for the worker that will run the simulation.
     let (last, first) = (queue_of(&seeded), seeded.new_queue().unwrap());
     let (slow, worker) = (queue_of(&one), queue_of(&other));
     let (open_slow, slow_gate) = gate();
@@ -178,7 +178,8 @@ fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     worker.wait(first.record(false).unwrap().as_ref()).unwrap();
     last.wait(worker.record(false).unwrap().as_ref()).unwrap();
     drop(open_worker);
-    // Time for the worker to reach its wait. If it is late, the test only proves less.
+    // This gives the worker time to reach its wait. If the worker is later, the test still passes
+    // but proves less.
     thread::sleep(Duration::from_millis(20));
     drop(open_slow);
     finish(&last);

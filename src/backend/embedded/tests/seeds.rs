@@ -13,7 +13,7 @@ use crate::backend::{Backend, Queue};
 
 const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
 
-/// Three queues of two devices with three pieces of work each: the order in which they ran.
+/// The order in which three pieces of work on each of three queues of two devices ran.
 fn order_of(seed: u64) -> Vec<(usize, u32)> {
     let devices = [
         EmbeddedDevice::emulated(Emulation::new().seed(seed)),
@@ -50,7 +50,7 @@ fn a_seed_determines_the_order_and_different_seeds_give_different_orders() {
         }
     }
     let different: BTreeSet<_> = orders.into_iter().collect();
-    // There are 9! / (3!)^3 = 1,680 orders, fewer for those that `finish` ends early.
+    // There are 9! / (3!)^3 = 1,680 orders, fewer if `finish` ends some early.
     assert!(different.len() as u64 > SEEDS / 4, "{} orders of {SEEDS} seeds", different.len());
 }
 

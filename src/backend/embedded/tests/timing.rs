@@ -1,4 +1,4 @@
-//! Modelled time, to the nanosecond, and lower bounds of real time.
+//! Modelled time, exact to the nanosecond, and lower bounds of real time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

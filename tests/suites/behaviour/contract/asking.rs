@@ -1,4 +1,4 @@
-//! Section 3: questions never move data, and neither do Debug or Drop.
+//! Queries never move data, and neither do Debug and Drop.
 
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Emulation, Result, SmartArray, Validity};
@@ -17,9 +17,9 @@ fn arrays_can_be_shared_and_sent() {
     let mut array = SmartArray::<f32, _>::ones((2, 2));
     sent(&array.view());
     sent(&array.host().expect("a constant"));
-    sent(&array.gpu_on(&Device::cpu().stream()).expect("room"));
+    sent(&array.gpu_on(&Device::cpu().stream()).expect("enough memory"));
     sent(&array.host_mut().expect("valid"));
-    sent(&array.gpu_mut_on(&Device::cpu().stream()).expect("room"));
+    sent(&array.gpu_mut_on(&Device::cpu().stream()).expect("enough memory"));
     sent(&array.view_mut());
 }
 
@@ -72,7 +72,7 @@ fn dropping_moves_nothing_and_waits_for_nothing() -> Result<()> {
     let mut array = SmartArray::from(vec![1.0_f32; 10]);
     drop(array.gpu_mut_on(&device.stream())?);
     drop(array);
-    assert!(!device.stream().is_idle()?, "nobody waited for the upload, which has not run");
+    assert!(!device.stream().is_idle()?, "no call waited for the upload, so it has not run");
     assert_eq!(moves(device.traffic()), [(1, 40), (0, 0), (0, 0)]);
     device.synchronize()?;
     assert_eq!(device.memory().in_use, 0);

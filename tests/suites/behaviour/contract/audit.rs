@@ -1,4 +1,4 @@
-//! Section 6, as far as it is there: what moved, why, and because of which line.
+//! The audit: what was copied, why, and because of which line.
 
 use resident::audit::{self, Cause, Direction, Report, Site};
 use resident::ndarray::{Array2, Ix2, s};
@@ -61,14 +61,16 @@ fn captures_nest_and_see_only_their_own_thread() -> Result<()> {
     let device = lab();
     let arrays = [SmartArray::from(vec![1_u8; 10]), SmartArray::from(vec![1_u8; 20])];
     let ((_, inner), outer) = audit::capture(|| {
-        arrays[0].prefetch(&device.stream()).expect("room");
+        arrays[0].prefetch(&device.stream()).expect("enough memory");
         audit::capture(|| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    SmartArray::from(vec![1_u8; 40]).prefetch(&device.stream()).expect("room");
+                    SmartArray::from(vec![1_u8; 40])
+                        .prefetch(&device.stream())
+                        .expect("enough memory");
                 });
             });
-            arrays[1].prefetch(&device.stream()).expect("room");
+            arrays[1].prefetch(&device.stream()).expect("enough memory");
         })
     });
     assert_eq!(moves(inner.traffic()), [(1, 20), (0, 0), (0, 0)]);
@@ -127,7 +129,7 @@ fn the_inventory_lists_live_arrays_and_forgets_dropped_ones() -> Result<()> {
     let entry = audit::inventory()
         .into_iter()
         .find(|entry| entry.name() == "listed here")
-        .expect("it lives");
+        .expect("the context is alive");
     assert_eq!((entry.shape(), entry.element(), entry.bytes()), (&[10][..], "f64", 80));
     let places: Vec<String> =
         entry.places().map(|(place, validity)| format!("{place} {validity}")).collect();
@@ -160,17 +162,17 @@ fn matrix() -> Matrix {
     SmartArray::from(Array2::ones((30, 10)))
 }
 
-/// What one call had to move: its only line in the report.
+/// The only line of the report, which a single call must have caused.
 fn only(report: &Report) -> Site {
     let sites = report.sites();
     assert_eq!(sites.len(), 1, "{report}");
     sites[0].clone()
 }
 
-/// The line that made the rows stale that a prefetch brings to a device.
+/// The line that made the rows stale which a prefetch copies to a device.
 fn stale_since(array: &Matrix, rows: std::ops::Range<usize>, device: &Device) -> Option<u32> {
     let (outcome, report) = audit::capture(|| array.slice(s![rows, ..]).prefetch(&device.stream()));
-    outcome.expect("room");
+    outcome.expect("enough memory");
     let site = only(&report);
     assert_eq!(site.never_there, site.stale_since.is_none());
     site.stale_since.map(|location| location.line())
@@ -187,8 +189,12 @@ fn each_part_knows_the_line_that_made_it_stale() -> Result<()> {
     drop(array.slice_mut(s![20.., ..]).host_mut()?);
     assert_eq!(stale_since(&array, 0..5, &device), Some(first));
     assert_eq!(stale_since(&array, 5..15, &device), Some(first + 1), "the later of two");
-    assert_eq!(stale_since(&array, 20..25, &device), None, "it never was there");
-    assert_eq!(stale_since(&array, 15..30, &device), Some(first + 1), "some of it never was there");
+    assert_eq!(stale_since(&array, 20..25, &device), None, "it was never valid there");
+    assert_eq!(
+        stale_since(&array, 15..30, &device),
+        Some(first + 1),
+        "some of it was never valid there"
+    );
     Ok(())
 }
 
@@ -230,7 +236,7 @@ fn a_constant_was_on_the_host_and_not_on_a_device() -> Result<()> {
     assert_eq!(
         stale_since(&array, 0..5, &device),
         Some(line + 3),
-        "the device's copy was stale since then already"
+        "the device's copy had been stale since then"
     );
     Ok(())
 }
@@ -294,7 +300,7 @@ fn an_assignment_between_devices_names_both_and_no_line() -> Result<()> {
 fn a_site_says_on_which_device() -> Result<()> {
     let device = lab();
     let mut array = matrix().named("xs");
-    let ((), report) = audit::capture(|| array.prefetch(&device.stream()).expect("room"));
+    let ((), report) = audit::capture(|| array.prefetch(&device.stream()).expect("enough memory"));
     let site = only(&report);
     assert_eq!((&site.device, &site.source), (&device.name(), &None));
     let line = format!(

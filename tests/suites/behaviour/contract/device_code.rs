@@ -1,5 +1,4 @@
-//! Section 4: `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as they can be
-//! seen without a GPU.
+//! `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as testable without a GPU.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -55,8 +54,8 @@ fn a_host_body_needs_nothing_of_a_device() -> Result<()> {
     Ok(())
 }
 
-/// Adds how often it ran before: the device's run, which is the second, differs in the elements
-/// that are marked.
+/// Adds the number of earlier runs to marked elements, so that the device's run, which is the
+/// second, differs there.
 fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
     let runs = AtomicU32::new(0);
     Kernel::<(In<u8, Ix2>, InOut<f32, Ix2>)>::new("drifting").host(
@@ -74,7 +73,7 @@ fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments(
     marks[[1, 2]] = 1;
     marks[[2, 0]] = 1;
     let marks = SmartArray::from(marks);
-    // Columns first, and seen as a part with a step: neither changes what an index is.
+    // A column-major array, and a part of it with a step: neither changes the meaning of an index.
     let mut values = SmartArray::from(Array2::<f32>::zeros((3, 8).f())).named("values");
     let mut part = values.slice_mut(s![.., ..;2]);
     let found = drifting().compare(&device, Grid::cover(12), (&marks, &mut part), 0.4)?;
@@ -96,7 +95,7 @@ fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments(
     assert_eq!(
         values.traffic(),
         resident::Traffic::default(),
-        "copies moved, and not the arguments"
+        "copies of the arguments moved, not the arguments"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Section 2: devices.
+//! Devices.
 
 use std::collections::HashSet;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! Section 3: early, asynchronous, and clones.
+//! Prefetches, asynchronous copies, and clones.
 
 use resident::ndarray::{Array2, s};
 use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, Validity};
@@ -35,7 +35,7 @@ fn a_prefetch_to_the_host_takes_a_stream_of_any_device() -> Result<()> {
         assert_eq!(array.host()?, Array2::ones((3, 4)));
         assert_eq!(moves(array.traffic()), [(1, 48), (2, 48), (0, 0)]);
     }
-    assert_eq!(moves(other.traffic()), [(0, 0); 3], "a stranger's stream carries nothing");
+    assert_eq!(moves(other.traffic()), [(0, 0); 3], "a stream of another device runs no copy");
     let never = SmartArray::<u8, _>::uninit(10);
     assert!(matches!(never.prefetch_host_on(&device.stream()), Err(Error::Uninitialised { .. })));
     Ok(())
@@ -126,7 +126,11 @@ fn a_clone_lives_where_its_original_is_newest() -> Result<()> {
     assert_eq!(clone.residency().on(&device), Validity::Partial { valid_bytes: 16 });
     assert_eq!(clone.residency().host(), Validity::Partial { valid_bytes: 24 });
     array.fill(0.0)?;
-    assert_eq!((clone.host()?.sum(), array.host()?.sum()), (10.0, 0.0), "contents of its own");
+    assert_eq!(
+        (clone.host()?.sum(), array.host()?.sum()),
+        (10.0, 0.0),
+        "the clone has separate contents"
+    );
     Ok(())
 }
 

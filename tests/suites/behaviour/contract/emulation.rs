@@ -1,4 +1,4 @@
-//! Section 2: what an emulated device can be asked for.
+//! The settings of emulated devices.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -102,7 +102,7 @@ fn a_launch_behind_a_late_failing_upload_reports_the_failure() -> Result<()> {
     let total = Kernel::<(In<f32>, Out<f32>)>::new("total")
         .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
     total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
-    let lost = sum.host().map(drop).expect_err("what the kernel was to read never came");
+    let lost = sum.host().map(drop).expect_err("the upload that the kernel reads failed");
     assert!(matches!(lost, Error::Lost { .. }), "{lost:?}");
     total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
     assert_eq!(sum.host()?[0], 10.0);

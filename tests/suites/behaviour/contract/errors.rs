@@ -1,4 +1,4 @@
-//! Section 7: what errors are.
+//! Errors: their variants, messages and source lines.
 
 use resident::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Result, SmartArray};
 
@@ -100,7 +100,7 @@ fn a_lost_update_of_a_constant_is_reported_in_plain_words() {
         memory there yet, and this call would lose them;"
     ));
     let device = lab();
-    drop(array.gpu_mut_on(&device.stream()).expect("room"));
+    drop(array.gpu_mut_on(&device.stream()).expect("enough memory"));
     let refused = array.host_changed().expect_err("the device is newer").to_string();
     assert!(refused.contains(&format!("its newest contents are on {device},")), "{refused}");
     assert_eq!(array.host_overwrite().map(drop), Ok(()));
@@ -138,8 +138,8 @@ fn what_a_kernel_did_not_write_because_a_copy_failed_is_no_fault_of_the_copy() -
     panic!("no call was the upload");
 }
 
-/// Errors of `synchronize` after `work` on a device whose call of that number fails late; none if
-/// there is no such call.
+/// Errors of `synchronize` after `work` on a device where the call with this number fails late;
+/// `None` if there is no such call.
 fn reported_late(call: u64, work: impl Fn(&Device) -> Result<()>) -> Option<(String, Vec<Error>)> {
     let device =
         Device::emulated(Emulation::new().seed(1).poison(true).fail(Fault::nth(call).late()));
@@ -187,14 +187,14 @@ fn a_fill_that_fails_has_words_of_its_own() {
         .filter(|(label, _)| label.starts_with("fill of"))
         .collect();
     let Some((_, told)) = outcomes.first() else { panic!("no call was the fill") };
-    let text = told.first().expect("it is told").to_string();
+    let text = told.first().expect("the failure is reported").to_string();
     assert!(
-        text.contains("the elements are that constant all the same, the next use fills again ("),
+        text.contains("the elements still have that constant, and the next use fills them again ("),
         "{text}"
     );
 }
 
-/// The line of this file that an error names, as both of its formats show it.
+/// Asserts the line of this file that an error names, in both of its formats.
 #[track_caller]
 fn assert_names_line<T>(outcome: Result<T>, line: u32) {
     let Err(error) = outcome else { panic!("the call succeeded") };

@@ -1,4 +1,4 @@
-//! Section 7: refused calls, work that fails later, and calls from inside a body.
+//! Refused calls, work that fails later, and calls from inside a body.
 
 use std::sync::{Arc, Mutex};
 
@@ -78,12 +78,12 @@ fn loss_follows_the_data_and_nothing_else() -> Result<()> {
         (SmartArray::<u32, _>::uninit(4).named("follows"), SmartArray::<u32, _>::uninit(4));
     let healthy = SmartArray::from(vec![5_u32; 4]);
     panicking().launch_on(&device.stream(), Grid::cover(4), (&mut lost,))?;
-    // Queued behind the failure, though it may have been found already: then the launch itself is
+    // This launch is queued after the failure; if that is known by then, the launch itself is
     // refused.
     let queued = counting.launch_on(&device.stream(), Grid::cover(4), (&lost, &mut follows));
     counting.launch_on(&device.stream(), Grid::cover(4), (&healthy, &mut apart))?;
     assert_eq!(apart.host()?.to_vec(), [5; 4]);
-    assert_eq!(*runs.lock().expect("no panic"), 1, "what reads lost bytes does not run");
+    assert_eq!(*runs.lock().expect("no panic"), 1, "work that reads lost bytes does not run");
     match queued {
         Ok(()) => assert!(matches!(follows.host().map(drop), Err(Error::Lost { .. }))),
         Err(refused) => assert!(matches!(refused, Error::Lost { .. }), "{refused:?}"),
@@ -181,7 +181,7 @@ fn a_library_call_that_would_wait_inside_a_body_is_an_error() -> Result<()> {
         assert_eq!(
             SmartArray::<u32, _>::ones(4).host().map(|host| host.sum()),
             Ok(4),
-            "what need not wait is allowed"
+            "calls that need not wait are allowed"
         );
     });
     nosy.launch_on(&device.stream(), Grid::cover(4), (&mut SmartArray::<u32, _>::zeros(4),))?;

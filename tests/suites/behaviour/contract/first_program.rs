@@ -1,4 +1,4 @@
-//! Section 1: the first program, as it is printed there, with its comments as assertions.
+//! The first program of the README, with its comments as assertions.
 
 use resident::{
     Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity,
@@ -42,7 +42,7 @@ fn the_first_program_moves_what_its_comments_say() -> Result<()> {
     assert_eq!(
         avoided,
         5 * BYTES,
-        "two arguments in and out, one in and out, but for the one upload"
+        "two arguments in and out, one in and out, minus the one upload"
     );
     Ok(())
 }

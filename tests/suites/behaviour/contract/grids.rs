@@ -1,4 +1,4 @@
-//! Section 4: grids.
+//! Grids.
 
 use resident::{Error, Extent3, Grid, InOut, Kernel, Out, Result, SmartArray};
 

@@ -1,4 +1,4 @@
-//! Section 3: the host's side, the device's side, and changes made behind the library's back.
+//! Host accesses, device accesses, and changes through pointers that the library does not know of.
 
 use resident::{Device, Error, Result, SmartArray, Validity};
 
@@ -35,7 +35,11 @@ fn writing_on_the_host_makes_it_the_newest_side() -> Result<()> {
         (array.residency().host(), array.residency().on(&device)),
         (Validity::Valid, Validity::Stale)
     );
-    assert_eq!(moves(array.traffic()), [(1, 400), (1, 400), (0, 0)], "the rest came down first");
+    assert_eq!(
+        moves(array.traffic()),
+        [(1, 400), (1, 400), (0, 0)],
+        "the other elements were downloaded first"
+    );
     drop(array.gpu_on(&device.stream())?);
     assert_eq!(moves(array.traffic()), [(2, 800), (1, 400), (0, 0)]);
     assert_eq!(array.host()?.sum(), 104.0);
@@ -71,7 +75,11 @@ fn an_overwritten_array_counts_as_written() -> Result<()> {
         Err(Error::Uninitialised { .. })
     ));
     drop(array.host_overwrite()?);
-    assert_eq!(array.host()?.len(), 3, "a promise not kept shows something, and is no error");
+    assert_eq!(
+        array.host()?.len(),
+        3,
+        "unwritten elements have unspecified values, without an error"
+    );
     let mut there = SmartArray::<f32, _>::uninit(3);
     drop(there.gpu_overwrite_on(&lab().stream())?);
     assert_eq!(there.host()?.len(), 3);
@@ -158,7 +166,7 @@ fn what_happened_on_an_older_side_is_a_lost_update() -> Result<()> {
     let mut array = SmartArray::from(vec![1.0_f32; 10]);
     assert!(
         matches!(array.gpu_changed(), Err(Error::LostUpdate { .. })),
-        "the device never held it"
+        "the device never had a copy"
     );
     drop(array.gpu_mut()?);
     assert!(matches!(array.host_changed(), Err(Error::LostUpdate { .. })));

@@ -1,4 +1,4 @@
-//! Section 3: what the host's guards are to ndarray.
+//! The host's guards as ndarray views.
 
 use resident::ndarray::{Array1, Array2, ArrayView1, ArrayViewMut1, Ix1, Ix2, Zip, array, s};
 use resident::{Result, SmartArray};

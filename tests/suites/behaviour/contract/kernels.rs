@@ -1,4 +1,4 @@
-//! Section 4: kernels.
+//! Kernels.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -69,9 +69,9 @@ fn avoided_is_what_a_copying_launcher_would_have_moved_and_we_did_not() -> Resul
     let avoided =
         |device: &Device| (device.traffic().avoided.count, device.traffic().avoided.bytes);
     mixed().launch_on(&device.stream(), Grid::cover(6), (2.0, &x, &mut y, &mut out))?;
-    assert_eq!(avoided(&device), (4, 24 + 24 + 8 + 8), "three out, and `out` in");
+    assert_eq!(avoided(&device), (4, 24 + 24 + 8 + 8), "three downloads, and the upload of `out`");
     mixed().launch_on(&device.stream(), Grid::cover(6), (2.0, &x, &mut y, &mut out))?;
-    assert_eq!(avoided(&device), (10, 64 + 48 + 48 + 16), "three in and out");
+    assert_eq!(avoided(&device), (10, 64 + 48 + 48 + 16), "three uploads and three downloads");
     assert_eq!(
         (x.traffic().avoided.bytes, y.traffic().avoided.bytes, out.traffic().avoided.bytes),
         (72, 72, 32)
@@ -97,7 +97,7 @@ fn requirements_are_checked_before_anything_moves() -> Result<()> {
     );
     assert!(
         mixed().call(Grid::cover(6), (2.0, &x, &mut y, &mut out)).is_err(),
-        "calls are checked as well"
+        "`call` checks the requirements too"
     );
     assert!(device.emulation().is_some_and(|log| log.calls().is_empty()));
     assert_eq!((moves(x.traffic()), x.traffic().avoided.count), (NOTHING, 0));

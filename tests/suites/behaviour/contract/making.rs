@@ -1,4 +1,4 @@
-//! Section 3: making arrays, and getting ndarray's own back.
+//! Making arrays, and converting them back to ndarray's own.
 
 use resident::ndarray::{
     Array, Array0, Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, IxDyn, ShapeBuilder, arr0,
@@ -96,7 +96,7 @@ fn arrays_are_made_of_what_rust_and_ndarray_have() -> Result<()> {
     Ok(())
 }
 
-/// The array that goes in comes out: the same memory, shape, strides and contents, also after a
+/// Asserts that an array returns with the same memory, shape, strides and contents, even after a
 /// device has written it.
 fn comes_back<D: ndarray::Dimension>(array: Array<i32, D>) -> Result<()> {
     let (expected, address, strides) = (array.clone(), array.as_ptr(), array.strides().to_vec());
@@ -136,7 +136,7 @@ fn an_unbroken_array_is_adopted_in_any_axis_order_and_given_back_as_it_was() -> 
     }))
 }
 
-/// Eight axes are more than ndarray has a tuple for.
+/// ndarray has no tuple for eight axes.
 trait IntoShapeDyn {
     fn into_shape_dyn(self) -> IxDyn;
 }

@@ -1,7 +1,6 @@
-//! The public face, sentence by sentence: what programs that were written against the contract rely
-//! on.
+//! The documented behaviour of the public API, sentence by sentence.
 
-// Every guard must be forgettable, whether or not it does something when it drops.
+// These tests forget every kind of guard, including guards that do nothing when they drop.
 #![allow(clippy::forget_non_drop)]
 
 mod asking;

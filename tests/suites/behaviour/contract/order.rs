@@ -1,5 +1,4 @@
-//! Section 4: order between uses of the same bytes is kept whatever streams they are on; nothing
-//! else is ordered.
+//! Uses of the same bytes are ordered on any streams; other uses are not.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -71,7 +70,7 @@ fn uses_of_disjoint_parts_do_not_wait_for_each_other() -> Result<()> {
     free.launch_on(&second, Grid::cover(4), (&mut right,))?;
     second.synchronize()?;
     assert!(!first.is_idle()?, "its body still waits");
-    assert_eq!(right.host()?.to_vec(), [2; 4], "and this half came down meanwhile");
+    assert_eq!(right.host()?.to_vec(), [2; 4], "and this half was downloaded meanwhile");
     permit.send(()).expect("the body listens");
     assert_eq!(array.host()?.to_vec(), [1, 1, 1, 1, 2, 2, 2, 2]);
     Ok(())
@@ -98,7 +97,7 @@ fn a_launch_is_ordered_behind_work_that_a_forgotten_guard_announced() -> Result<
             (&mut bystander.slice_mut(s![..2]),),
         )?;
         let _early = foreign.record()?;
-        // Work on the guard's stream that the library does not know to touch the array.
+        // Work on the guard's stream; the library does not know that it accesses the array.
         note("foreign").launch_on(
             &foreign,
             Grid::cover(4),

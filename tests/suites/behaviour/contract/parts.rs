@@ -1,4 +1,4 @@
-//! Section 3: parts share the parent's coherence, and only their bytes ever move.
+//! Parts share the parent's coherence, and only their bytes are copied.
 
 use resident::ndarray::{Array2, Axis, s};
 use resident::{Grid, HostMut, HostRef, InOut, Kernel, Result, SmartArray, SmartView, Validity};
@@ -21,7 +21,7 @@ fn only_the_bytes_of_the_part_move() -> Result<()> {
     assert_eq!(
         moves(array.traffic()),
         [(2, 24 + 12), (0, 0), (0, 0)],
-        "one of the column's four elements was there"
+        "one of the column's four elements was valid"
     );
     assert_eq!(array.residency().host(), Validity::Partial { valid_bytes: 80 });
     assert_eq!(array.slice(s![0, ..]).host()?.sum(), 15);

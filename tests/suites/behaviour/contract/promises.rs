@@ -1,4 +1,4 @@
-//! Section 3: the promises below the list of methods.
+//! Guarantees that hold for all methods of an array.
 
 use std::sync::Barrier;
 use std::thread;
@@ -19,7 +19,7 @@ fn a_transfer_that_many_threads_need_happens_once() -> Result<()> {
         for _ in 0..8 {
             scope.spawn(|| {
                 barrier.wait();
-                assert_eq!(shared.host().expect("it comes down").sum(), 10_000.0);
+                assert_eq!(shared.host().expect("the download succeeds").sum(), 10_000.0);
             });
         }
     });
@@ -28,7 +28,7 @@ fn a_transfer_that_many_threads_need_happens_once() -> Result<()> {
     let (shared, device) = (&array, &device);
     thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| drop(shared.gpu_on(&device.stream()).expect("it goes up")));
+            scope.spawn(|| drop(shared.gpu_on(&device.stream()).expect("the upload succeeds")));
         }
     });
     assert_eq!(moves(array.traffic()), [(2, 80_000), (1, 40_000), (0, 0)]);

@@ -1,4 +1,4 @@
-//! Section 2: streams and events.
+//! Streams and events.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use resident::{Device, Emulation, Grid, InOut, Kernel, Link, Result, SmartArray,
 
 use support::lab::lab;
 
-/// A kernel that counts its runs, each after a permit.
+/// A kernel that counts its runs; each run waits for a permit.
 fn counted(permits: mpsc::Receiver<()>) -> (Kernel<(InOut<u8>,)>, Arc<AtomicU32>) {
     let runs = Arc::new(AtomicU32::new(0));
     let (seen, permits) = (Arc::clone(&runs), std::sync::Mutex::new(permits));

@@ -1,4 +1,4 @@
-//! Section 3: work where the newest contents are.
+//! Operations that run where the newest contents are.
 
 use resident::ndarray::{Array1, Array2, s};
 use resident::{Device, Emulation, Error, Fault, Result, SmartArray, Validity};

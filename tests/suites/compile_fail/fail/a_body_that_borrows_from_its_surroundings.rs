@@ -1,4 +1,4 @@
-//! A body runs later and elsewhere: it owns what it captures.
+//! A body runs later, on another thread, so it must own its captures.
 use resident::{InOut, Kernel};
 
 fn main() {

@@ -1,4 +1,4 @@
-//! One parameter in brackets is no tuple.
+//! One parameter in parentheses without a comma is not a tuple.
 use resident::{Device, Grid, InOut, Kernel, Result, SmartArray};
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Arrays of ndarray where arrays of this library are wanted.
+//! ndarray's arrays as arguments that must be `SmartArray`s.
 use resident::ndarray::Array1;
 use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray};
 

@@ -1,4 +1,4 @@
-//! `Out` wants `&mut`.
+//! `Out` needs `&mut`.
 use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray};
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! A host guard alive while a launch writes its array.
+//! A host guard that is alive while a launch writes its array.
 use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray};
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! A line for a parameter of two dimensions.
+//! A 1-D array for a parameter with two dimensions.
 use resident::{Device, Grid, Kernel, Out, Result, SmartArray, ndarray::Ix2};
 
 fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! A body that owns what it captures.
+//! A body that owns its captures.
 use resident::{InOut, Kernel};
 
 pub(crate) fn main() {

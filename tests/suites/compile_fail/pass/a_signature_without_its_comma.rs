@@ -1,4 +1,4 @@
-//! A tuple of one has a comma.
+//! A tuple of one parameter has a comma.
 use resident::{Device, Grid, InOut, Kernel, Result, SmartArray};
 
 pub(crate) fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! A device may be sent, and entered there.
+//! A device may be sent to a thread and entered there.
 use resident::Device;
 
 pub(crate) fn main() {

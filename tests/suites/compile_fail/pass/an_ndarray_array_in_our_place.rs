@@ -1,4 +1,4 @@
-//! Arrays of ndarray, adopted.
+//! ndarray's arrays, converted to `SmartArray`s.
 use resident::ndarray::Array1;
 use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray};
 

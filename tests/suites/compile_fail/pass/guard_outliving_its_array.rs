@@ -1,4 +1,4 @@
-//! A guard that outlives a view, and not the array.
+//! A guard that outlives a view, but not the array.
 use resident::{Result, SmartArray, ndarray::s};
 
 pub(crate) fn main() -> Result<()> {

@@ -1,4 +1,4 @@
-//! `Out` given `&mut`.
+//! `Out` gets `&mut`.
 use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray};
 
 pub(crate) fn main() -> Result<()> {

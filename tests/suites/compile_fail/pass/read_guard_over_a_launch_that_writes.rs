@@ -1,4 +1,4 @@
-//! The guard is gone before the launch.
+//! The guard is dropped before the launch.
 use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray};
 
 pub(crate) fn main() -> Result<()> {

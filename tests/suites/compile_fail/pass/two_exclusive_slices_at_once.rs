@@ -1,4 +1,4 @@
-//! `multi_slice_mut` gives several, and checks that they are disjoint.
+//! `multi_slice_mut` returns several slices, and checks that they are disjoint.
 use resident::{Result, SmartArray, ndarray::s};
 
 pub(crate) fn main() -> Result<()> {

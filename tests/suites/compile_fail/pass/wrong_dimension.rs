@@ -1,4 +1,4 @@
-//! Two dimensions for two.
+//! A 2-D array for a parameter with two dimensions.
 use resident::{Device, Grid, Kernel, Out, Result, SmartArray, ndarray::Ix2};
 
 pub(crate) fn main() -> Result<()> {

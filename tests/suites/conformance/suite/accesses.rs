@@ -6,7 +6,7 @@ use resident::{Error, Result, SmartArray, Validity};
 use super::lab::Lab;
 use super::values::{Sample, bytes, copies, make_newest, numbered, value};
 
-/// Up, and down again.
+/// Asserts that an upload and a download preserve the contents.
 fn assert_round_trip<T: Sample, D: Dimension>(lab: &Lab<'_>, contents: Array<T, D>) -> Result<()> {
     let len_bytes = (contents.len() * size_of::<T>()) as u64;
     let mut array = SmartArray::from(contents.clone());

@@ -1,4 +1,4 @@
-//! Copies of all sizes, from ordinary memory and from pinned.
+//! Copies of all sizes, of pageable and of pinned memory.
 
 use resident::ndarray::{Array1, Array2, ShapeBuilder, s};
 use resident::{Result, SmartArray, Validity};
@@ -11,7 +11,7 @@ use super::values::{bytes, copies, counting, make_newest, numbered};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// Bytes that differ from place to place, cheaply made.
+/// Bytes that differ from position to position and are cheap to compute.
 fn noise(len: usize, seed: usize) -> Array1<u8> {
     Array1::from_iter((0..len).map(|index| (index.wrapping_mul(31) ^ (index >> 9) ^ seed) as u8))
 }
@@ -46,7 +46,7 @@ pub(crate) fn the_source_may_be_overwritten_right_after_an_upload(lab: &Lab<'_>)
         let mut array = SmartArray::from(first.clone());
         array.prefetch(&lab.stream())?;
         let seen = array.snapshot_on(&lab.stream())?;
-        // The host has its turn at once; what is on its way is what was there.
+        // The host may write at once; the copy in flight has the old contents.
         array.host_mut()?.assign(&second);
         make_newest(&mut array, &lab.stream())?;
         assert!(seen.wait()? == first, "{len} bytes");
@@ -125,7 +125,7 @@ pub(crate) fn an_array_is_pinned_after_it_was_used(lab: &Lab<'_>) -> Result<()> 
     array.slice_mut(s![MIB..2 * MIB]).host_mut()?.fill(9);
     make_newest(&mut array, &lab.stream())?;
     assert!(array.slice(s![MIB..2 * MIB]).host()?.iter().all(|byte| *byte == 9));
-    // Memory that is not there yet is made; a constant stays one.
+    // Pinning allocates memory if there is none; a constant stays one.
     let mut nowhere = SmartArray::<u8, _>::full(5000, 3);
     nowhere.page_lock()?;
     make_newest(&mut nowhere, &lab.stream())?;
@@ -133,7 +133,7 @@ pub(crate) fn an_array_is_pinned_after_it_was_used(lab: &Lab<'_>) -> Result<()> 
     SmartArray::<u8, _>::zeros(0).page_lock()
 }
 
-/// Arrays of a few pages each, one made after the other: most share a page with the next.
+/// Arrays of a few pages each, allocated one after the other; most share a page with the next.
 pub(crate) fn pinned_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let mut arrays: Vec<_> =
@@ -146,7 +146,7 @@ pub(crate) fn pinned_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
             whole.prefetch_host()?;
             assert!(*whole.host()? == noise(10_000, number), "array {number}");
             if number % modulus == 0 {
-                // Its neighbours' copies are on their way.
+                // Copies of its neighbours are in flight.
                 *array = None;
             }
         }
@@ -163,10 +163,10 @@ pub(crate) fn a_pinned_array_is_taken_back(lab: &Lab<'_>) -> Result<()> {
     make_newest(&mut array, &lab.stream())?;
     array.prefetch_host()?;
     let mut taken = array.into_array()?;
-    assert_eq!(taken.as_ptr(), start, "its own memory comes back");
+    assert_eq!(taken.as_ptr(), start, "the array's own memory is returned");
     assert!(taken == noise(MIB, 1));
     taken.fill(0);
-    // The same memory can be locked again.
+    // The same memory can be pinned again.
     let again = SmartArray::from(taken);
     again.page_lock()?;
     drop(again.gpu()?);
@@ -193,8 +193,8 @@ pub(crate) fn rows_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<(
     Ok(())
 }
 
-/// Taken while the array is written on: each piece is as it was when the snapshot was asked for,
-/// and they count as one copy.
+/// The snapshot is taken while the array is being rewritten: each chunk has the contents at the
+/// time of the call, and the chunks count as one copy.
 pub(crate) fn a_snapshot_of_a_large_array_in_several_pieces(lab: &Lab<'_>) -> Result<()> {
     let contents = large(3000, 1500);
     let mut array = SmartArray::from(contents.clone());
@@ -238,8 +238,7 @@ pub(crate) fn a_large_array_in_column_order(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A kernel waits on the default stream; a download on another stream completes before it
-/// is over.
+/// While a kernel waits on the default stream, a download on another stream completes.
 pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>) -> Result<()> {
     for len in [100, 3 * MIB] {
         let (work, aside) = (lab.stream(), lab.new_stream()?);
@@ -260,15 +259,15 @@ pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>
     Ok(())
 }
 
-/// On whatever stream a download goes, it comes behind what wrote the part, and before what writes
-/// it next.
+/// A download on any stream comes after the work that wrote the part, and before the work that
+/// writes it next.
 pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Result<()> {
     const LEN: usize = 5000;
     let (work, aside, gate) = (lab.stream(), lab.new_stream()?, Gate::new());
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(&work, over(LEN), (gate.number(), &mut array, LEN as u64))?;
     array.prefetch_host_on(&aside)?;
-    assert!(!lab.has_gates() || !aside.is_idle()?, "it comes behind the kernel");
+    assert!(!lab.has_gates() || !aside.is_idle()?, "the copy comes after the kernel");
     add(lab).launch_on(&work, over(LEN), (10, &mut array, LEN as u64))?;
     array.slice(s![..LEN / 2]).prefetch_host_on(&aside)?;
     array.slice(s![LEN / 3..]).prefetch_host_on(&work)?;
@@ -281,8 +280,8 @@ pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Re
     Ok(())
 }
 
-/// Lengths and distances beyond 32 bits. It takes twelve gigabytes, so that it is done where they
-/// are there and asked for.
+/// Lengths and distances beyond 32 bits. The test needs twelve gigabytes, so it runs only if they
+/// are free and `RESIDENT_LARGE` is set.
 pub(crate) fn an_array_of_more_than_four_gigabytes(lab: &Lab<'_>) -> Result<()> {
     const LEN: usize = (4 << 30) + 4096;
     let has_room = lab.device().capacity()?.free > 2 * LEN as u64;

@@ -1,5 +1,5 @@
-//! The kernels of the suite in CUDA C. A gate is time: a tenth of a second, since the host cannot
-//! hold a kernel back.
+//! The kernels of the suite in CUDA C. A gate is a delay of a tenth of a second, since the host
+//! cannot hold a kernel back.
 
-/// All of them.
+/// The source of all kernels.
 pub(crate) const SOURCE: &str = include_str!("kernels.cu");

@@ -13,7 +13,7 @@ use super::values::{bytes, counting, make_newest, numbered};
 
 const LEN: usize = 64;
 
-/// What `s!` makes of one slice for each axis.
+/// The type of `s!` with one slice for each axis.
 type Part<D, const N: usize> = SliceInfo<[SliceInfoElem; N], D, D>;
 
 pub(crate) fn an_array_moves_between_devices(lab: &Lab<'_>) -> Result<()> {
@@ -90,7 +90,7 @@ pub(crate) fn an_assignment_between_devices(lab: &Lab<'_>) -> Result<()> {
     to.slice_mut(s![1, ..]).assign(&from.slice(s![..;-1, 9]));
     make_newest(&mut target, &other.stream())?;
     assert_eq!(*target.host()?, to);
-    assert_eq!(source.residency().on(&other), Validity::Absent, "the source stays where it is");
+    assert_eq!(source.residency().on(&other), Validity::Absent, "the source is not copied");
     Ok(())
 }
 
@@ -131,16 +131,12 @@ pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Res
     array.prefetch(&visitor)?;
     let (tell, told) = mpsc::channel();
     let waiting = std::thread::spawn(move || tell.send(one.synchronize()));
-    // While the visitor waits nothing can be observed; if the thread is late, the test only shows
-    // less.
+    // While the visitor waits there is nothing to see; if the thread is late, the test proves less.
     let early = told.recv_timeout(Duration::from_millis(50));
-    assert!(
-        early.is_err(),
-        "the visitor has yet to read the memory of the device that is synchronised"
-    );
+    assert!(early.is_err(), "the synchronised device waits until the visitor has read its memory");
     gate.open();
-    told.recv().expect("told once the visitor has read")?;
-    waiting.join().expect("no panic").expect("somebody listens");
+    told.recv().expect("the visitor has read the memory")?;
+    waiting.join().expect("no panic").expect("the receiver is alive");
     assert_eq!(*array.host()?, counting(LEN));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is asked for ahead of its use: prefetches, snapshots, awaited or not.
+//! Copies ahead of their use: prefetches and snapshots, awaited or not.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -37,7 +37,7 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
         gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
         array.prefetch_host()?;
         array.slice(s![3..9]).prefetch_host()?;
-        assert!(!lab.stream().is_idle()?, "it returned while the kernel was held up");
+        assert!(!lab.stream().is_idle()?, "the call returned while the gate held the kernel");
         gate.open();
         assert!(*array.host()? == counting(len).mapv(|x| x + 1));
         assert_eq!(bytes(array.traffic()), [4 * len as u64, 4 * len as u64, 0]);
@@ -45,8 +45,8 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
     Ok(())
 }
 
-/// What was on its way down when another stream wrote the array anew arrives before what that
-/// stream has made, also where no call waited for it.
+/// A download that was in flight when another stream rewrote the array reaches the host before that
+/// stream's results, even if no call waited for it.
 pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let add = add(lab);
@@ -63,7 +63,7 @@ pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Resu
         add.launch_on(&third, over(LEN), (100, &mut array, LEN as u64))?;
         gate.open();
         assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111));
-        // Whoever waits for the first two finds nothing left to be done.
+        // A wait for the first two streams finds all their work complete.
         one.synchronize()?;
         other.synchronize()?;
         assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111), "page-locked: {is_locked}");
@@ -168,7 +168,7 @@ pub(crate) fn many_snapshots_are_awaited_in_any_order(lab: &Lab<'_>) -> Result<(
     Ok(())
 }
 
-/// Counts how often it was woken, and says so.
+/// Counts its wake-ups, and sends a message for each.
 struct Bell(AtomicU32, mpsc::Sender<()>);
 
 impl Wake for Bell {
@@ -194,8 +194,7 @@ pub(crate) fn a_waker_is_woken_once_the_work_is_done(lab: &Lab<'_>) -> Result<()
     }
     gate.open();
     ringing.recv().expect("it is woken");
-    // The wake may have been for an earlier part of the work, never for nothing: in the end it is
-    // ready.
+    // The wake-up may have been for an earlier part of the work; in the end the snapshot is ready.
     assert_eq!(block_on(pending)?, counting(LEN).mapv(|x| x + 1));
     Ok(())
 }
@@ -211,7 +210,7 @@ pub(crate) fn an_array_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
     assert_eq!(
         lab.device().memory().in_use,
         before + 256,
-        "its memory is given back while it is used"
+        "its memory is freed while work uses it"
     );
     gate.open();
     assert_eq!(*last.host()?, counting(LEN).mapv(|x| x + 1));

@@ -6,7 +6,7 @@ use resident::{Result, SmartArray, Validity, bytemuck};
 use super::lab::Lab;
 use super::values::{Sample, bytes, make_newest, numbered, value};
 
-/// Fills a part on the device, and looks at all of what the device has then.
+/// Fills a part on the device, and checks the whole device copy.
 fn fills<T: Sample, D: Dimension, I: SliceArg<D> + Clone>(
     lab: &Lab<'_>,
     contents: Array<T, D>,
@@ -29,7 +29,7 @@ fn fills<T: Sample, D: Dimension, I: SliceArg<D> + Clone>(
     Ok(())
 }
 
-/// All of an array of a length.
+/// Fills a whole array of this length.
 fn fills_whole<T: Sample>(lab: &Lab<'_>, len: usize, with: T) -> Result<()> {
     let mut array = SmartArray::<T, _>::full(len, with);
     make_newest(&mut array, &lab.stream())?;
@@ -43,7 +43,7 @@ fn fills_whole<T: Sample>(lab: &Lab<'_>, len: usize, with: T) -> Result<()> {
     Ok(())
 }
 
-/// Patterns that repeat within themselves, and ones that do not.
+/// Calls `test` with elements whose bytes repeat with several periods, and with one without.
 fn each_pattern<T: Sample>(mut test: impl FnMut(T) -> Result<()>) -> Result<()> {
     let of_bytes = |byte: &dyn Fn(usize) -> u8| -> T {
         let bytes: Vec<u8> = (0..size_of::<T>()).map(byte).collect();
@@ -109,7 +109,7 @@ pub(crate) fn fills_of_volumes_and_of_more_axes(lab: &Lab<'_>) -> Result<()> {
     of::<[u8; 3]>(lab)
 }
 
-/// A pattern is laid for 4 KiB by the host, and doubled from there on.
+/// The host writes a pattern for up to 4 KiB, and copies on the device double it from there on.
 pub(crate) fn fills_around_the_sizes_at_which_the_way_changes(lab: &Lab<'_>) -> Result<()> {
     for len_bytes in [4 << 10, 8 << 10, 64 << 10, 1 << 20] {
         for len in [len_bytes / 8 - 1, len_bytes / 8, len_bytes / 8 + 1] {
@@ -120,7 +120,7 @@ pub(crate) fn fills_around_the_sizes_at_which_the_way_changes(lab: &Lab<'_>) -> 
     fills_whole(lab, (5 << 20) / 4 + 3, 0x0102_0304_u32)
 }
 
-/// Elements that are aligned to less than they are long may lie anywhere.
+/// Elements whose size exceeds their alignment may lie at any offset.
 pub(crate) fn a_fill_at_an_odd_offset(lab: &Lab<'_>) -> Result<()> {
     fills(lab, numbered::<[u8; 4], _>((7, 5), 1), s![1..6, 1..4], [1, 2, 3, 4])?;
     let mut bytes = numbered::<u8, _>(100, 1);

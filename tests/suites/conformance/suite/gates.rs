@@ -1,5 +1,5 @@
-//! Gates that hold a kernel back until a test has queued what it wants behind it. Kernels get a
-//! gate's number, so that any kind of body can find it.
+//! Gates that hold a kernel back until a test has queued other work after it. Kernels get a gate's
+//! number, so that any kind of body can find it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ struct State {
 
 static GATES: Mutex<Option<HashMap<u64, Arc<State>>>> = Mutex::new(None);
 
-/// Closed until opened or dropped, so that a test that fails does not hang.
+/// A gate, closed until it is opened or dropped, so that a failing test does not hang.
 pub(crate) struct Gate {
     number: u64,
     state: Arc<State>,
@@ -27,7 +27,7 @@ impl Gate {
         Self { number, state }
     }
 
-    /// What a kernel gets.
+    /// The number that a kernel gets as its argument.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -45,7 +45,7 @@ impl Drop for Gate {
     }
 }
 
-/// Waits until a gate is open. One that is gone is open.
+/// Waits until a gate is open. A gate that was dropped is open.
 pub(crate) fn pass(number: u64) {
     let Some(state) = lock().as_ref().and_then(|gates| gates.get(&number).cloned()) else { return };
     let mut is_open = state.is_open.lock().unwrap_or_else(PoisonError::into_inner);

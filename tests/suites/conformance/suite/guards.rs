@@ -1,9 +1,6 @@
-//! Guards of the device side, through which foreign code would work.
+//! Guards of device copies, for foreign work.
 
-#![allow(
-    clippy::forget_non_drop,
-    reason = "that host guards drop nothing today is their own affair"
-)]
+#![allow(clippy::forget_non_drop, reason = "the tests drop guards with and without a destructor")]
 
 use std::mem::forget;
 
@@ -17,8 +14,8 @@ use super::values::{bytes, counting, make_newest};
 
 const LEN: usize = 64;
 
-/// Foreign work on the guard's stream comes before the next use of the array. The work is a
-/// launch here, on another array.
+/// Foreign work on the guard's stream comes before the next use of the array. In this test that
+/// work is a launch on another array.
 pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let (mut array, mut aside) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
@@ -26,7 +23,7 @@ pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Resu
     gated(lab).launch_on(&one, over(LEN), (gate.number(), &mut aside, LEN as u64))?;
     drop(guard);
     add(lab).launch_on(&other, over(LEN), (1, &mut array, LEN as u64))?;
-    assert!(!other.is_idle()?, "the writer is behind what was queued while the guard was open");
+    assert!(!other.is_idle()?, "the writer comes after the work queued while the guard was open");
     gate.open();
     other.synchronize()?;
     assert!(one.is_idle()?);
@@ -34,10 +31,7 @@ pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Resu
     Ok(())
 }
 
-#[expect(
-    clippy::forget_non_drop,
-    reason = "that some guards drop nothing today is their own affair"
-)]
+#[expect(clippy::forget_non_drop, reason = "the tests forget guards with and without a destructor")]
 pub(crate) fn forgotten_guards_lose_nothing(lab: &Lab<'_>) -> Result<()> {
     let (one, other) = (lab.new_stream()?, lab.new_stream()?);
     let add = add(lab);
@@ -61,7 +55,7 @@ pub(crate) fn a_guard_on_another_stream_follows_what_was_queued(lab: &Lab<'_>) -
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(&one, over(LEN), (gate.number(), &mut array, LEN as u64))?;
     drop(array.gpu_on(&other)?);
-    assert!(!other.is_idle()?, "the guard's stream is behind the writer");
+    assert!(!other.is_idle()?, "the guard's stream comes after the writer");
     gate.open();
     other.synchronize()?;
     assert!(one.is_idle()?);

@@ -1,5 +1,5 @@
-// The kernels of the suite. A gate is time: a tenth of a second, since the host cannot hold a kernel back. One block takes it: a kernel is over when all its
-// blocks are, and on a small GPU thousands of slow ones would take longer than a watchdog lets them.
+// The kernels of the suite. A gate is a delay of a tenth of a second, since the host cannot hold a kernel back. Only one block waits: a kernel is complete
+// when all its blocks are, and on a small GPU thousands of slow blocks would exceed a watchdog's limit.
 typedef unsigned int u32;
 typedef unsigned long long u64;
 

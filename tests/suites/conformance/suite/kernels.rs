@@ -1,4 +1,4 @@
-//! The kernels of the suite: their signatures and host bodies. Device code is the laboratory's.
+//! The kernels of the suite: signatures and host bodies. Each backend provides its device code.
 
 use resident::ndarray::{Ix2, Zip};
 use resident::{Grid, In, InOut, Kernel, Out};
@@ -14,12 +14,12 @@ pub(crate) type GatedPlus = (u64, In<u32>, Out<u32>, u64);
 pub(crate) type AddSized = (u32, InOut<u32, Ix2>);
 pub(crate) type CopySized = (In<u32, Ix2>, Out<u32, Ix2>);
 
-/// A thread for each element.
+/// A grid with a thread for each element.
 pub(crate) fn over(len: usize) -> Grid {
     Grid::cover(len)
 }
 
-/// A thread for each element of a matrix.
+/// A grid with a thread for each element of a matrix.
 pub(crate) fn over_2d(rows: usize, columns: usize) -> Grid {
     Grid::cover_2d((rows, columns), (8, 32))
 }
@@ -29,8 +29,8 @@ pub(crate) fn add(lab: &Lab<'_>) -> Kernel<Add> {
     let kernel = Kernel::<Add>::new("add")
         .require("the length is the array's", |_grid, (_, x, len)| x.len() as u64 == len)
         .host(|_grid, (k, x, _)| x.iter_mut().for_each(|x| *x = x.wrapping_add(k)));
-    // SAFETY: the code accesses only elements below the length, which is that of the array
-    // by the requirement.
+    // SAFETY: the code accesses only elements below the length that it is given, which the
+    // requirement compares with the array's.
     unsafe { kernel.cuda(lab.code("add")) }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn accumulate(lab: &Lab<'_>) -> Kernel<Accumulate> {
     unsafe { kernel.cuda(lab.code("accumulate")) }
 }
 
-/// `x += 1`, once the gate is open.
+/// `x += 1` once the gate is open.
 pub(crate) fn gated(lab: &Lab<'_>) -> Kernel<Gated> {
     let kernel = Kernel::<Gated>::new("gated")
         .require("the length is the array's", |_grid, (_, x, len)| x.len() as u64 == len)
@@ -68,7 +68,7 @@ pub(crate) fn gated(lab: &Lab<'_>) -> Kernel<Gated> {
     unsafe { kernel.cuda(lab.code("gated")) }
 }
 
-/// `y = x`, once the gate is open.
+/// `y = x` once the gate is open.
 pub(crate) fn gated_copy(lab: &Lab<'_>) -> Kernel<GatedPlus> {
     let kernel = Kernel::<GatedPlus>::new("gated_copy")
         .require("both have the length", |_grid, (_, x, y, len)| {
@@ -82,7 +82,7 @@ pub(crate) fn gated_copy(lab: &Lab<'_>) -> Kernel<GatedPlus> {
     unsafe { kernel.cuda(lab.code("gated_copy")) }
 }
 
-/// `x += k`, of any layout.
+/// `x += k`, for any layout.
 pub(crate) fn add_sized(lab: &Lab<'_>) -> Kernel<AddSized> {
     let kernel = Kernel::<AddSized>::new("add_sized")
         .host(|_grid, (k, mut x)| x.mapv_inplace(|x| x.wrapping_add(k)));
@@ -90,11 +90,11 @@ pub(crate) fn add_sized(lab: &Lab<'_>) -> Kernel<AddSized> {
     unsafe { kernel.cuda(lab.code("add_sized")) }
 }
 
-/// `y = x`, of any layouts.
+/// `y = x`, for any layouts.
 pub(crate) fn copy_sized(lab: &Lab<'_>) -> Kernel<CopySized> {
     let kernel = Kernel::<CopySized>::new("copy_sized")
         .require("both have one shape", |_grid, (x, y)| x.shape() == y.shape())
         .host(|_grid, (x, mut y)| Zip::from(&mut y).and(&x).for_each(|y, x| *y = *x));
-    // SAFETY: as for `add_sized`; both have one shape by the requirement.
+    // SAFETY: as for `add_sized`; the requirement makes the shapes equal.
     unsafe { kernel.cuda(lab.code("copy_sized")) }
 }

@@ -1,21 +1,21 @@
-//! The devices under test, and what must hold when a test is over.
+//! The devices under test, and the checks at the end of a test.
 
 use resident::{CudaSource, Device, Result, Stream};
 
 /// A backend under test.
 pub(crate) trait Rig: Sync {
-    /// So many devices; fewer if the machine has no more.
+    /// This many devices; fewer if the machine has fewer.
     fn devices(&self, count: usize) -> Vec<Device>;
     /// The device code of a kernel of the suite.
     fn code(&self, kernel: &str) -> CudaSource;
-    /// Whether a gate holds a kernel back until it is opened, rather than for a while.
+    /// Whether a gate holds a kernel back until it is opened, instead of for a fixed time.
     fn has_gates(&self) -> bool;
-    /// Nothing was unordered and nothing is left, with all that the test made dropped and
-    /// everything waited for.
+    /// Called after a test has dropped everything and all work has run: asserts that there was no
+    /// hazard and that nothing is left allocated.
     fn assert_clean(&self, devices: &[Device]);
 }
 
-/// What a test works with.
+/// The environment of a test.
 pub(crate) struct Lab<'a> {
     rig: &'a dyn Rig,
     devices: Vec<Device>,
@@ -24,7 +24,7 @@ pub(crate) struct Lab<'a> {
 /// One test of the suite.
 pub(crate) type Test = fn(&Lab<'_>) -> Result<()>;
 
-/// Runs a test, and looks that it leaves nothing behind.
+/// Runs a test, and checks that it leaves nothing allocated.
 pub(crate) fn run(rig: &dyn Rig, test: Test) {
     let lab = Lab { rig, devices: rig.devices(2) };
     test(&lab).unwrap_or_else(|error| panic!("{error}"));
@@ -43,17 +43,17 @@ impl Lab<'_> {
         self.devices[0].clone()
     }
 
-    /// Its default stream.
+    /// The default stream of the device under test.
     pub(crate) fn stream(&self) -> Stream {
         self.devices[0].stream()
     }
 
-    /// Another stream of it.
+    /// A new stream of the device under test.
     pub(crate) fn new_stream(&self) -> Result<Stream> {
         self.devices[0].new_stream()
     }
 
-    /// Two devices of the kind, if there are as many.
+    /// Two devices of this kind, if there are two.
     pub(crate) fn pair(&self) -> Option<[Device; 2]> {
         let pair = <[Device; 2]>::try_from(self.devices.clone()).ok();
         if pair.is_none() {

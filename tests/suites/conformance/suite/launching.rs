@@ -97,7 +97,7 @@ pub(crate) fn sized_parts_are_changed_in_place(lab: &Lab<'_>) -> Result<()> {
         expected.slice_mut(part).mapv_inplace(|x| x.wrapping_add(5));
     }
     assert_eq!(*array.host()?, expected);
-    assert_eq!(bytes(array.traffic())[0], 4 * 17 * 10, "only what was touched went up");
+    assert_eq!(bytes(array.traffic())[0], 4 * 17 * 10, "only accessed elements were uploaded");
     Ok(())
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn a_kernel_does_what_its_host_body_does(lab: &Lab<'_>) -> Result<()>
         accumulate(lab).compare(&lab.device(), over(LEN), (&x, &mut y, LEN as u64), 0.0)?,
         None
     );
-    assert_eq!(*y.host()?, counting(LEN), "the arguments stay as they are");
+    assert_eq!(*y.host()?, counting(LEN), "the arguments are unchanged");
     let mut matrix = SmartArray::from(numbered::<u32, _>((12, 34), 0));
     assert_eq!(
         add_sized(lab).compare(

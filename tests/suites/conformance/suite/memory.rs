@@ -1,4 +1,4 @@
-//! What a device holds.
+//! The memory of a device.
 
 use resident::{Error, Result, SmartArray, Validity};
 
@@ -13,7 +13,7 @@ pub(crate) fn live_arrays_are_in_use_and_dropped_ones_are_not(lab: &Lab<'_>) -> 
     let device = lab.device();
     let before = device.memory().in_use;
     let array = SmartArray::<u8, _>::zeros(MIB);
-    assert_eq!(device.memory().in_use, before, "an array takes memory where it is used");
+    assert_eq!(device.memory().in_use, before, "an array has memory where it was used");
     drop(array.gpu_on(&lab.stream())?);
     let constant = SmartArray::<u32, _>::ones(1000);
     drop(constant.gpu_on(&lab.new_stream()?)?);
@@ -47,8 +47,8 @@ pub(crate) fn what_is_kept_is_given_back(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Room for two arrays, and three that are read in turn: copies that the host has too give way.
-/// What is newest on the device does not.
+/// Memory for two arrays, and three that are read in turn: copies that the host also has are
+/// evicted. Copies that are newest on the device are not.
 pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     device.synchronize()?;
@@ -117,14 +117,14 @@ pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
         "{text}"
     );
     assert_eq!(array.residency().on(&device), Validity::Absent);
-    assert_eq!(array.get(len - 1)?, 3, "it is as good as before");
+    assert_eq!(array.get(len - 1)?, 3, "it works as before");
     array.fill(4)?;
     assert_eq!(kept.host()?[7], 1);
     Ok(())
 }
 
-/// Two thirds of the memory twice: the second finds room once the first is free, which it is behind
-/// work in flight.
+/// Allocates two thirds of the memory twice: the second allocation succeeds once the first is
+/// freed, after work in flight.
 pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_>) -> Result<()> {
     let device = lab.device();
     device.trim()?;
@@ -147,7 +147,7 @@ pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_
     Ok(())
 }
 
-/// A program that never waits holds no more than it uses.
+/// A program that never waits keeps no more memory than it uses.
 pub(crate) fn many_arrays_come_and_go_without_waiting(lab: &Lab<'_>) -> Result<()> {
     let device = lab.device();
     let before = device.memory().in_use;

@@ -1,13 +1,12 @@
-//! What every backend must do, written once: each function here is a test of the public interface
+//! The behaviour that every backend must have: each function here is a test of the public interface
 //! that `embedded`, `stand_in` and `gpu` run.
 //!
-//! - `lab`, `kernels`, `gates`, `values`: the devices under test, the kernels that they run, what
-//!   holds a stream up, contents to recognise
+//! - `lab`, `kernels`, `gates`, `values`: the devices under test, their kernels, gates that hold a
+//!   stream up, recognisable contents
 //! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
-//!   go up and come back, whole and in part
-//! - `launching`, `streams`, `guards`, `early`, `threads`: order: what waits for what, what does
-//!   not, and what happens to work in flight
-//! - `devices`, `memory`: several devices; what they hold, and what happens when they are full
+//!   are uploaded and downloaded, whole and in part
+//! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
+//! - `devices`, `memory`: several devices, and full devices
 //! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
@@ -32,7 +31,7 @@ pub(crate) mod streams;
 pub(crate) mod threads;
 pub(crate) mod values;
 
-/// A `#[test]` for each function listed. `$run` gets the test's name and the function.
+/// Makes a `#[test]` for each function listed. `$run` gets the test's name and the function.
 macro_rules! tests_of {
     ($run:path: $($module:ident { $($test:ident),+ $(,)? })+) => {
         $(mod $module {
@@ -44,7 +43,7 @@ macro_rules! tests_of {
     };
 }
 
-/// All tests of the suite.
+/// Makes the tests of the whole suite.
 macro_rules! conformance {
     ($run:path) => {
         $crate::suite::tests_of! { $run:

@@ -1,4 +1,4 @@
-//! Parts: only their bytes move, whatever their shape.
+//! Parts: only their bytes are copied, in any shape.
 
 use resident::ndarray::{
     Array, Array3, Axis, Dimension, IxDyn, SliceArg, SliceInfo, SliceInfoElem, s,
@@ -8,8 +8,8 @@ use resident::{Result, SmartArray, Validity};
 use super::lab::Lab;
 use super::values::{bytes, copies, make_newest, numbered};
 
-/// Only the part is downloaded, and uploaded after the host has changed it; the rest is as it
-/// was.
+/// Asserts that only the part is downloaded, and uploaded after the host has changed it; other
+/// elements are unchanged.
 fn assert_only_the_part_moves<D: Dimension, I>(
     lab: &Lab<'_>,
     contents: Array<u32, D>,
@@ -56,7 +56,7 @@ pub(crate) fn a_part_is_uploaded_without_the_rest(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `1..;2` of the axes whose bits are set, all of the others.
+/// `1..;2` on the axes whose bits are set, `..` on the others.
 fn every_other(ndim: usize, axes: usize) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
     let axis = |axis| if axes >> axis & 1 == 1 { s![1..;2][0] } else { SliceInfoElem::from(..) };
     let elements: Vec<SliceInfoElem> = (0..ndim).map(axis).collect();
@@ -85,7 +85,7 @@ pub(crate) fn reversed_parts_move_the_same_bytes(lab: &Lab<'_>) -> Result<()> {
     assert_only_the_part_moves(lab, numbered((4, 5, 6), 0), s![..;-1, 2..;-2, ..;-3])
 }
 
-/// A volume is one call of a driver only where planes are whole numbers of lines apart.
+/// A driver copies a volume in one call only if planes are a whole number of lines apart.
 pub(crate) fn planes_whose_distance_is_no_whole_number_of_lines(lab: &Lab<'_>) -> Result<()> {
     let volume = numbered((4, 7, 5), 0);
     assert_only_the_part_moves(lab, volume.clone(), s![.., ..;2, 1..3])?;
@@ -145,7 +145,7 @@ pub(crate) fn many_small_parts_are_one_copy(lab: &Lab<'_>) -> Result<()> {
         drop(array.slice(s![index, 39 - index]).host()?);
     }
     assert_eq!(*array.host()?, expected);
-    assert_eq!(bytes(array.traffic())[1], 6400, "each element comes down once");
+    assert_eq!(bytes(array.traffic())[1], 6400, "each element is downloaded once");
     Ok(())
 }
 

@@ -37,7 +37,7 @@ fn parameters(kernel: &str) -> Vec<Parameter> {
     }
 }
 
-/// A kernel as a module's text: its parameters, and no code.
+/// A kernel as PTX: its parameters, without code.
 pub(crate) fn ptx(kernel: &str) -> String {
     let slot = |(index, parameter): (usize, &Parameter)| match parameter {
         Parameter::Scalar { len_bytes: 4 } => format!(".param .u32 p{index}"),
@@ -56,8 +56,8 @@ pub(crate) fn ptx(kernel: &str) -> String {
 
 /// A parameter that a kernel reads.
 fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
-    // SAFETY: any bits are a number; the registration says that the kernel reads the memory, and
-    // the driver's check of order that nothing writes it.
+    // SAFETY: every bit pattern is a valid `u32`. The registration says that the kernel reads the
+    // memory, and the driver's hazard check finds other work that writes it.
     unsafe { launch.slice(index) }
 }
 
@@ -67,8 +67,7 @@ fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
     reason = "it is the memory of the launch, which each function takes once"
 )]
 fn written<'a>(launch: &'a Launch<'_>, index: usize) -> &'a mut [u32] {
-    // SAFETY: as for `read`; each function takes each of its parameters once, and they are
-    // different memory.
+    // SAFETY: as for `read`; each function takes its parameters once, and they do not overlap.
     unsafe { launch.slice_mut(index) }
 }
 
@@ -127,14 +126,14 @@ fn register_sized() {
 /// The CUDA backend on the stand-in driver.
 pub(crate) struct StandIn;
 
-/// Loads the driver and opens its devices; what was called till then is forgotten.
+/// Loads the driver, opens its devices, and clears the record of calls.
 pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
     register_kernels();
     let devices: Vec<Device> = (0..count)
         .map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}")))
         .collect();
-    // What a test that failed has left is no fault of the next.
+    // Completes work that a failed test has left, so that it does not affect the next test.
     devices.iter().for_each(|device| {
         device.synchronize().and_then(|()| device.trim()).unwrap_or_else(|error| panic!("{error}"));
     });
@@ -144,7 +143,7 @@ pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     devices
 }
 
-/// What is made by one call and ended by another.
+/// Driver calls that create an object, each with the call that destroys it.
 const PAIRS: [(&str, &str); 4] = [
     ("cuMemAllocFromPoolAsync", "cuMemFreeAsync"),
     ("cuMemAlloc_v2", "cuMemFree_v2"),
@@ -152,17 +151,17 @@ const PAIRS: [(&str, &str); 4] = [
     ("cuMemHostRegister_v2", "cuMemHostUnregister"),
 ];
 
-/// Streams made and not ended, in all tests of this process.
+/// The number of streams created and not destroyed, in all tests of this process.
 static KEPT_STREAMS: AtomicUsize = AtomicUsize::new(0);
 
-/// As many streams are ended as are made, but that a device keeps one for frees once it needed it.
+/// Asserts that all streams were destroyed, except one stream for frees per device.
 fn assert_streams_end(made: usize, ended: usize) {
-    // A test that took calls itself may have taken those that made them.
+    // If a test has taken the record of calls, the creations may be missing.
     let more = made.saturating_sub(ended);
     let kept = KEPT_STREAMS.fetch_add(more, Ordering::Relaxed) + more;
     assert!(
         kept < Device::all().len(),
-        "{made} streams were made and {ended} ended; {kept} are left in all"
+        "{made} streams were created and {ended} destroyed; {kept} are left in all"
     );
 }
 

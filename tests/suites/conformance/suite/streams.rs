@@ -13,7 +13,7 @@ use super::values::counting;
 
 const LEN: usize = 64;
 
-/// Numbers to which work on `stream` will add one, once the gate is open.
+/// An array to which work on `stream` will add one once the gate is open.
 fn gated_array(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, Ix1>> {
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
@@ -34,9 +34,9 @@ pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Pictures are uploaded, computed and downloaded, each while another is computed. Each picture's
-/// arrays go as soon as everything is queued. Their memory is given back behind their last use,
-/// which no other use of these streams waits for.
+/// Pictures are uploaded, computed and downloaded, each stage while another picture is computed.
+/// Each picture's arrays are dropped as soon as everything is queued. Their memory is freed after
+/// their last use, without delaying other work of these streams.
 pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
     let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
     let copy = gated_copy(lab);
@@ -45,13 +45,13 @@ pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
     for gate in &gates {
         let image = SmartArray::from(counting(LEN));
         image.prefetch(&up)?;
-        // Would not return if the upload waited for the pictures before, which are all held back.
+        // This would not return if the upload waited for earlier pictures, which are held back.
         up.synchronize()?;
         let mut soft = SmartArray::<u32, _>::uninit(LEN);
         copy.launch_on(&compute, over(LEN), (gate.number(), &image, &mut soft, LEN as u64))?;
         results.push(soft.snapshot_on(&down)?);
     }
-    // Devices that free nothing but at once wait for everything when they do.
+    // Devices that can free memory only synchronously wait for all work here.
     gates.iter().for_each(Gate::open);
     for result in results {
         assert_eq!(result.wait()?, counting(LEN));
@@ -59,7 +59,7 @@ pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Two readers on streams of their own: neither is delayed by the other when the array goes.
+/// Two readers on their own streams: neither delays the other when the array is dropped.
 pub(crate) fn readers_do_not_delay_each_other_when_the_array_is_dropped(
     lab: &Lab<'_>,
 ) -> Result<()> {
@@ -92,7 +92,7 @@ pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
     let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(LEN));
     for image in 0..3 {
         images[image].prefetch(&up)?;
-        // Would not return if the upload waited for the picture before, which is held back.
+        // This would not return if the upload waited for the earlier picture, which is held back.
         up.synchronize()?;
         copy.launch_on(
             &compute,
@@ -121,12 +121,12 @@ pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) ->
     }
     gate.open();
     other.synchronize()?;
-    assert!(one.is_idle()?, "what was waited for is over");
+    assert!(one.is_idle()?, "the awaited work is complete");
     assert_eq!((first.host()?[0], second.host()?[0]), (1, 1));
     Ok(())
 }
 
-/// The idiom by which streams are joined: nothing but the wait stands before the event.
+/// A common way to join streams: only the wait is queued before the event.
 pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let array = gated_array(lab, &one, &gate)?;
@@ -220,7 +220,7 @@ pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab<'_>)
         add(lab).launch_on(&fresh, over(LEN), (5, &mut other, LEN as u64))?;
         fresh.synchronize()?;
     }
-    assert!(!stream.is_idle()?, "it is held up all the while");
+    assert!(!stream.is_idle()?, "the gate holds the kernel all the time");
     assert_eq!(other.host()?[0], 15);
     gate.open();
     assert_eq!(array.host()?[0], 1);
@@ -281,7 +281,7 @@ pub(crate) fn many_streams_come_and_go(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What a body of the embedded device is refused, whatever device it would wait for.
+/// A body of the embedded device may not wait for a stream of any device.
 pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(
     lab: &Lab<'_>,
 ) -> Result<()> {

@@ -47,7 +47,7 @@ pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab<'_>) -> Re
         assert_eq!(
             bytes(array.traffic()),
             [4 * len as u64, 4 * len as u64, 0],
-            "each element comes down once"
+            "each element is downloaded once"
         );
     }
     Ok(())
@@ -73,7 +73,7 @@ pub(crate) fn threads_with_streams_of_their_own(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Frees are calls too: the thread that makes them has no context of its own.
+/// Frees are driver calls too, and the thread that makes them has no current context.
 pub(crate) fn an_array_dropped_on_a_thread_that_never_saw_the_device(lab: &Lab<'_>) -> Result<()> {
     let before = lab.device().memory().in_use;
     let gate = Gate::new();
@@ -86,7 +86,7 @@ pub(crate) fn an_array_dropped_on_a_thread_that_never_saw_the_device(lab: &Lab<'
     assert_eq!(lab.device().memory().in_use, before);
     gate.open();
     assert_eq!(thread::spawn(move || pending.wait()).join().expect("no panic")?[0], 1);
-    // Nothing is left for an unrelated call to stumble over.
+    // No error is left for an unrelated call to return.
     let array = SmartArray::from(counting(LEN));
     drop(array.gpu_on(&lab.new_stream()?)?);
     Ok(())
@@ -105,7 +105,7 @@ pub(crate) fn threads_write_parts_of_one_array(lab: &Lab<'_>) -> Result<()> {
         }
         parts.push(Mutex::new(Some(rest)));
         on_threads(|number| {
-            let mut part = parts[number].lock().unwrap().take().expect("one for each thread");
+            let mut part = parts[number].lock().unwrap().take().expect("one part for each thread");
             let (stream, len) = (lab.new_stream()?, part.len());
             for _ in 0..20 {
                 add.launch_on(&stream, over(len), (1, &mut part, len as u64))?;

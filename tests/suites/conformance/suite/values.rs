@@ -1,4 +1,4 @@
-//! Contents that are recognised wherever they turn up.
+//! Contents that a test can recognise.
 
 use resident::bytemuck;
 use resident::ndarray::{Array, Array1, Dimension, ShapeBuilder};
@@ -10,7 +10,7 @@ pub(crate) trait Sample: Element + PartialEq + Debug {}
 
 impl<T: Element + PartialEq + Debug> Sample for T {}
 
-/// The n-th of many values that differ, of any element.
+/// The n-th of many different values, for any element type.
 pub(crate) fn value<T: Element>(number: usize) -> T {
     let mut bytes = vec![0_u8; size_of::<T>()];
     let mixed = (number as u64).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes();
@@ -38,8 +38,8 @@ pub(crate) fn counting(len: usize) -> Array1<u32> {
     Array1::from_iter(0..len as u32)
 }
 
-/// The device's copy becomes the newest, by work that changes nothing: what is read on the host
-/// afterwards was on the device.
+/// Makes the device's copy the newest, by work that changes no values, so that later host reads
+/// come from the device.
 pub(crate) fn make_newest<T: Element, D: Dimension>(
     array: &mut impl AsViewMut<T, D>,
     stream: &Stream,
@@ -47,12 +47,12 @@ pub(crate) fn make_newest<T: Element, D: Dimension>(
     array.as_view_mut().gpu_mut_on(stream).map(drop)
 }
 
-/// Bytes up, down and between devices.
+/// Bytes uploaded, downloaded and copied between devices.
 pub(crate) fn bytes(traffic: Traffic) -> [u64; 3] {
     [traffic.to_device, traffic.to_host, traffic.between_devices].map(|flow| flow.bytes)
 }
 
-/// Copies up, down and between devices.
+/// The numbers of uploads, downloads and copies between devices.
 pub(crate) fn copies(traffic: Traffic) -> [u64; 3] {
     [traffic.to_device, traffic.to_host, traffic.between_devices].map(|flow| flow.count)
 }

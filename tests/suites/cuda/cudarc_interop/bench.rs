@@ -1,5 +1,4 @@
-//! What all of these tests work with: one GPU at a time, kernels that wait at a gate, and a look at
-//! what was called.
+//! Fixtures of these tests: one GPU at a time, kernels that wait at a gate, the record of calls.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +10,7 @@ use resident::cudarc::driver::{
 use resident::cudarc::nvrtc::Ptx;
 use resident_stand_in::{self as stand_in, Access, Length, Parameter, Settings};
 
-/// The first GPU. The record of calls and hazards belongs to the process.
+/// The first GPU. The process has one record of calls, so tests run one at a time.
 pub(crate) struct Bench {
     pub(crate) gpu: Device,
     _alone: MutexGuard<'static, ()>,
@@ -27,18 +26,18 @@ impl Bench {
         Self { gpu: Device::cuda(0).expect("the stand-in's first device"), _alone: alone }
     }
 
-    /// What was called since `new` or the last look.
+    /// The calls since `new` or the last call of this function.
     pub(crate) fn calls(&self) -> Vec<String> {
         stand_in::take_calls().into_iter().map(|call| call.name).collect()
     }
 
-    /// The same, which stay there for others to see.
+    /// The calls so far, which stay in the record.
     pub(crate) fn calls_so_far(&self) -> Vec<String> {
         stand_in::calls().into_iter().map(|call| call.name).collect()
     }
 
-    /// Everything that was queued is over, and was ordered. The bench stays this test's until all
-    /// that was made after it is gone.
+    /// Waits for all queued work, and asserts that it was ordered. The bench must outlive
+    /// everything that was made after it.
     #[track_caller]
     pub(crate) fn finish(&self) {
         self.gpu.synchronize().expect("nothing failed");
@@ -46,28 +45,26 @@ impl Bench {
     }
 }
 
-/// A context of a GPU beside its primary one, as other libraries may have one. cudarc destroys it
-/// with the last handle.
+/// A context of a GPU besides its primary one, as other libraries may create.
 pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
     type Create =
         unsafe extern "C" fn(*mut sys::CUcontext, *mut c_void, c_uint, c_int) -> sys::CUresult;
     let device = gpu.cuda_context().expect("a GPU").cu_device();
-    // Looked for by name: which versions of it the bindings have depends on the version of CUDA
-    // that they are made for.
-    // SAFETY: the driver is loaded, since the GPU is there.
+    // Looked up by name, because the bindings' version of the function depends on CUDA's version.
+    // SAFETY: the driver is loaded, since the GPU is open.
     let driver = unsafe { sys::culib() };
     // SAFETY: this is the function's type.
     let create = unsafe { driver.get::<Create>(b"cuCtxCreate_v4\0") }.expect("the driver has it");
     let mut context = std::ptr::null_mut();
-    // SAFETY: one handle is written; without parameters.
+    // SAFETY: the driver writes one handle, and reads no parameters.
     unsafe { create(&raw mut context, std::ptr::null_mut(), 0, device) }
         .result()
         .expect("a context");
-    // SAFETY: it was just made for this device, and only this object has it.
+    // SAFETY: the context was just created for this device, and only this object has it.
     unsafe { CudaContext::from_raw_context(0, device, context) }.expect("cudarc takes it")
 }
 
-/// A gate at which kernels wait: so that a test knows what is not over yet.
+/// A gate at which kernels wait, so that a test knows which work is not complete.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -82,7 +79,7 @@ impl Gate {
         drop(self.0.1.wait_while(open, |open| !*open).expect("not poisoned"));
     }
 
-    /// Opens it once the driver was called by this name, in a thread of its own.
+    /// Opens the gate on a separate thread once the driver function `call` has been called.
     pub(crate) fn open_after(&self, call: &'static str) -> std::thread::JoinHandle<()> {
         let gate = self.clone();
         std::thread::spawn(move || {
@@ -94,7 +91,7 @@ impl Gate {
     }
 }
 
-/// `name(float *data)` and `name(const float *data)`, loaded in the context that users share.
+/// The kernel `name` with this number of pointers, loaded in the context shared with users.
 fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
     let list: Vec<String> =
         (0..parameters).map(|index| format!(".param .u64 {name}_param_{index}")).collect();
@@ -108,7 +105,7 @@ fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
     module.load_function(name).expect("an entry")
 }
 
-/// A kernel that waits at the gate and touches nothing.
+/// A kernel that waits at the gate and accesses no memory.
 pub(crate) fn gated(gpu: &Device, name: &str, gate: &Gate) -> CudaFunction {
     let gate = gate.clone();
     stand_in::register(name, &[], move |_launch| {
@@ -126,8 +123,7 @@ pub(crate) fn doubling(gpu: &Device, name: &str, gate: &Gate) -> CudaFunction {
         &[Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd }],
         move |launch| {
             gate.pass();
-            // SAFETY: the driver keeps the memory for the launch, and its check of ordering sees
-            // that nothing else accesses it.
+            // SAFETY: the driver keeps the memory during the launch and reports other accesses.
             unsafe { launch.slice_mut::<f32>(0) }.iter_mut().for_each(|element| *element *= 2.0);
             Ok(())
         },
@@ -137,7 +133,7 @@ pub(crate) fn doubling(gpu: &Device, name: &str, gate: &Gate) -> CudaFunction {
 
 /// Launches a kernel without arguments.
 pub(crate) fn launch(stream: &CudaStream, function: &CudaFunction) {
-    // SAFETY: what stands for the kernel touches nothing.
+    // SAFETY: the host function accesses no memory.
     unsafe { stream.launch_builder(function).launch(LaunchConfig::for_num_elems(1)) }
         .expect("a launch");
 }
@@ -149,7 +145,6 @@ where
 {
     let mut builder = stream.launch_builder(function);
     builder.arg(argument);
-    // SAFETY: what stands for the kernel touches the memory that it is given, to its end, which is
-    // the caller's.
+    // SAFETY: the host function accesses only the memory of its argument, which the caller owns.
     unsafe { builder.launch(LaunchConfig::for_num_elems(1)) }.expect("a launch");
 }

@@ -1,5 +1,4 @@
-//! Guards in the hands of cuBLAS, which launches kernels of its own: on their own stream and on
-//! another.
+//! Guards as arguments of cuBLAS, which launches kernels on the guards' stream and on another.
 
 use resident::cudarc::cublas::{CudaBlas, Gemm, GemmConfig, sys::cublasOperation_t};
 use resident::ndarray::{Array2, Ix2};
@@ -29,8 +28,8 @@ fn numbers(seed: usize) -> Array2<f32> {
     })
 }
 
-/// The product of two matrices into a third. BLAS counts along columns: so it multiplies the
-/// transposed ones, the other way round.
+/// The product of two matrices into a third. BLAS is column-major, so this multiplies the
+/// transposed matrices in the opposite order.
 fn multiply(blas: &CudaBlas, stream: &Stream, (a, b): (&Matrix, &Matrix), product: &mut Matrix) {
     let side = SIDE as i32;
     let as_they_are = cublasOperation_t::CUBLAS_OP_N;
@@ -51,7 +50,7 @@ fn multiply(blas: &CudaBlas, stream: &Stream, (a, b): (&Matrix, &Matrix), produc
         b.gpu_on(stream).unwrap(),
         product.gpu_overwrite_on(stream).unwrap(),
     );
-    // SAFETY: all three are square, of that side, and their rows lie behind each other.
+    // SAFETY: all three matrices are square with this side, and their rows are contiguous.
     unsafe { blas.gemm(config, &b, &a, &mut product) }.unwrap();
 }
 
@@ -84,8 +83,8 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     let mut product = Matrix::uninit((SIDE, SIDE)).named("product");
     launch(&foreign, &wait);
     bench.calls();
-    // The product is delayed by what the foreign stream does before. It is over when the call
-    // returns all the same.
+    // Work on the foreign stream delays the product. It is complete when the call returns
+    // nevertheless.
     let opening = gate.open_after("cuLaunchKernel");
     let ((), report) = audit::capture(|| multiply(&blas, &stream, (&a, &b), &mut product));
     let waits = bench.calls_so_far().iter().filter(|call| *call == "cuStreamSynchronize").count();
@@ -98,8 +97,8 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     bench.finish();
 }
 
-/// The example, with cuBLAS and its own kernels on one stream: it finds the solution, and nothing
-/// but the residual moves in its loop.
+/// The example, with cuBLAS and its own kernels on one stream, finds the solution, and only the
+/// residual is copied in its loop.
 #[test]
 fn the_example_solves_with_cublas_and_moves_nothing_but_the_residual() {
     own_process!();
@@ -119,7 +118,7 @@ fn vector(access: Access, element_bytes: u32) -> Parameter {
     Parameter::View { dimensions: 1, element_bytes, access }
 }
 
-/// The kernels of the example that cuBLAS has none for.
+/// The kernels of the example for which cuBLAS has no function.
 fn register_kernels() {
     use Access::{Read, ReadWrite, Write};
     let doubles = |access| vector(access, 8);

@@ -1,5 +1,5 @@
 //! Arrays beside cudarc: shared contexts and streams, and guards as cudarc's slices. The tests run
-//! on the stand-in driver, whose check of ordering sees every copy and launch of both libraries.
+//! on the stand-in driver, whose hazard check covers every copy and launch of both libraries.
 
 mod bench;
 #[cfg(feature = "cublas")]

@@ -1,4 +1,4 @@
-//! Slices that become arrays and arrays that become slices, in place.
+//! Conversions of slices to arrays and of arrays to slices, in place.
 
 use resident::cudarc::driver::{CudaContext, DevicePtr};
 use resident::ndarray::{Array2, ShapeBuilder};
@@ -18,8 +18,8 @@ fn copies(calls: &[String]) -> Vec<&String> {
         .collect()
 }
 
-/// On a stream of cudarc's which it tracks, and on the default stream of a context object that
-/// knows of no other, where it does not.
+/// On a cudarc stream with tracking, and on the default stream of a context object with only that
+/// stream, which cudarc does not track.
 #[test]
 fn a_slice_is_taken_over_and_given_back_in_place() {
     own_process!();
@@ -54,8 +54,8 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
             (back.device_ptr(&theirs).0, back.stream(), bench.gpu.memory().in_use),
             (address, &theirs, in_use)
         );
-        // On another stream too: cudarc's tracking knows of our use. Queued while nothing has run
-        // yet, so that the check of ordering sees all of it.
+        // Another stream too, since cudarc's tracking includes this library's use. The copy is
+        // queued before any work has run, so that the hazard check covers all of it.
         let reader = if is_tracked { context.new_stream().unwrap() } else { theirs.clone() };
         let copy = reader.clone_dtod(&back).unwrap();
         gate.open();
@@ -155,11 +155,10 @@ fn what_cannot_be_taken_or_given_is_refused() {
         SmartArray::<f32, _>::uninit(3).into_cuda_slice_on(&bench.gpu.stream()),
         Err(Error::Uninitialised { .. })
     ));
-    // SAFETY: nothing is ever done with it but to look at its address; dropping it fails in the
-    // driver, which is told below.
+    // SAFETY: only its address is read; the driver refuses its free, and the error is taken below.
     let null = unsafe { theirs.upgrade_device_ptr::<f32>(0, 3) };
     let Err(Error::Foreign { seen, .. }) = SmartArray::from_cuda_slice(null) else {
-        panic!("it starts nowhere")
+        panic!("a slice at address 0 is refused")
     };
     assert!(seen.contains("address 0x0"), "{seen}");
     let _told = context.check_err();
@@ -170,7 +169,7 @@ fn what_cannot_be_taken_or_given_is_refused() {
     bench.finish();
 }
 
-/// It is neither taken nor lost without its memory being given back: it goes where it came from.
+/// The slice is neither taken over nor leaked: the error drops it in its own context.
 #[test]
 fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
     own_process!();
@@ -217,8 +216,8 @@ fn a_refused_gift_leaves_nothing_behind() {
     bench.finish();
 }
 
-/// Each call of the driver fails once, on the way in and on the way out: what comes back is right
-/// or an error, and the device goes on.
+/// Each driver call fails once, during both conversions: the result is right or an error, and the
+/// device stays usable.
 #[test]
 fn any_call_may_fail_on_the_way_in_and_out() {
     own_process!();

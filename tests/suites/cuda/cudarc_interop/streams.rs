@@ -34,9 +34,9 @@ fn a_stream_that_is_adopted_twice_is_one() {
         (Stream::adopt(theirs.clone()).unwrap(), Stream::adopt(theirs.clone()).unwrap());
     assert_eq!((&first, first.device()), (&second, bench.gpu.clone()));
     assert!(Arc::ptr_eq(&first.cudarc(), &theirs));
-    // By another object of the same stream, in another object of the same context, too.
+    // The same holds for another object of the same stream, in another object of the same context.
     let other = CudaContext::new(0).unwrap();
-    // SAFETY: the stream is of the same primary context, and `theirs` keeps it for longer.
+    // SAFETY: the stream belongs to the same primary context, and `theirs` outlives this.
     let borrowed = unsafe { other.wrap_borrowed_stream(theirs.cu_stream()) };
     assert_eq!(Stream::adopt(borrowed).unwrap(), first);
     assert_ne!(Stream::adopt(other.new_stream().unwrap()).unwrap(), first);
@@ -96,7 +96,7 @@ fn an_adopted_stream_waits_for_what_others_queued_there() {
     assert!(event.is_complete().unwrap());
     assert!(
         !adopted.record().unwrap().is_complete().unwrap(),
-        "only others' work lies between the two events"
+        "only foreign work lies between the two events"
     );
     assert!(!adopted.is_idle().unwrap());
     later.open();
@@ -116,7 +116,7 @@ fn the_legacy_stream_is_a_stream() {
     bench.finish();
 }
 
-/// cudarc's own tracking, in a context object of the user's, beside arrays of this library.
+/// cudarc's own tracking, in the user's own context object, beside arrays of this library.
 #[test]
 fn a_program_of_cudarcs_on_two_streams_runs_unharmed_beside_ours() {
     own_process!();
@@ -161,8 +161,8 @@ fn a_stream_outlives_its_handles_of_either_side() {
     bench.finish();
 }
 
-/// What is captured does not run: taken for work it would be lost, and run again over memory that
-/// is others' by then. Refused, nothing has happened.
+/// Captured work does not run: counted as queued work it would be lost, and a later replay would
+/// use memory that others may own by then. A refused call has no effect.
 #[test]
 fn a_stream_that_others_capture_takes_no_work() {
     own_process!();
@@ -181,7 +181,7 @@ fn a_stream_that_others_capture_takes_no_work() {
         "{refused}"
     );
     assert!(matches!(stream.record(), Err(Error::Backend { .. })));
-    // On other streams nothing is in the way, and what the captured one has is not lost.
+    // Other streams work normally, and contents that depend on the captured stream are not lost.
     assert_eq!(fresh.gpu_on(&other).map(|guard| guard.len()), Ok(LEN));
     let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     assert!(stream.cudarc().end_capture(flags).unwrap().is_none());

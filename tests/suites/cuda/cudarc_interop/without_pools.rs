@@ -1,5 +1,4 @@
-//! Slices of cudarc's as arrays on a GPU without memory pools, where memory is given back by calls
-//! that wait.
+//! cudarc's slices as arrays on a GPU without memory pools, where frees wait for the device.
 
 use resident::{Device, SmartArray};
 use resident_stand_in::{self as stand_in, Settings};

@@ -408,7 +408,7 @@ fn kernels() -> MutexGuard<'static, Option<HashMap<String, Arc<HostKernel>>>> {
     KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of blocks of this size that fit on one multiprocessor.
+/// The number of blocks of this size that can be resident on one multiprocessor.
 pub(super) fn blocks_per_multiprocessor(threads: u32, shared_bytes: u64) -> u32 {
     const THREADS: u32 = 2048;
     const BLOCKS: u32 = 32;
