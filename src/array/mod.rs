@@ -1,5 +1,6 @@
 //! Coherent arrays, views of their parts, and the guards that an access returns.
 
+mod adopt;
 mod as_view;
 mod convert;
 mod device_guard;
@@ -7,7 +8,6 @@ mod host_guard;
 mod layout;
 mod methods;
 mod multi_slice;
-mod owned;
 mod part;
 mod pending;
 mod smart;

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use ndarray::{Array, Dimension};
 
+use super::adopt::{packed_array, reversed_axes};
 use super::layout::Layout;
-use super::owned::{packed_array, reversed_axes};
 use crate::backend::failure;
 use crate::call_site::call_site;
 use crate::device;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use ndarray::{Array, Dimension, ShapeBuilder};
 use num_traits::One;
 
+use super::adopt;
 use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, any_view, sealed};
 use super::layout::{Layout, assert_fits};
-use super::owned;
 use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
@@ -197,7 +197,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[inline]
     #[track_caller]
     fn make(layout: Layout<D>, origin: Origin, site: CallSite) -> Self {
-        let (memory_order, _) = owned::memory_order::<T>(layout.shape(), layout.strides())
+        let (memory_order, _) = adopt::memory_order::<T>(layout.shape(), layout.strides())
             .unwrap_or_else(|| unreachable!("a new array has no gaps: {:?}", layout.strided()));
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
@@ -240,7 +240,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     pub(super) fn adopted(array: Array<T, D>, site: CallSite) -> Self {
-        let (layout, memory_order, origin) = owned::adopt(array);
+        let (layout, memory_order, origin) = adopt::adopt(array);
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage, layout, element: PhantomData }
     }
@@ -254,7 +254,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// The layout of a packed copy: in the same axis order if there are no gaps, else row-major.
     #[track_caller]
     fn packed(layout: &Layout<D>) -> Layout<D> {
-        match owned::memory_order::<T>(layout.shape(), layout.strides()) {
+        match adopt::memory_order::<T>(layout.shape(), layout.strides()) {
             Some((_, offset)) => {
                 // The other array may have smaller elements.
                 assert_fits::<T>(layout.shape());
@@ -377,7 +377,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let host = self.storage.lock().host.take();
         let copied = host.as_ref().and_then(|buffer| buffer.copy_if_leaked::<T>());
         match copied.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unregistered::<T>())) {
-            Some(buffer) => Ok(owned::array_over(buffer, &self.layout)),
+            Some(buffer) => Ok(adopt::array_over(buffer, &self.layout)),
             None => Err(transfer::host_full(&self.storage).at(site)),
         }
     }
@@ -386,7 +386,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     fn without_bytes(&self) -> Array<T, D> {
         let host = self.storage.lock().host.take();
         match host {
-            Some(buffer) if self.is_empty() => owned::array_over(sole_owner(buffer), &self.layout),
+            Some(buffer) if self.is_empty() => adopt::array_over(sole_owner(buffer), &self.layout),
             _ => Array::from_elem(self.raw_dim(), T::zeroed()),
         }
     }

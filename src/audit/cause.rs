@@ -4,8 +4,9 @@ use std::fmt;
 
 /// What made a copy necessary: the kind of call that needed the bytes.
 ///
-/// To add a cause: add a variant with its name below, and pass it in the `Request` of the calls
-/// that have this cause (`transfer`). Only reports depend on causes.
+/// To add a cause: add a variant with its name below, and pass it in the
+/// `transfer::Request` of the calls that have this cause: mostly in `array/part.rs` and
+/// `launch/submit.rs`. Only reports depend on causes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {

@@ -8,11 +8,9 @@ use super::call_error;
 use super::event::Event;
 use super::handles::{Device, Stream};
 use super::stream_core::{StreamCore, StreamId};
-use crate::backend::{BackendError, Queue, RawEvent};
+use crate::backend::Queue;
 use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
-use crate::ordering::UseEnd;
-use crate::sync;
 
 impl Stream {
     pub(super) fn of(device: Device, own: Option<Arc<StreamCore>>) -> Self {
@@ -157,41 +155,6 @@ impl Stream {
 
     pub(crate) fn number(&self) -> u32 {
         self.core().number()
-    }
-
-    /// Orders later work of this stream after a use on `other`. Makes no driver call if the library
-    /// knows that it is ordered already.
-    pub(crate) fn order_after(&self, other: &Self, end: UseEnd) -> Result<(), BackendError> {
-        if self.is_ordered_after(other, end) {
-            return Ok(());
-        }
-        let event = other.core().event_covering(end)?;
-        self.wait_for_event(other, &event)
-    }
-
-    /// Whether the library knows that later work of this stream comes after a use on `other`.
-    pub(crate) fn is_ordered_after(&self, other: &Self, end: UseEnd) -> bool {
-        self.id() == other.id()
-            || other.core().is_done(end)
-            || self.core().has_waited_for(other.id(), end)
-    }
-
-    /// As [`StreamCore::ensure_event_at_tail`].
-    pub(crate) fn ensure_event_at_tail(&self) {
-        self.core().ensure_event_at_tail();
-    }
-
-    fn wait_for_event(&self, other: &Self, event: &Arc<dyn RawEvent>) -> Result<(), BackendError> {
-        if self.device.kind() == other.device.kind() {
-            self.queue().wait(&**event)?;
-        } else {
-            // No driver can wait for events of another driver, so the host waits. The work before
-            // the event may be user code, which may take any lock.
-            sync::assert_none_held();
-            event.synchronize()?;
-        }
-        self.core().record_wait(other.id(), event.position());
-        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
-//! The records of one stream: events, waits for other streams, and reported failures.
+//! A stream without its handle: its queue, and which of its failures were reported. `waits` has its
+//! events and its waits for other streams.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,26 +15,22 @@ use crate::sync::{self, Mutex, StreamLevel};
 /// A stream's number, unique in the process.
 pub(crate) type StreamId = QueueId;
 
-/// The number of recorded events that are kept for later waits. Without an old event, a later wait
-/// uses a newer one, which covers more.
-const EVENTS_KEPT: usize = 32;
-
 /// A stream without its device. A device owns its default stream, so a handle with both would be a
 /// cycle.
 pub(crate) struct StreamCore {
     id: StreamId,
     queue: Arc<dyn Queue>,
     number: u32,
-    log: Mutex<StreamLog, StreamLevel>,
+    pub(super) log: Mutex<StreamLog, StreamLevel>,
 }
 
 /// The history of a stream.
 #[derive(Default)]
-struct StreamLog {
+pub(super) struct StreamLog {
     /// Events recorded here, the oldest first.
-    events: VecDeque<Arc<dyn RawEvent>>,
+    pub(super) events: VecDeque<Arc<dyn RawEvent>>,
     /// Other streams, and the positions that later work of this stream is ordered after.
-    waits: SmallVec<[(StreamId, Position); 4]>,
+    pub(super) waits: SmallVec<[(StreamId, Position); 4]>,
     /// A `synchronize` has returned the failures up to this position.
     reported_upto: Position,
     /// Failures at later positions that another call returned.
@@ -77,56 +74,6 @@ impl StreamCore {
     #[inline]
     fn position_of(&self, end: UseEnd) -> Position {
         end.position().unwrap_or_else(|| self.queue.reserve_position())
-    }
-
-    /// Whether later work of this stream is known to come after `end` of `other`, because of an
-    /// earlier wait.
-    pub(super) fn has_waited_for(&self, other: StreamId, end: UseEnd) -> bool {
-        let Some(position) = end.position() else { return false };
-        self.log.lock().waits.iter().any(|(stream, upto)| *stream == other && *upto >= position)
-    }
-
-    pub(super) fn record_wait(&self, other: StreamId, upto: Position) {
-        let mut log = self.log.lock();
-        match log.waits.iter_mut().find(|(stream, _)| *stream == other) {
-            Some((_, known)) => *known = (*known).max(upto),
-            None => log.waits.push((other, upto)),
-        }
-    }
-
-    /// The earliest kept event that covers `end`, or a new one, which covers all work so far.
-    pub(super) fn event_covering(&self, end: UseEnd) -> Result<Arc<dyn RawEvent>, BackendError> {
-        if let Some(position) = end.position() {
-            let log = self.log.lock();
-            if let Some(event) = log.events.iter().find(|event| event.position() >= position) {
-                return Ok(Arc::clone(event));
-            }
-        }
-        let event = self.queue.record(false)?;
-        self.keep_event(Arc::clone(&event));
-        Ok(event)
-    }
-
-    /// Keeps an event for later waits. Two threads may keep events in the wrong order;
-    /// `event_covering` tolerates this.
-    pub(super) fn keep_event(&self, event: Arc<dyn RawEvent>) {
-        let mut log = self.log.lock();
-        if log.events.len() == EVENTS_KEPT {
-            log.events.pop_front();
-        }
-        log.events.push_back(event);
-    }
-
-    /// Records an event for the work queued so far, if there is none yet, so that a later wait for
-    /// that work does not wait for later work. If this fails, that wait records an event itself.
-    pub(super) fn ensure_event_at_tail(&self) {
-        let tail = self.queue.tail();
-        if self.log.lock().events.back().is_some_and(|event| event.position() >= tail) {
-            return;
-        }
-        if let Ok(event) = self.queue.record(false) {
-            self.keep_event(event);
-        }
     }
 
     /// Marks the first unreported failure up to `position` as reported, and returns it.

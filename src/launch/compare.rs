@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::comparator::ElementComparator;
-use super::queue::{self, Launch};
+use super::submit::{self, Launch};
 use crate::access::Access;
 use crate::audit::Cause;
 use crate::backend::{KernelBody, KernelCode, ParameterLayout};
@@ -79,9 +79,9 @@ pub(super) fn first_difference(
     let by_host = ArrayCopies::of(bound, "for the host", site)?;
     let by_device = ArrayCopies::of(bound, "for the device", site)?;
     let (code, body, grid) = bodies.host;
-    queue::call(&Launch { code, title, grid, bound: &by_host.bind(bound), site }, body)?;
+    submit::call(&Launch { code, title, grid, bound: &by_host.bind(bound), site }, body)?;
     let (code, grid) = bodies.device;
-    queue::launch(&Launch { code, title, grid, bound: &by_device.bind(bound), site }, stream)?;
+    submit::launch(&Launch { code, title, grid, bound: &by_device.bind(bound), site }, stream)?;
     for (parameter, (argument, layout)) in bound.iter().zip(parameters).enumerate() {
         let (BoundArgument::Array(array), Some(host), Some(device)) =
             (argument, &by_host.0[parameter], &by_device.0[parameter])

@@ -8,8 +8,8 @@ use super::arguments::bound::BoundArgument;
 use super::compare::{self, Bodies, Difference};
 use super::device_code::DeviceCode;
 use super::host_body::HostBody;
-use super::queue::{self, Launch};
 use super::signature::Signature;
+use super::submit::{self, Launch};
 use crate::backend::{
     BodyKind, CudaSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
     c_declaration,
@@ -316,7 +316,10 @@ impl<S: Signature> Kernel<S> {
                 self.check(grid, bound)?;
                 let code = self.loaded_on(stream.device_ref())?;
                 let grid = self.fitted(code, grid, bound)?;
-                queue::launch(&Launch { code, title: &self.inner.title, grid, bound, site }, stream)
+                submit::launch(
+                    &Launch { code, title: &self.inner.title, grid, bound, site },
+                    stream,
+                )
             })
             .at(site)
     }
@@ -354,7 +357,7 @@ impl<S: Signature> Kernel<S> {
             .with_bound(|bound| {
                 self.check(grid, bound)?;
                 let (code, body) = self.host_body()?;
-                queue::call(&Launch { code, title: &self.inner.title, grid, bound, site }, body)
+                submit::call(&Launch { code, title: &self.inner.title, grid, bound, site }, body)
             })
             .at(site)
     }

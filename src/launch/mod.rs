@@ -8,8 +8,8 @@ mod device_code;
 mod flat;
 mod host_body;
 mod kernel;
-mod queue;
 mod signature;
+mod submit;
 
 pub use arguments::{Argument, Arguments};
 pub use compare::Difference;

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Footprint, Strided};
+use super::Strided;
 use crate::coherence::{AXES_MAX, Region};
 
 /// The index space of an array's memory: the axes of the array sorted by stride, slowest first,
@@ -103,32 +103,11 @@ impl MemoryOrder {
         index.reverse();
         index
     }
-
-    /// The bytes of a region, in runs as long as memory allows.
-    pub(crate) fn footprint(&self, region: &Region) -> Footprint {
-        let element_bytes = u64::from(self.element_bytes);
-        let mut footprint = Footprint::run(0, element_bytes);
-        let mut stride = element_bytes;
-        for (axis, extent) in self.extents.iter().enumerate().rev() {
-            let span = region.span(axis);
-            footprint.offset_bytes += span.start() * stride;
-            let has_no_gap = footprint.run_bytes == stride && span.step() == 1;
-            if footprint.axes.is_empty() && has_no_gap {
-                footprint.run_bytes *= span.len();
-            } else if span.len() > 1 {
-                footprint.axes.push((span.len(), span.step() * stride));
-            }
-            stride *= extent;
-        }
-        footprint.axes.reverse();
-        footprint
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::MemoryOrder;
-    use crate::coherence::Span;
 
     #[test]
     fn any_axis_order_and_direction_is_accepted_without_gaps() {
@@ -145,19 +124,5 @@ mod tests {
         let (memory_order, offset) =
             MemoryOrder::of(&[1, 5, 1], &[77, 1, -3], 1).expect("contiguous");
         assert_eq!((memory_order.extents(), offset), (&[5][..], 0));
-    }
-
-    #[test]
-    fn a_footprint_has_runs_as_long_as_memory_has_no_gaps() {
-        let (memory_order, _) = MemoryOrder::of(&[4, 5, 6], &[30, 6, 1], 8).expect("contiguous");
-        let whole = memory_order.footprint(&memory_order.whole());
-        assert_eq!((whole.offset_bytes, whole.run_bytes, whole.axes.len()), (0, 960, 0));
-        let planes = memory_order.whole().with_span(0, Span::new(1, 3, 1));
-        let planes = memory_order.footprint(&planes);
-        assert_eq!((planes.offset_bytes, planes.run_bytes, planes.axes.len()), (240, 480, 0));
-        let column = memory_order.whole().with_span(2, Span::single(3));
-        let column = memory_order.footprint(&column);
-        assert_eq!((column.offset_bytes, column.run_bytes), (24, 8));
-        assert_eq!(column.axes.as_slice(), [(4, 240), (5, 48)]);
     }
 }

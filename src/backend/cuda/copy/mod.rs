@@ -7,11 +7,11 @@
 //! | `batch` | many lines in one driver call |
 //! | `fill` | queues fills |
 //! | `cost` | the cheaper way to download boxes; arithmetic only |
-//! | `unpack` | the host's part of a download: from staging memory to its destination |
+//! | `from_staging` | the host's part of a download: from staging memory to its destination |
 
 pub(crate) mod batch;
 pub(crate) mod cost;
 pub(crate) mod fill;
+pub(crate) mod from_staging;
 pub(crate) mod memcpy;
 pub(crate) mod shape;
-pub(crate) mod unpack;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::cuda::copy::unpack::PendingUnpack;
+use crate::backend::cuda::copy::from_staging::PendingUnpack;
 use crate::backend::cuda::memory::external::ExternalAllocation;
 use crate::backend::{
     Address, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, QueueId,
