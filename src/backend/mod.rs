@@ -27,8 +27,8 @@
 //!    [`Queue`];
 //! 2. add a variant to [`DeviceKind`] if it has none, and let `DeviceKind::COUNT` follow it;
 //! 3. open its devices in `device/gpu.rs`, and parse their names in `device/current.rs`;
-//! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], make the source of a
-//!    [`Program`] an enum, and add to `launch/kernel.rs` the method that takes the source;
+//! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], make the source of
+//!    a [`Program`] an enum, and add to `launch/kernel.rs` the method that takes the source;
 //! 5. run the conformance suite on it (`tests/suites/conformance`).
 
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]

@@ -4,8 +4,8 @@
 //! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
 //!   construction, `streams` its streams, `memory` its memory.
 //! - `current`: which device a thread works on. `gpu`: opening GPUs.
-//! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`: its
-//!   events, and waits between streams.
+//! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`:
+//!   its events, and waits between streams.
 //! - `deferred_free`: memory to free after its last uses.
 //! - `errors`: from a backend's errors to the library's [`Error`].
 
