@@ -10,7 +10,7 @@ use ndarray::{Array, Dimension};
 
 use super::adopt::{packed_array, reversed_axes};
 use super::layout::Layout;
-use crate::backend::failure;
+use crate::backend::{TaskWaker, failure};
 use crate::call_site::call_site;
 use crate::device;
 use crate::element::Element;
@@ -48,6 +48,8 @@ pub struct Pending<A> {
     assemble: fn(HostBuffer, &[usize], &[bool]) -> A,
     shape: Vec<usize>,
     reversed: Vec<bool>,
+    /// Woken when a copy is complete. Made at the first poll.
+    task: Option<Arc<TaskWaker>>,
 }
 
 impl<T: Element, D: Dimension> Pending<Array<T, D>> {
@@ -58,6 +60,7 @@ impl<T: Element, D: Dimension> Pending<Array<T, D>> {
             assemble: packed_array::<T, D>,
             shape: layout.shape().to_vec(),
             reversed: reversed_axes(&layout),
+            task: None,
         }
     }
 }
@@ -151,24 +154,39 @@ impl<A> Future for Pending<A> {
     type Output = Result<A>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<A>> {
-        let queued =
-            self.snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
-        for (stream, position) in &queued {
-            let failed = |refusal| {
-                device::call_error(stream.device_ref(), &self.array, "polling a snapshot", &refusal)
-            };
-            match stream.queue().poll(*position) {
-                Ok(true) => {}
-                Ok(false) => {
-                    return match stream.queue().register_waker(context.waker().clone()) {
-                        Ok(()) => Poll::Pending,
-                        Err(refusal) => Poll::Ready(Err(failed(refusal))),
-                    };
+        match self.poll_copies(context) {
+            Ok(true) => {
+                let snapshot = self.snapshot.take();
+                Poll::Ready(self.finish(snapshot))
+            }
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl<A> Pending<A> {
+    /// Whether all copies are complete. If not, the task is woken when the first of those that are
+    /// not complete is, and polls again.
+    fn poll_copies(&mut self, context: &Context<'_>) -> Result<bool> {
+        let Some(snapshot) = &self.snapshot else { return Ok(true) };
+        for (stream, position) in &snapshot.queued {
+            let queue = stream.queue();
+            let polled = queue.poll(*position).and_then(|is_complete| {
+                if !is_complete {
+                    let task = self.task.get_or_insert_default();
+                    task.set(context.waker());
+                    queue.register_waker(*position, task)?;
                 }
-                Err(refusal) => return Poll::Ready(Err(failed(refusal))),
+                Ok(is_complete)
+            });
+            let is_complete = polled.map_err(|refusal| {
+                device::call_error(stream.device_ref(), &self.array, "polling a snapshot", &refusal)
+            })?;
+            if !is_complete {
+                return Ok(false);
             }
         }
-        let snapshot = self.snapshot.take();
-        Poll::Ready(self.finish(snapshot))
+        Ok(true)
     }
 }

@@ -44,12 +44,12 @@ mod identifiers;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
 pub(crate) mod scope;
+mod task_waker;
 pub(crate) mod work;
 
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 #[cfg(feature = "cuda")]
@@ -63,6 +63,7 @@ pub(crate) use program::{
     BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, LoadedKernel, ParameterLayout,
     Program,
 };
+pub(crate) use task_waker::TaskWaker;
 pub(crate) use work::{
     Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, Label,
     LaunchWork, Memory, SourceDevice, Work,
@@ -190,8 +191,14 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     /// Whether all work up to `position` has completed. Asks the driver. A seeded device runs one
     /// ready operation per call.
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
-    /// Wakes `waker` once all work queued so far has completed.
-    fn register_waker(&self, waker: Waker) -> Result<(), BackendError>;
+    /// Wakes a task once all work up to `position` has completed, however much is queued behind it.
+    /// Registering a task again for the same position adds nothing. On a seeded device, the task is
+    /// also woken at once, since each poll runs one operation.
+    fn register_waker(
+        &self,
+        position: Position,
+        task: &Arc<TaskWaker>,
+    ) -> Result<(), BackendError>;
 }
 
 /// A recorded event.

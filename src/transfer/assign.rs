@@ -103,11 +103,14 @@ impl Assignment<'_> {
             acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
         }
         let outcome = batches.iter().try_for_each(|batch| self.copy_on_device(batch));
+        if outcome.is_ok() {
+            batches.iter().for_each(|batch| self.copy_on_host(batch));
+            constants.iter().for_each(|(pair, value)| self.assign_constant(pair, *value));
+        }
+        drop(acquired);
+        // Last: a subscriber that panics must not leave the assignment half done.
         run_deferred();
-        outcome?;
-        batches.iter().for_each(|batch| self.copy_on_host(batch));
-        constants.iter().for_each(|(pair, value)| self.assign_constant(pair, *value));
-        Ok(())
+        outcome
     }
 
     fn request<'a>(&'a self, storage: &'a Storage, selection: &'a Selection) -> Request<'a> {

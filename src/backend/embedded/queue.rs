@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::device::EmbeddedDevice;
 use super::engine::{
@@ -13,7 +12,8 @@ use super::event::EmbeddedEvent;
 use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use crate::backend::{
-    Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, Work,
+    Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, TaskWaker,
+    Work,
 };
 use crate::call_site::CallSite;
 
@@ -155,14 +155,13 @@ impl EmbeddedQueue {
         self.stream.enqueue_control(ControlOperation::Wait(point), is_cheap, join_clock)
     }
 
-    fn register(&self, waker: Waker) {
-        let position = self.stream.tail();
-        let poll_again = self.stream.is_seeded().then(|| waker.clone());
-        wake_all(self.stream.progress.register(position, waker));
-        // No thread runs a simulation in the background, so a task must poll: each poll runs one
-        // operation. The task is woken at once, so that it polls again.
-        if !self.stream.progress.is_complete(position) {
-            wake_all(poll_again.into_iter().collect());
+    fn register(&self, position: Position, task: &Arc<TaskWaker>) {
+        let position = position.min(self.stream.tail());
+        wake_all(self.stream.progress.register(position, task));
+        // No thread runs a simulation in the background, so the task must poll: each poll runs one
+        // operation. It is woken at once to do so.
+        if self.stream.is_seeded() {
+            task.wake();
         }
     }
 }
@@ -233,8 +232,12 @@ impl Queue for EmbeddedQueue {
         Ok(self.stream.poll(position.min(self.tail())))
     }
 
-    fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
-        self.counted(CallKind::Notify, || Ok((self.register(waker), Position::START)))
+    fn register_waker(
+        &self,
+        position: Position,
+        task: &Arc<TaskWaker>,
+    ) -> Result<(), BackendError> {
+        self.counted(CallKind::Notify, || Ok((self.register(position, task), Position::START)))
     }
 }
 

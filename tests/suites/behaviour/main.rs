@@ -8,6 +8,7 @@ mod forget;
 mod fuzz_regressions;
 mod inside_bodies;
 mod late_failures;
+mod liveness;
 mod numba_defects;
 mod order;
 mod peer_hazards;

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use resident::{Device, Emulation, Result, SmartArray, Validity, audit, ndarray::Ix1};
+use resident::ndarray::{Ix1, s};
+use resident::{Device, Emulation, Result, SmartArray, Validity, audit};
 use support::flags::without_deadlock;
 use support::own_process;
 use tracing::subscriber::Interest;
@@ -146,4 +147,36 @@ fn an_array_is_usable_after_a_subscriber_panicked() {
     without_deadlock(|| {
         next_use_works(Answering { asked: || (), told: panics_once() }).expect("nothing fails");
     });
+}
+
+/// The source is newest on a device, on the host and as a constant. Whichever report makes the
+/// subscriber panic, everything is copied or nothing.
+#[test]
+fn an_assignment_is_whole_although_a_subscriber_panicked() {
+    own_process!();
+    without_deadlock(|| {
+        let done = (0..6).filter(|nth| assign_under_a_panic(*nth).expect("nothing fails"));
+        assert!(done.count() > 0, "no report came after the copies");
+    });
+}
+
+/// Whether the subscriber panicked and everything was copied.
+fn assign_under_a_panic(nth: usize) -> Result<bool> {
+    let (device, other) =
+        (Device::emulated(Emulation::new()), Device::emulated(Emulation::new()));
+    let mut source = SmartArray::from((1..=300).collect::<Vec<u32>>());
+    drop(source.gpu_mut_on(&device.stream())?);
+    source.slice_mut(s![..100]).host_mut()?.fill(7);
+    source.slice_mut(s![200..]).fill(9);
+    let mut copy = SmartArray::<u32, _>::zeros(300);
+    drop(copy.gpu_mut_on(&other.stream())?);
+    let reports = AtomicUsize::new(0);
+    let told = move || assert!(reports.fetch_add(1, Ordering::SeqCst) != nth, "it is broken");
+    let subscriber = tracing_subscriber::registry().with(Answering { asked: || (), told });
+    let assigned = tracing::subscriber::with_default(subscriber, || {
+        catch_unwind(AssertUnwindSafe(|| copy.assign(&source)))
+    });
+    let (seen, expected) = (copy.host()?.to_vec(), source.host()?.to_vec());
+    assert!(seen == expected || assigned.is_err() && seen == [0; 300], "{nth}: {seen:?}");
+    Ok(assigned.is_err() && seen == expected)
 }

@@ -216,6 +216,12 @@ impl StreamCore {
         Ok((position, event))
     }
 
+    /// Records an event if none is kept that covers `position`.
+    pub(super) fn ensure_event_covering(&self, position: Position) -> Result<(), BackendError> {
+        let is_covered = self.state().event_covering(position).is_some();
+        if is_covered { Ok(()) } else { self.record_loss(self.record(false)).map(drop) }
+    }
+
     /// As `record_loss`, for a thread that holds the stream lock: the next caller of `record_loss`
     /// abandons the work in flight.
     pub(super) fn record_loss_locked<T>(

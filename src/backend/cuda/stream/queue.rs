@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Waker;
 
 use cudarc::driver::CudaStream;
 
@@ -12,7 +11,9 @@ use super::in_flight::{CompletionAction, OperationName};
 use super::{reclaim, submit, waker};
 use crate::backend::cuda::call::invalid;
 use crate::backend::cuda::context::make_current;
-use crate::backend::{Address, BackendError, Label, Position, Queue, QueueId, RawEvent, Work};
+use crate::backend::{
+    Address, BackendError, Label, Position, Queue, QueueId, RawEvent, TaskWaker, Work,
+};
 
 /// A stream's handle.
 #[derive(Debug)]
@@ -132,7 +133,11 @@ impl Queue for CudaQueue {
         self.0.poll(position)
     }
 
-    fn register_waker(&self, waker: Waker) -> Result<(), BackendError> {
-        waker::wake_when_complete(&self.0, self.0.tail(), waker)
+    fn register_waker(
+        &self,
+        position: Position,
+        task: &Arc<TaskWaker>,
+    ) -> Result<(), BackendError> {
+        waker::wake_when_complete(&self.0, position.min(self.0.tail()), task)
     }
 }

@@ -2,12 +2,11 @@
 //! driver may not call the driver.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
 use super::core::StreamCore;
-use crate::backend::{BackendError, BackendErrorKind, Position};
+use crate::backend::{BackendError, BackendErrorKind, Position, TaskWaker};
 
 /// The first pause between two polls. It doubles while nothing completes.
 const PAUSE_MIN: Duration = Duration::from_micros(20);
@@ -27,19 +26,21 @@ struct Waiters {
 struct Waiter {
     core: Arc<StreamCore>,
     position: Position,
-    waker: Waker,
+    task: Arc<TaskWaker>,
 }
 
-/// Wakes `waker` once all work up to `position` has completed.
+/// Wakes a task once all work up to `position` has completed.
 pub(super) fn wake_when_complete(
     core: &Arc<StreamCore>,
     position: Position,
-    waker: Waker,
+    task: &Arc<TaskWaker>,
 ) -> Result<(), BackendError> {
     if core.is_complete(position) {
-        waker.wake();
+        task.wake();
         return Ok(());
     }
+    // Without an event, only the whole stream can be polled, with all that is queued behind.
+    core.ensure_event_covering(position)?;
     let mut waiters = waiters();
     if !waiters.has_thread {
         thread::Builder::new()
@@ -48,8 +49,12 @@ pub(super) fn wake_when_complete(
             .map_err(|fault| no_thread(&fault))?;
         waiters.has_thread = true;
     }
-    waiters.list.push(Waiter { core: Arc::clone(core), position, waker });
-    ARRIVED.notify_one();
+    let is_known =
+        |known: &Waiter| known.position == position && Arc::ptr_eq(&known.task, task);
+    if !waiters.list.iter().any(is_known) {
+        waiters.list.push(Waiter { core: Arc::clone(core), position, task: Arc::clone(task) });
+        ARRIVED.notify_one();
+    }
     Ok(())
 }
 
@@ -76,14 +81,10 @@ fn poll_forever() {
     }
 }
 
-/// Wakes a task. A waker may run any code; if it panics, the panic hook has reported that.
-fn wake(Waiter { core, waker, .. }: Waiter) {
-    // The stream's handle drops first: the woken task may expect to hold the last handle.
+/// The stream's handle drops first: the woken task may expect to hold the last handle.
+fn wake(Waiter { core, task, .. }: Waiter) {
     drop(core);
-    let woken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
-    if let Err(payload) = woken {
-        std::mem::forget(payload);
-    }
+    task.wake();
 }
 
 fn waiters() -> MutexGuard<'static, Waiters> {

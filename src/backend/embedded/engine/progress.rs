@@ -6,21 +6,18 @@
 //! sees the other.
 
 use std::hint;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::panic_message::panic_message;
-use crate::backend::{Position, QueueId};
+use crate::backend::{Position, QueueId, TaskWaker};
 
 /// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
 const SPINS: u32 = 200;
 
-/// Wakers whose position has completed, to be woken with no lock held.
-pub(crate) type Wakers = SmallVec<[Waker; 2]>;
+/// Tasks whose position has completed, to be woken with no lock held.
+pub(crate) type DueTasks = SmallVec<[Arc<TaskWaker>; 2]>;
 
 /// The completed position of one stream.
 #[derive(Debug)]
@@ -32,7 +29,7 @@ pub(crate) struct Progress {
     ran: AtomicU64,
     /// The number of threads that sleep or are about to, and of registered wakers.
     waiter_count: AtomicUsize,
-    wakers: Mutex<Vec<(Position, Waker)>>,
+    tasks: Mutex<Vec<(Position, Arc<TaskWaker>)>>,
     advanced: Condvar,
 }
 
@@ -44,7 +41,7 @@ impl Progress {
             completed: AtomicU64::new(0),
             ran: AtomicU64::new(0),
             waiter_count: AtomicUsize::new(0),
-            wakers: Mutex::new(Vec::new()),
+            tasks: Mutex::new(Vec::new()),
             advanced: Condvar::new(),
         }
     }
@@ -79,18 +76,35 @@ impl Progress {
         self.ran.load(Ordering::Acquire) >= position.0 || self.is_complete(position)
     }
 
-    /// Records that `position` has completed, wakes sleeping threads, and returns the wakers for
-    /// the caller to wake.
-    #[must_use = "wakers must be woken"]
-    pub(super) fn publish(&self, position: Position) -> Wakers {
+    /// Records that `position` has completed, wakes sleeping threads, and returns the tasks for the
+    /// caller to wake.
+    #[must_use = "tasks must be woken"]
+    pub(super) fn publish(&self, position: Position) -> DueTasks {
+        match self.publish_to_threads(position) {
+            Some(mut tasks) => self.take_due(&mut tasks),
+            None => DueTasks::new(),
+        }
+    }
+
+    /// As [`publish`](Self::publish), but leaves the tasks to a later `publish`. Returns whether
+    /// there are any to wake.
+    pub(super) fn publish_under_lock(&self, position: Position) -> bool {
+        self.publish_to_threads(position)
+            .is_some_and(|tasks| tasks.iter().any(|(due, _)| self.is_complete(*due)))
+    }
+
+    /// Returns the locked tasks if any thread or task may wait.
+    fn publish_to_threads(
+        &self,
+        position: Position,
+    ) -> Option<MutexGuard<'_, Vec<(Position, Arc<TaskWaker>)>>> {
         self.completed.store(position.0, Ordering::SeqCst);
         if self.waiter_count.load(Ordering::SeqCst) == 0 {
-            return Wakers::new();
+            return None;
         }
-        let mut wakers = self.lock();
-        let due = self.take_due(&mut wakers);
+        let tasks = self.lock();
         self.advanced.notify_all();
-        due
+        Some(tasks)
     }
 
     /// Blocks until `position` has completed.
@@ -99,29 +113,31 @@ impl Progress {
             return;
         }
         self.waiter_count.fetch_add(1, Ordering::SeqCst);
-        let mut wakers = self.lock();
+        let mut tasks = self.lock();
         while self.completed.load(Ordering::SeqCst) < position.0 {
-            wakers = self.advanced.wait(wakers).unwrap_or_else(PoisonError::into_inner);
+            tasks = self.advanced.wait(tasks).unwrap_or_else(PoisonError::into_inner);
         }
-        drop(wakers);
+        drop(tasks);
         self.waiter_count.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Registers `waker` for the completion of `position`. Returns the wakers whose positions have
-    /// completed already.
-    #[must_use = "wakers must be woken"]
-    pub(crate) fn register(&self, position: Position, waker: Waker) -> Wakers {
-        let mut wakers = self.lock();
-        if !wakers.iter().any(|(other, known)| *other == position && known.will_wake(&waker)) {
-            wakers.push((position, waker));
+    /// Registers a task for the completion of `position`. Returns the tasks that are due already.
+    #[must_use = "tasks must be woken"]
+    pub(crate) fn register(&self, position: Position, task: &Arc<TaskWaker>) -> DueTasks {
+        let mut tasks = self.lock();
+        let is_known = |(other, known): &(Position, Arc<TaskWaker>)| {
+            *other == position && Arc::ptr_eq(known, task)
+        };
+        if !tasks.iter().any(is_known) {
+            tasks.push((position, Arc::clone(task)));
             self.waiter_count.fetch_add(1, Ordering::SeqCst);
         }
-        self.take_due(&mut wakers)
+        self.take_due(&mut tasks)
     }
 
-    fn take_due(&self, wakers: &mut Vec<(Position, Waker)>) -> Wakers {
+    fn take_due(&self, tasks: &mut Vec<(Position, Arc<TaskWaker>)>) -> DueTasks {
         let completed = Position(self.completed.load(Ordering::SeqCst));
-        let due: Wakers = wakers
+        let due: DueTasks = tasks
             .extract_if(.., |(position, _)| *position <= completed)
             .map(|due| due.1)
             .collect();
@@ -129,19 +145,14 @@ impl Progress {
         due
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Position, Waker)>> {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<(Position, Arc<TaskWaker>)>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Wakes all of them. Must be called with no lock held, because a waker runs user code. If a waker
-/// panics, the panic hook has reported it, and the stream continues.
-pub(crate) fn wake_all(wakers: Wakers) {
-    for waker in wakers {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            let _reported_by_the_hook = panic_message(payload);
-        }
-    }
+/// Wakes all of them. The stream continues even if a waker panics.
+pub(crate) fn wake_all(tasks: DueTasks) {
+    tasks.iter().for_each(|task| task.wake());
 }
 
 /// Checks a condition for a short time, before the thread sleeps. Returns whether it became true.

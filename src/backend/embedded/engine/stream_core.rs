@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::clock::{self, Timestamp};
 use super::device_core::DeviceCore;
 use super::operation::{ControlOperation, Operation, QueuedOperation};
-use super::progress::{Progress, Wakers, wake_all};
+use super::progress::{DueTasks, Progress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
@@ -152,8 +152,9 @@ impl StreamCore {
         self.enqueue(Operation::Control(control), None, |position, _| observe(position))
     }
 
+    /// The caller may hold locks of arrays, so this wakes no task: it leaves them to the worker.
     fn run_control_now(
-        &self,
+        self: &Arc<Self>,
         mut state: MutexGuard<'_, StreamState>,
         control: &ControlOperation,
         observe: impl FnOnce(Position),
@@ -162,10 +163,21 @@ impl StreamCore {
         observe(position);
         // A control operation runs no user code, so it may run under the lock.
         self.run_control(control);
-        let due = self.progress.publish(position);
+        let has_due_tasks = self.progress.publish_under_lock(position);
         drop(state);
-        wake_all(due);
+        if has_due_tasks {
+            self.let_worker_wake();
+        }
         position
+    }
+
+    /// Queues an operation that does nothing: the worker wakes due tasks after each operation.
+    #[cold]
+    fn let_worker_wake(self: &Arc<Self>) {
+        let nothing = Operation::Control(ControlOperation::Record(None));
+        // Refused only if the worker cannot be started. Then no operation was ever queued that a
+        // task could wait for.
+        let _never_refused = self.enqueue(nothing, None, |_, _| ());
     }
 
     fn next_position(&self, state: &mut StreamState, is_free: bool) -> Position {
@@ -178,9 +190,9 @@ impl StreamCore {
     }
 
     /// Runs one operation, drops it, and then publishes its position. The caller wakes the returned
-    /// wakers with no lock held.
-    #[must_use = "wakers must be woken"]
-    pub(crate) fn run(&self, queued: QueuedOperation) -> Wakers {
+    /// tasks with no lock held.
+    #[must_use = "tasks must be woken"]
+    pub(crate) fn run(&self, queued: QueuedOperation) -> DueTasks {
         let _running = BodyScope::enter();
         let position = queued.position;
         let outcome = self.run_timed(&queued);

@@ -82,9 +82,9 @@ impl Simulation {
             if self.run_one() {
                 continue;
             }
-            // Nothing is ready. The stream waits for a stream outside this simulation, or another
+            // Nothing is ready. The position waits for a stream outside this simulation, or another
             // thread has run an operation meanwhile.
-            match self.outside_point_before(stream) {
+            match self.outside_point_before(stream, position) {
                 Some(point) if point.wait().is_err() => return false,
                 _ => {}
             }
@@ -109,14 +109,18 @@ impl Simulation {
         Some((stream, queued))
     }
 
-    /// The event outside this simulation that `stream` waits for, directly or through the streams
-    /// that it waits for. Events that other streams wait for are irrelevant: possibly only the
-    /// calling thread can complete them.
-    fn outside_point_before(&self, stream: &Arc<StreamCore>) -> Option<StreamPoint> {
+    /// The event outside this simulation that `position` of `stream` waits for: directly, or through
+    /// the streams that it waits for. Operations behind the positions that are needed do not matter:
+    /// perhaps only the calling thread can complete what they wait for.
+    fn outside_point_before(
+        &self,
+        stream: &Arc<StreamCore>,
+        position: Position,
+    ) -> Option<StreamPoint> {
         let streams = self.lock().streams.clone();
-        let mut point = pending_point(stream)?;
+        let mut point = pending_point(stream, position)?;
         while streams.iter().any(|known| Arc::ptr_eq(known, &point.stream)) {
-            point = pending_point(&point.stream)?;
+            point = pending_point(&point.stream, point.position)?;
         }
         Some(point)
     }
@@ -147,9 +151,12 @@ fn is_ready(stream: &Arc<StreamCore>) -> bool {
     }
 }
 
-/// The event that the stream's next operation waits for.
-fn pending_point(stream: &Arc<StreamCore>) -> Option<StreamPoint> {
-    match &stream.lock().queued.front()?.operation {
+/// The event that the stream's next operation waits for, if `position` is not before that
+/// operation.
+fn pending_point(stream: &Arc<StreamCore>, position: Position) -> Option<StreamPoint> {
+    let state = stream.lock();
+    let next = state.queued.front().filter(|next| next.position <= position)?;
+    match &next.operation {
         Operation::Control(ControlOperation::Wait(point)) if !point.is_complete() => {
             Some(point.clone())
         }

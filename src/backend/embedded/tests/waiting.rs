@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::fixtures::{allocate, body, finish, gate, launch, queue_of};
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::scope::is_in_body;
-use crate::backend::{Backend, BackendErrorKind, Position, failure};
+use crate::backend::{Backend, BackendErrorKind, Position, TaskWaker, failure};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -17,6 +17,12 @@ impl Wake for Count {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+fn task(waker: Waker) -> Arc<TaskWaker> {
+    let task = Arc::new(TaskWaker::default());
+    task.set(&waker);
+    task
 }
 
 fn both_modes() -> [Arc<EmbeddedDevice>; 2] {
@@ -122,13 +128,14 @@ fn a_wait_is_clamped_to_the_last_submitted_position() {
 fn a_waker_is_woken_after_completion_and_not_before() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let count = Arc::new(Count::default());
-    queue.register_waker(Waker::from(Arc::clone(&count))).unwrap();
+    let task = task(Waker::from(Arc::clone(&count)));
+    queue.register_waker(Position(9), &task).unwrap();
     assert_eq!(count.0.load(Ordering::SeqCst), 1, "there was nothing to wait for");
     let (open, gate) = gate();
-    queue.submit(launch(&gate, &[])).unwrap();
-    let waker = Waker::from(Arc::clone(&count));
-    queue.register_waker(waker.clone()).unwrap();
-    queue.register_waker(waker).unwrap();
+    let position = queue.submit(launch(&gate, &[])).unwrap();
+    task.set(&Waker::from(Arc::clone(&count)));
+    queue.register_waker(position, &task).unwrap();
+    queue.register_waker(position, &task).unwrap();
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     drop(open);
     let start = Instant::now();
@@ -137,6 +144,56 @@ fn a_waker_is_woken_after_completion_and_not_before() {
     }
     finish(&queue);
     assert_eq!(count.0.load(Ordering::SeqCst), 2, "registered twice, woken once");
+}
+
+#[test]
+fn a_task_is_woken_although_its_stream_is_still_busy() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let (sender, receiver) = mpsc::channel::<()>();
+    let (first_open, first) = gate();
+    let (open, gate) = gate();
+    let position = queue.submit(launch(&first, &[])).unwrap();
+    queue.submit(launch(&gate, &[])).unwrap();
+    struct Send(mpsc::Sender<()>);
+    impl Wake for Send {
+        fn wake(self: Arc<Self>) {
+            let _test_has_ended = self.0.send(());
+        }
+    }
+    queue.register_waker(position, &task(Waker::from(Arc::new(Send(sender))))).unwrap();
+    drop(first_open);
+    receiver.recv_timeout(Duration::from_secs(60)).expect("woken while the gate is closed");
+    drop(open);
+    finish(&queue);
+}
+
+#[test]
+fn an_operation_that_runs_at_once_leaves_tasks_to_the_worker() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let main = std::thread::current().id();
+    struct Thread(mpsc::Sender<std::thread::ThreadId>);
+    impl Wake for Thread {
+        fn wake(self: Arc<Self>) {
+            let _test_has_ended = self.0.send(std::thread::current().id());
+        }
+    }
+    for _ in 0..200 {
+        let (sender, receiver) = mpsc::channel();
+        let position = queue.submit(launch(&body("short", |_| ()), &[])).unwrap();
+        let task = task(Waker::from(Arc::new(Thread(sender))));
+        if queue.poll(position).unwrap() {
+            continue;
+        }
+        queue.register_waker(position, &task).unwrap();
+        let due_at_once = receiver.try_recv().is_ok();
+        while !queue.poll(position).unwrap() {
+            std::hint::spin_loop();
+        }
+        // The stream is idle, so this thread runs the event itself.
+        drop(queue.record(false).unwrap());
+        let woken_on = receiver.recv_timeout(Duration::from_secs(60));
+        assert!(due_at_once || woken_on.is_ok_and(|thread| thread != main));
+    }
 }
 
 #[test]
@@ -150,7 +207,8 @@ fn a_task_on_a_seeded_queue_completes() {
     // A minimal executor: polls once for each wake-up.
     while !queue.poll(position).unwrap() {
         polls += 1;
-        queue.register_waker(Waker::from(Arc::clone(&count))).unwrap();
+        let task = task(Waker::from(Arc::clone(&count)));
+        queue.register_waker(position, &task).unwrap();
         assert!(count.0.load(Ordering::SeqCst) >= polls, "each poll is followed by a wake-up");
     }
     assert_eq!(polls, 4, "each poll runs one operation");
@@ -167,7 +225,8 @@ fn a_waker_that_panics_leaves_the_queue_running() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let (open, gate) = gate();
     queue.submit(launch(&gate, &[])).unwrap();
-    queue.register_waker(Waker::from(Arc::new(Panicking))).unwrap();
+    let task = task(Waker::from(Arc::new(Panicking)));
+    queue.register_waker(queue.tail(), &task).unwrap();
     drop(open);
     finish(&queue);
     queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
