@@ -4,8 +4,9 @@
 //! caller that has found no failure can store the epoch, and need not search again until it
 //! changes. Records stay for the life of the process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -96,7 +97,7 @@ pub(crate) fn epoch() -> u64 {
 
 /// Records a failure. A backend calls this before it marks the position as completed.
 pub(crate) fn record(queue: QueueId, position: Position, record: Arc<FailureRecord>) {
-    table().get_or_insert_default().single.insert((queue, position), record);
+    table().get_or_insert_default().single.entry(queue).or_default().insert(position, record);
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
@@ -135,7 +136,7 @@ fn table() -> MutexGuard<'static, Option<Table>> {
 #[derive(Default)]
 struct Table {
     /// Failures of single operations.
-    single: HashMap<(QueueId, Position), Arc<FailureRecord>>,
+    single: HashMap<QueueId, BTreeMap<Position, Arc<FailureRecord>>>,
     /// Queues of lost devices.
     lost_queues: HashMap<QueueId, QueueLoss>,
 }
@@ -151,7 +152,7 @@ struct QueueLoss {
 
 impl Table {
     fn at(&self, queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
-        if let Some(record) = self.single.get(&(queue, position)) {
+        if let Some(record) = self.single.get(&queue).and_then(|failed| failed.get(&position)) {
             return Some(Arc::clone(record));
         }
         let loss = self.lost_queues.get(&queue)?;
@@ -168,11 +169,13 @@ impl Table {
         after: Position,
         upto: Position,
     ) -> Option<(Position, Arc<FailureRecord>)> {
-        let of_queue = self.single.keys().filter(|(other, _)| *other == queue);
-        let single = of_queue.map(|(_, position)| *position).filter(|position| *position > after);
+        let behind = |failed: &BTreeMap<Position, Arc<FailureRecord>>| {
+            failed.range((Bound::Excluded(after), Bound::Unbounded)).next().map(|(first, _)| *first)
+        };
+        let single = self.single.get(&queue).and_then(behind);
         let lost = self.lost_queues.get(&queue);
         let lost = lost.map(|loss| Position(loss.after.max(after).0 + 1));
-        let first = single.chain(lost).min().filter(|first| *first <= upto)?;
+        let first = single.into_iter().chain(lost).min().filter(|first| *first <= upto)?;
         self.at(queue, first).map(|record| (first, record))
     }
 }

@@ -194,11 +194,8 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     /// Wakes a task once all work up to `position` has completed, however much is queued behind it.
     /// Registering a task again for the same position adds nothing. On a seeded device, the task is
     /// also woken at once, since each poll runs one operation.
-    fn register_waker(
-        &self,
-        position: Position,
-        task: &Arc<TaskWaker>,
-    ) -> Result<(), BackendError>;
+    fn register_waker(&self, position: Position, task: &Arc<TaskWaker>)
+    -> Result<(), BackendError>;
 }
 
 /// A recorded event.

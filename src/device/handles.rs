@@ -1,13 +1,14 @@
 //! The handles [`Device`] and [`Stream`], and the state that they share. The other files of this
 //! module implement them.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::stream_core::StreamCore;
-use crate::backend::{Address, Backend, Position};
+use crate::backend::{Address, Backend, FailureRecord, Position};
 use crate::ordering::UseEnd;
 use crate::sync::{DeviceLevel, Mutex};
 use crate::traffic::TrafficCounter;
@@ -36,8 +37,8 @@ pub(crate) struct DeviceShared {
     pub(super) number: u64,
     pub(super) default_stream: Arc<StreamCore>,
     /// The streams made by `new_stream`, for `synchronize`. A stream without handles stays here
-    /// while it has work in flight or an unreported failure.
-    pub(super) streams: Mutex<Vec<Arc<StreamCore>>, DeviceLevel>,
+    /// while it has work in flight.
+    pub(super) streams: Mutex<StreamList, DeviceLevel>,
     pub(super) stream_count: AtomicU32,
     /// Uses of this device's memory by streams of other devices.
     pub(super) remote_uses: Mutex<RemoteUses, DeviceLevel>,
@@ -79,6 +80,16 @@ pub struct Stream {
     pub(super) device: Device,
     /// `None` for the device's default stream, which the device owns.
     pub(super) own: Option<Arc<StreamCore>>,
+}
+
+/// The streams of a device.
+#[derive(Default)]
+pub(super) struct StreamList {
+    pub(super) list: Vec<Arc<StreamCore>>,
+    /// With this many streams, unused ones are dropped before another is added.
+    pub(super) sweep_at: usize,
+    /// Failures on dropped streams that no call has returned, the oldest first.
+    pub(super) unreported: VecDeque<Arc<FailureRecord>>,
 }
 
 /// Memory to free, and the uses that must complete first.

@@ -20,6 +20,8 @@ mod opening;
 mod stream;
 mod stream_core;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use std::fmt;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::errors::backend_error;
 use super::gpu;
-use super::handles::{Device, DeviceShared, RemoteUses};
+use super::handles::{Device, DeviceShared, RemoteUses, StreamList};
 use super::stream_core::StreamCore;
 use crate::backend::Backend;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
@@ -77,7 +77,7 @@ impl Device {
             poison_byte: backend.poison_byte(),
             backend,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
-            streams: Mutex::new(Vec::new()),
+            streams: Mutex::new(StreamList::default()),
             stream_count: AtomicU32::new(1),
             remote_uses: Mutex::new(RemoteUses::new()),
             deferred_frees: Mutex::new(Vec::new()),

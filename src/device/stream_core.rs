@@ -29,7 +29,8 @@ pub(crate) struct StreamCore {
 pub(super) struct StreamLog {
     /// Events recorded here, the oldest first.
     pub(super) events: VecDeque<Arc<dyn RawEvent>>,
-    /// Other streams, and the positions that later work of this stream is ordered after.
+    /// The last streams that this one waited for, and the positions that its later work is ordered
+    /// after.
     pub(super) waits: SmallVec<[(StreamId, Position); 4]>,
     /// A `synchronize` has returned the failures up to this position.
     reported_upto: Position,
@@ -101,21 +102,9 @@ impl StreamCore {
         }
     }
 
-    /// Whether all queued work is complete and all its failures are reported.
+    /// Whether all queued work is known to be complete.
     pub(super) fn is_finished(&self) -> bool {
-        let tail = self.queue.tail();
-        if self.queue.completed() < tail {
-            return false;
-        }
-        let log = self.log.lock();
-        let mut after = log.reported_upto;
-        while let Some((position, record)) = failure::first_between(self.id(), after, tail) {
-            if log.must_report(position, &record) {
-                return false;
-            }
-            after = position;
-        }
-        true
+        self.queue.completed() >= self.queue.tail()
     }
 
     /// Marks a failure that another call returns as reported: `synchronize` does not return it

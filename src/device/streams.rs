@@ -7,10 +7,16 @@ use super::handles::{Device, RemoteUses, Stream};
 use super::{StreamCore, call_error, late_error};
 #[cfg(feature = "cuda")]
 use crate::backend::Queue;
-use crate::backend::{BackendError, Position};
+use crate::backend::{BackendError, FailureKind, FailureRecord, Position};
 use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
 use crate::sync;
+
+/// A device with fewer streams than this is not searched for unused ones when another is made.
+const SWEEP_AT_MIN: usize = 16;
+
+/// Of the failures on dropped streams, a device keeps this many for later calls of `synchronize`.
+pub(super) const UNREPORTED_MAX: usize = 64;
 
 impl Device {
     /// The device's default stream, which the library made; it is not CUDA's legacy default stream.
@@ -39,9 +45,22 @@ impl Device {
             .new_core()
             .map_err(|refusal| call_error(self, "this", "creating a stream", &refusal))
             .at(call_site())?;
-        self.drop_unused_streams();
-        self.0.streams.lock().push(Arc::clone(&core));
+        self.keep_stream(&core);
+        sync::run_deferred_drops();
         Ok(Stream::of(self.clone(), Some(core)))
+    }
+
+    /// Keeps a new stream for `synchronize`. Drops unused streams when the list has doubled, so that
+    /// making a stream takes the same time however many there are.
+    fn keep_stream(&self, core: &Arc<StreamCore>) {
+        let is_due = {
+            let streams = self.0.streams.lock();
+            streams.list.len() >= streams.sweep_at
+        };
+        if is_due {
+            self.drop_unused_streams();
+        }
+        self.0.streams.lock().list.push(Arc::clone(core));
     }
 
     pub(super) fn new_core(&self) -> Result<Arc<StreamCore>, BackendError> {
@@ -67,10 +86,10 @@ impl Device {
         }
         self.drop_unused_streams();
         let mut streams = self.0.streams.lock();
-        let known = streams.iter().find(|stream| is_it(stream.queue())).cloned();
+        let known = streams.list.iter().find(|stream| is_it(stream.queue())).cloned();
         let core = known.unwrap_or_else(|| {
             let core = Arc::new(StreamCore::new(make(), self.next_stream_number()));
-            streams.push(Arc::clone(&core));
+            streams.list.push(Arc::clone(&core));
             core
         });
         Stream::of(self.clone(), Some(core))
@@ -115,11 +134,15 @@ impl Device {
                 .map_err(|refusal| call_error(self, "this", "synchronising", &refusal))
                 .at(site)?;
         }
-        let reported = pending
-            .iter()
-            .try_for_each(|(stream, position)| self.synchronize_to(stream, *position));
+        let of_dropped = self.0.streams.lock().unreported.pop_front();
+        let reported = of_dropped.map_or(Ok(()), |record| Err(late_error(self, &record)));
+        let reported = reported.and_then(|()| {
+            pending.iter().try_for_each(|(stream, at)| self.synchronize_to(stream, *at))
+        });
         if matches!(reported, Err(Error::DeviceLost { .. })) {
             // All streams of a lost device fail together, which counts as one failure.
+            let is_other = |record: &Arc<FailureRecord>| record.kind != FailureKind::Device;
+            self.0.streams.lock().unreported.retain(is_other);
             pending.iter().for_each(|(stream, position)| stream.skip_device_losses(*position));
         }
         reported.at(site)?;
@@ -144,18 +167,24 @@ impl Device {
             |stream: &Arc<StreamCore>| (Arc::clone(stream), stream.queue().reserve_position());
         let mut pending = vec![now(&self.0.default_stream)];
         pending.extend(self.0.free_stream.get().map(now));
-        pending.extend(self.0.streams.lock().iter().map(now));
+        pending.extend(self.0.streams.lock().list.iter().map(now));
         pending.extend(self.0.remote_uses.lock().iter().cloned());
         pending
     }
 
-    /// Drops the streams that have no handle and nothing left to report. Dropping the last
-    /// reference drops the stream's queued work, so it is deferred until no lock is held.
+    /// Drops the streams that have no handle and no work in flight, and keeps their failures.
+    /// Dropping the last reference is deferred until no lock is held, since it may drop any object.
     fn drop_unused_streams(&self) {
         let mut streams = self.0.streams.lock();
-        let (kept, unused): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut *streams).into_iter().partition(is_in_use);
-        *streams = kept;
+        let unused: Vec<_> = streams.list.extract_if(.., |stream| !is_in_use(stream)).collect();
+        for stream in &unused {
+            while let Some(record) = stream.take_failure(stream.queue().tail()) {
+                if streams.unreported.len() < UNREPORTED_MAX {
+                    streams.unreported.push_back(record);
+                }
+            }
+        }
+        streams.sweep_at = SWEEP_AT_MIN.max(2 * streams.list.len());
         if !unused.is_empty() {
             sync::defer_drop(unused);
         }
@@ -184,7 +213,7 @@ impl Device {
     }
 }
 
-/// Whether the stream has a handle, or something for a `synchronize` to wait for or report.
+/// Whether the stream has a handle, or something for a `synchronize` to wait for.
 fn is_in_use(stream: &Arc<StreamCore>) -> bool {
     Arc::strong_count(stream) > 1 || !stream.is_finished()
 }

@@ -12,6 +12,9 @@ use crate::sync;
 /// uses a newer one, which covers more.
 const EVENTS_KEPT: usize = 32;
 
+/// The number of streams whose waits are remembered. A forgotten wait may be made again.
+const WAITS_KEPT: usize = 32;
+
 impl StreamCore {
     /// Whether later work of this stream is known to come after `end` of `other`, because of an
     /// earlier wait.
@@ -24,7 +27,12 @@ impl StreamCore {
         let mut log = self.log.lock();
         match log.waits.iter_mut().find(|(stream, _)| *stream == other) {
             Some((_, known)) => *known = (*known).max(upto),
-            None => log.waits.push((other, upto)),
+            None => {
+                if log.waits.len() == WAITS_KEPT {
+                    log.waits.remove(0);
+                }
+                log.waits.push((other, upto));
+            }
         }
     }
 

@@ -12,8 +12,8 @@ use super::event::EmbeddedEvent;
 use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use crate::backend::{
-    Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent, TaskWaker,
-    Work,
+    Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent,
+    TaskWaker, Work,
 };
 use crate::call_site::CallSite;
 

@@ -138,10 +138,11 @@ fn a_snapshot_wakes_its_task_although_the_stream_is_busy_behind_it() {
         let (stream, first) = (Device::cpu().new_stream().unwrap(), nap());
         let (sender, receiver) = mpsc::channel::<u64>();
         let receiver = std::sync::Mutex::new(receiver);
-        let answered = Kernel::<(InOut<u64, Ix1>,)>::new("answered").host(move |_grid, (mut x,)| {
-            let answer = receiver.lock().unwrap().recv_timeout(Duration::from_secs(60));
-            x += answer.unwrap_or(1_000_000);
-        });
+        let answered =
+            Kernel::<(InOut<u64, Ix1>,)>::new("answered").host(move |_grid, (mut x,)| {
+                let answer = receiver.lock().unwrap().recv_timeout(Duration::from_secs(60));
+                x += answer.unwrap_or(1_000_000);
+            });
         let mut x = array();
         first.launch_on(&stream, Grid::cover(1), (20_000, &mut x)).unwrap();
         let mut snapshot = pin!(x.snapshot_on(&stream).unwrap());

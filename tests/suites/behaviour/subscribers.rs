@@ -162,12 +162,11 @@ fn an_assignment_is_whole_although_a_subscriber_panicked() {
 
 /// Whether the subscriber panicked and everything was copied.
 fn assign_under_a_panic(nth: usize) -> Result<bool> {
-    let (device, other) =
-        (Device::emulated(Emulation::new()), Device::emulated(Emulation::new()));
+    let (device, other) = (Device::emulated(Emulation::new()), Device::emulated(Emulation::new()));
     let mut source = SmartArray::from((1..=300).collect::<Vec<u32>>());
     drop(source.gpu_mut_on(&device.stream())?);
     source.slice_mut(s![..100]).host_mut()?.fill(7);
-    source.slice_mut(s![200..]).fill(9);
+    source.slice_mut(s![200..]).fill(9)?;
     let mut copy = SmartArray::<u32, _>::zeros(300);
     drop(copy.gpu_mut_on(&other.stream())?);
     let reports = AtomicUsize::new(0);

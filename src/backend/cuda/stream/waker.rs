@@ -49,8 +49,7 @@ pub(super) fn wake_when_complete(
             .map_err(|fault| no_thread(&fault))?;
         waiters.has_thread = true;
     }
-    let is_known =
-        |known: &Waiter| known.position == position && Arc::ptr_eq(&known.task, task);
+    let is_known = |known: &Waiter| known.position == position && Arc::ptr_eq(&known.task, task);
     if !waiters.list.iter().any(is_known) {
         waiters.list.push(Waiter { core: Arc::clone(core), position, task: Arc::clone(task) });
         ARRIVED.notify_one();

@@ -137,10 +137,8 @@ impl Progress {
 
     fn take_due(&self, tasks: &mut Vec<(Position, Arc<TaskWaker>)>) -> DueTasks {
         let completed = Position(self.completed.load(Ordering::SeqCst));
-        let due: DueTasks = tasks
-            .extract_if(.., |(position, _)| *position <= completed)
-            .map(|due| due.1)
-            .collect();
+        let due: DueTasks =
+            tasks.extract_if(.., |(position, _)| *position <= completed).map(|due| due.1).collect();
         self.waiter_count.fetch_sub(due.len(), Ordering::SeqCst);
         due
     }

@@ -9,13 +9,23 @@ use crate::backend::embedded::errors::inside_kernel;
 use crate::backend::embedded::simulation::Simulation;
 use crate::backend::{BackendError, scope};
 
+/// A device with fewer streams than this is not searched for dropped ones.
+const SWEEP_AT_MIN: usize = 16;
+
 /// The streams of one device. Device, queue and event handles hold it, and it keeps their
 /// simulation alive.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     simulation: Option<Arc<Simulation>>,
     count: AtomicU32,
-    known: Mutex<Vec<Weak<StreamCore>>>,
+    known: Mutex<KnownStreams>,
+}
+
+#[derive(Debug, Default)]
+struct KnownStreams {
+    list: Vec<Weak<StreamCore>>,
+    /// With this many streams, dropped ones are removed before another is added.
+    sweep_at: usize,
 }
 
 impl Streams {
@@ -36,14 +46,17 @@ impl Streams {
             simulation.add(Arc::clone(&stream));
         }
         let mut known = self.lock();
-        known.retain(|stream| stream.strong_count() > 0);
-        known.push(Arc::downgrade(&stream));
+        if known.list.len() >= known.sweep_at {
+            known.list.retain(|stream| stream.strong_count() > 0);
+            known.sweep_at = SWEEP_AT_MIN.max(2 * known.list.len());
+        }
+        known.list.push(Arc::downgrade(&stream));
         stream
     }
 
     /// Waits for all frees submitted so far, on behalf of `call`.
     pub(crate) fn wait_for_frees(&self, call: &'static str) -> Result<(), BackendError> {
-        let streams: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        let streams: Vec<_> = self.lock().list.iter().filter_map(Weak::upgrade).collect();
         for stream in streams {
             if stream.progress.is_complete(stream.last_free()) {
                 continue;
@@ -56,7 +69,7 @@ impl Streams {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<StreamCore>>> {
+    fn lock(&self) -> MutexGuard<'_, KnownStreams> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
