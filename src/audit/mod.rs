@@ -43,6 +43,8 @@ mod report;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use crate::sync;
+
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};
 pub use capture::capture;
@@ -77,6 +79,7 @@ pub(crate) fn record_copy(make: impl FnOnce() -> CopyRecord) {
 pub(crate) fn report_copies() {
     let next = || UNREPORTED.try_with(|records| records.borrow_mut().pop_front()).ok().flatten();
     while let Some(record) = next() {
+        sync::assert_none_held();
         if capture::is_active() {
             capture::add_copy(&record);
         }

@@ -50,8 +50,8 @@ impl Device {
         Ok(Stream::of(self.clone(), Some(core)))
     }
 
-    /// Keeps a new stream for `synchronize`. Drops unused streams when the list has doubled, so that
-    /// making a stream takes the same time however many there are.
+    /// Keeps a new stream for `synchronize`. Drops unused streams when the list has doubled, so
+    /// that making a stream takes the same time however many there are.
     fn keep_stream(&self, core: &Arc<StreamCore>) {
         let is_due = {
             let streams = self.0.streams.lock();

@@ -200,6 +200,11 @@ impl<S: Signature> Kernel<S> {
     /// signature: it reads only elements of `In` and `InOut` arrays, writes only elements of
     /// `InOut` and `Out` arrays, has no data races, terminates, and its parameters have the types
     /// that the signature declares.
+    ///
+    /// Launches of one kernel may run at the same time, on several streams. All launches on a
+    /// device share the variables of the module (`__device__`, `__constant__`, `__managed__`), so
+    /// the code must have no data races on these either. It must not keep a pointer to an array
+    /// past the end of the launch: the memory may then be freed or reused.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<CudaSource>) -> Self {
         let program = Program {

@@ -24,6 +24,7 @@ use crate::device::{Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::layout::Selection;
+use crate::sync;
 use crate::transfer::{self, Acquired, Request};
 
 /// The selections of the arguments that are parts, in order. Whole arrays need none.
@@ -246,6 +247,7 @@ pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
         .arrays()
         .map(|array| array.storage.host_base().wrapping_add(origin_bytes(array) as usize))
         .collect();
+    sync::assert_none_held();
     // SAFETY: the words are those of this kernel's arguments, in the order of its signature. Each
     // array was acquired on the host: its elements are initialised, and no queued work writes those
     // that the body reads or touches those that it writes. The borrows in the arguments exclude all

@@ -32,7 +32,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
             "traffic",
         ],
     ),
-    ("audit", &["live_arrays", "storage", "traffic"]),
+    ("audit", &["live_arrays", "storage", "sync", "traffic"]),
     (
         "transfer",
         &[

@@ -13,6 +13,7 @@ use crate::backend::cuda::call::check;
 use crate::backend::{
     BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope,
 };
+use crate::sync;
 
 impl StreamCore {
     /// Returns the outcome of a driver call. If the context has died, all work in flight fails.
@@ -269,7 +270,9 @@ impl StreamCore {
         }
     }
 
+    /// Dropping an action may drop values that user code gave.
     fn run_action(&self, action: CompletionAction) {
+        sync::assert_none_held();
         match action {
             CompletionAction::Nothing
             | CompletionAction::Release { .. }

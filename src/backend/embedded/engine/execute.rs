@@ -12,6 +12,7 @@ use crate::backend::{
     Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, KernelCode, LaunchWork,
     Memory,
 };
+use crate::sync;
 
 /// Copies all parts, or none if the memory at one end does not exist. A part out of range ends the
 /// copy; the destination then has unspecified contents.
@@ -58,6 +59,7 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
         return Err("device code does not run on the embedded device".to_owned());
     };
     let (blocks, pointers) = locate_arguments(device, &work.arguments)?;
+    sync::assert_none_held();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: each pointer is that of element 0, 0, ... of a block which `blocks` holds, and
         // each footprint lies in it (`locate_array`). Blocks are always initialised (`block`). The

@@ -15,6 +15,7 @@ use crate::backend::{
     Address, CopyWork, FailureKind, FailureRecord, Memory, Position, QueueId, Work, failure,
 };
 use crate::call_site::CallSite;
+use crate::sync;
 
 /// The modelled time of a launch, a fill or a copy inside one device, regardless of its size.
 const WORK_COST: Duration = Duration::from_micros(1);
@@ -77,6 +78,8 @@ impl QueuedOperation {
         let description = self.operation.description();
         let (kind, site) =
             description.map_or((FailureKind::Copy, None), |it| (it.failure_kind, it.site));
+        // Values that a body captured are user code's.
+        sync::assert_none_held();
         catch_unwind(AssertUnwindSafe(|| drop(self))).map_err(|payload| FailureRecord {
             kind,
             operation: "work that had run".to_owned(),

@@ -109,9 +109,9 @@ impl Simulation {
         Some((stream, queued))
     }
 
-    /// The event outside this simulation that `position` of `stream` waits for: directly, or through
-    /// the streams that it waits for. Operations behind the positions that are needed do not matter:
-    /// perhaps only the calling thread can complete what they wait for.
+    /// The event outside this simulation that `position` of `stream` waits for, directly or through
+    /// the streams that it waits for. Later operations of these streams do not matter: perhaps only
+    /// the calling thread can complete what they wait for.
     fn outside_point_before(
         &self,
         stream: &Arc<StreamCore>,
