@@ -90,6 +90,12 @@ pub fn has_run(test: &str) -> bool {
 /// that hangs is killed.
 #[must_use]
 pub fn run(test: &str, variables: &[(&str, &str)]) -> Output {
+    run_within(LIMIT, test, variables)
+}
+
+/// As [`run`], with another limit than the usual one.
+#[must_use]
+pub fn run_within(limit: Duration, test: &str, variables: &[(&str, &str)]) -> Output {
     let program = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(program);
     command
@@ -99,7 +105,7 @@ pub fn run(test: &str, variables: &[(&str, &str)]) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let (stdout, stderr) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
     // The pipe ends with the process.
-    let written = stdout.recv_timeout(LIMIT);
+    let written = stdout.recv_timeout(limit);
     if written.is_err() {
         child.kill().expect("a child can be killed");
     }

@@ -1,5 +1,5 @@
 //! Errors that cudarc's own tracking makes and this library does not. The stand-in driver's tests
-//! show that cudarc makes them: `tests/suites/stand_in/holes.rs`.
+//! show that cudarc makes them: `tests/suites/stand_in/driver/holes.rs`.
 //!
 //! The letter in a test's name gives the error: (a) one event for all readers, (b) pinned memory
 //! whose event is not recorded, (c) registered memory that is treated as pageable, (d) frees

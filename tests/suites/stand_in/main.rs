@@ -1,8 +1,10 @@
-//! The stand-ins for the CUDA driver and for NVRTC, called through the real cudarc: the behaviour
-//! that tests of the CUDA backend rely on.
+//! The stand-ins for the CUDA driver and for NVRTC, called through the real cudarc.
 //!
-//! One process, thirteen devices, a thread for each stream. Tests that lose a device have their
-//! own.
+//! * `driver`: what tests of the CUDA backend expect of a driver and of its compiler. Run on the
+//!   stand-ins, and with `RESIDENT_REAL_DRIVER=1` on the libraries of this machine
+//! * `instruments`: the stand-in's record of calls, injected failures, checks and settings, which
+//!   no driver has
+//! * `kernels`, `shared`: the kernels as PTX and as host functions; what all tests use
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 #![allow(
@@ -10,14 +12,7 @@
     reason = "one SAFETY comment covers several driver calls"
 )]
 
-mod boxes;
-mod compiler;
-mod holes;
-mod lost;
-mod memory;
-mod no_device;
-mod programs;
-mod record;
-mod seeded;
+mod driver;
+mod instruments;
+mod kernels;
 mod shared;
-mod small;

@@ -1,8 +1,6 @@
 //! The settings of the simulated machine.
 
-use std::time::Duration;
-
-/// The devices, driver and links of the simulated machine. Create it with [`Settings::new`] and the
+/// The devices and driver of the simulated machine. Create it with [`Settings::new`] and the
 /// methods below, and pass it to [`load`](crate::load).
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -16,9 +14,6 @@ pub struct Settings {
     pub(crate) driver_version: i32,
     pub(crate) compute_capability: [i32; 2],
     pub(crate) can_access_peers: bool,
-    /// 0 means as fast as the machine runs.
-    pub(crate) link_bytes_per_second: f64,
-    pub(crate) latency_ns: u64,
     pub(crate) poisons: bool,
     pub(crate) numa_node: i32,
     pub(crate) max_pitch_bytes: u64,
@@ -38,8 +33,6 @@ impl Settings {
             driver_version: 13_050,
             compute_capability: [9, 0],
             can_access_peers: true,
-            link_bytes_per_second: 0.0,
-            latency_ns: 0,
             poisons: true,
             numa_node: 0,
             max_pitch_bytes: 0x7FFF_FFFF,
@@ -83,16 +76,6 @@ impl Settings {
     /// Whether devices can access each other's memory directly.
     pub fn peers(self, reach: bool) -> Self {
         Self { can_access_peers: reach, ..self }
-    }
-
-    /// The cost of copies between a device and the host: modelled time with a seed, real time
-    /// without. With 0 bytes per second the length costs nothing.
-    pub fn link(self, bytes_per_second: f64, latency: Duration) -> Self {
-        Self {
-            link_bytes_per_second: bytes_per_second,
-            latency_ns: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX),
-            ..self
-        }
     }
 
     /// Whether new and freed memory is filled with a pattern (all bits set). The default is yes.

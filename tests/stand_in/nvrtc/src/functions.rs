@@ -121,22 +121,23 @@ compiler_functions! {
         with(program, |program| write(place, log(program)))
     }
 
+    // Without PTX, after a failed compilation for example, it is an empty text.
     nvrtcGetPTXSize(program: u64, len_bytes: *mut usize) {
-        with(program, |program| set(len_bytes, ptx(program)?.len() + 1))
+        with(program, |program| set(len_bytes, ptx(program).len() + 1))
     }
 
     nvrtcGetPTX(program: u64, place: *mut c_char) {
-        with(program, |program| write(place, ptx(program)?))
+        with(program, |program| write(place, ptx(program)))
     }
 
-    // For a virtual architecture, and for code that is linked later, there is no cubin, and its
-    // size is 0. Otherwise the cubin is the PTX, including the final zero.
+    // For a virtual architecture, for code that is linked later, and after a failure there is no
+    // cubin, and its size is 0. Otherwise the cubin is the PTX, including the final zero.
     nvrtcGetCUBINSize(program: u64, len_bytes: *mut usize) {
-        with(program, |program| set(len_bytes, cubin(program)?.map_or(0, |cubin| cubin.len() + 1)))
+        with(program, |program| set(len_bytes, cubin(program).map_or(0, |cubin| cubin.len() + 1)))
     }
 
     nvrtcGetCUBIN(program: u64, place: *mut c_char) {
-        with(program, |program| write(place, cubin(program)?.ok_or(Code::INVALID_PROGRAM)?))
+        with(program, |program| cubin(program).map_or(Ok(()), |cubin| write(place, cubin)))
     }
 
     nvrtcAddNameExpression(program: u64, expression: *const c_char) {
@@ -212,13 +213,12 @@ fn log(program: &Program) -> &str {
     program.outcome.as_ref().map_or("", |product| &product.log)
 }
 
-fn ptx(program: &Program) -> Outcome<&str> {
-    program.outcome.as_ref().and_then(|product| product.ptx.as_deref()).ok_or(Code::INVALID_PROGRAM)
+fn ptx(program: &Program) -> &str {
+    program.outcome.as_ref().and_then(|product| product.ptx.as_deref()).unwrap_or_default()
 }
 
-fn cubin(program: &Program) -> Outcome<Option<&str>> {
-    let text = ptx(program)?;
-    Ok(program.outcome.as_ref().filter(|product| product.has_cubin).map(|_| text))
+fn cubin(program: &Program) -> Option<&str> {
+    program.outcome.as_ref().filter(|product| product.has_cubin)?.ptx.as_deref()
 }
 
 /// A C string; null is an invalid input.

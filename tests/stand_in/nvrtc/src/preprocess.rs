@@ -38,6 +38,11 @@ pub(crate) fn complaint(file: &str, number: usize, text: &str) -> String {
     format!("{file}({number}): error: {text}\n")
 }
 
+/// As `complaint`, of an error after which the compiler reads nothing more.
+fn last_complaint(file: &str, number: usize, text: &str) -> String {
+    format!("{file}({number}): catastrophic error: {text}\n")
+}
+
 /// Preprocesses a source and everything that it includes. The error is the log.
 pub(crate) fn run(name: &str, text: &str, inputs: &Inputs) -> Result<Plain, String> {
     let mut plain = Plain { macros: inputs.macros.clone(), ..Plain::default() };
@@ -59,7 +64,7 @@ fn read(
         let line = line.trim();
         let Some(directive) = line.strip_prefix('#') else {
             if line == "not C" {
-                return Err(complaint(&file, number, "identifier \"C\" is undefined"));
+                return Err(complaint(&file, number, "expected a declaration"));
             }
             plain.lines.push(Line { text: line.to_owned(), file: file.clone(), number });
             continue;
@@ -68,11 +73,8 @@ fn read(
         let (word, rest) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
         match word {
             "error" => {
-                return Err(complaint(
-                    &file,
-                    number,
-                    &format!("#error directive: {}", rest.trim()),
-                ));
+                let text = format!("#error directive: {}", rest.trim());
+                return Err(last_complaint(&file, number, &text));
             }
             "line" => {
                 (next, file) = line_directive(rest, &file)
@@ -124,7 +126,7 @@ fn include(
         }
         Some(text) => read(name, &text, inputs, depth + 1, plain),
         None if rest.starts_with('"') => {
-            Err(complaint(file, number, &format!("could not open source file \"{name}\"")))
+            Err(last_complaint(file, number, &format!("cannot open source file \"{name}\"")))
         }
         None => Ok(()),
     }

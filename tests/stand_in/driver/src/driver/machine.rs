@@ -2,13 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
 
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
 use super::ledger::{Ledger, Pool};
-use crate::backend::embedded::{Emulation, EmulationLog, Link};
+use crate::backend::embedded::{Emulation, EmulationLog};
 use crate::backend::{Backend, embedded::EmbeddedDevice};
 use crate::settings::Settings;
 
@@ -240,6 +239,7 @@ fn end(context: &Arc<Context>) {
     let _as_far_as_possible = context.wait_for_all();
     let objects = handle::remove_of_context(context.handle);
     context.free_everything();
+    context.device.ledger().settle();
     drop(objects);
     let ended = {
         let mut state = state();
@@ -275,11 +275,6 @@ impl Device {
         let mut emulation = Emulation::new().memory(settings.memory_bytes).poison(settings.poisons);
         if settings.is_seeded {
             emulation = emulation.seed(settings.seed);
-        }
-        if settings.link_bytes_per_second > 0.0 || settings.latency_ns > 0 {
-            let latency = Duration::from_nanos(settings.latency_ns);
-            emulation =
-                emulation.link(Link { bytes_per_second: settings.link_bytes_per_second, latency });
         }
         let default_pool = Pool::new(ordinal);
         let ledger = Ledger::new(settings.memory_bytes, default_pool.handle);

@@ -119,7 +119,10 @@ driver_functions! {
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        if peer.device.ordinal == context.device.ordinal || !machine::settings().can_access_peers {
+        if peer.device.ordinal == context.device.ordinal {
+            return Err(Code::INVALID_CONTEXT);
+        }
+        if !machine::settings().can_access_peers {
             return Err(Code::PEER_ACCESS_UNSUPPORTED);
         }
         context.enable_peer(peer.device.ordinal)

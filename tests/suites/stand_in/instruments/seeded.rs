@@ -2,7 +2,6 @@
 //! are found each time. The first context of a process creates the devices.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use resident::cudarc::driver::{
     CudaContext, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result, sys,
@@ -14,7 +13,7 @@ use support::own_process;
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let settings = Settings::new().devices(2).seed(7).link(1e9, Duration::from_micros(10));
+    let settings = Settings::new().devices(2).seed(7);
     resident_stand_in::load(settings).expect("the stand-in loads");
     resident_stand_in::take_hazards();
     alone
@@ -37,22 +36,6 @@ fn work_runs_once_a_thread_waits_for_it() {
     assert_eq!((1..10).find(|_| event.is_complete()), Some(3));
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1; 4]);
     assert!(resident_stand_in::take_hazards().is_empty());
-}
-
-#[test]
-fn events_read_modelled_time() {
-    own_process!();
-    let _alone = alone();
-    let context = CudaContext::new(0).expect("a device");
-    let [stream] = streams(&context);
-    let timed = || context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
-    let (start, end) = (timed(), timed());
-    let mut memory = stream.alloc_zeros::<u8>(90_000).expect("memory");
-    start.record(&stream).expect("a record");
-    stream.memcpy_htod(&vec![1_u8; 90_000], &mut memory).expect("a copy");
-    end.record(&stream).expect("a record");
-    // 10 µs of latency, 90,000 bytes at 1 GB/s.
-    assert_eq!(start.elapsed_ms(&end).expect("both are timed"), 0.1);
 }
 
 /// Error (a) of cudarc: the hazard names both operations.
@@ -134,27 +117,6 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
 }
 
 #[test]
-fn a_copy_to_a_peer_is_in_the_order_of_its_stream() {
-    own_process!();
-    let _alone = alone();
-    let (here, there) =
-        (CudaContext::new(0).expect("a device"), CudaContext::new(1).expect("a device"));
-    let ([near], [far]) = (streams(&here), streams(&there));
-    let destination = far.alloc_zeros::<u8>(4).expect("memory");
-    far.synchronize().expect("it is there");
-    let source = near.clone_htod(&[5_u8; 4]).expect("a copy");
-    let (from, to) = (source.device_ptr(&near).0, destination.device_ptr(&far).0);
-    here.bind_to_thread().expect("a context");
-    // SAFETY: live memory of four bytes each.
-    unsafe { sys::cuMemcpyPeerAsync(to, there.cu_ctx(), from, here.cu_ctx(), 4, near.cu_stream()) }
-        .result()
-        .expect("a copy");
-    near.synchronize().expect("it is done");
-    assert_eq!(far.clone_dtoh(&destination).expect("a copy"), [5; 4]);
-    assert!(resident_stand_in::take_hazards().is_empty());
-}
-
-#[test]
 fn another_seed_is_another_order_and_the_same_one_the_same() {
     own_process!();
     let _alone = alone();
@@ -178,8 +140,7 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
     let orders: Vec<_> = (0..8).map(order).collect();
     assert_eq!(orders, (0..8).map(order).collect::<Vec<_>>());
     assert!(orders.iter().any(|order| *order != orders[0]), "{orders:?}");
-    resident_stand_in::change(settings(7).link(1e9, Duration::from_micros(10)))
-        .expect("its contents are unchanged");
+    resident_stand_in::change(settings(7)).expect("its contents are unchanged");
 }
 
 #[test]

@@ -1,16 +1,18 @@
-//! Errors of cudarc 0.19 that a strict driver shows: each program is safe code with all defaults.
+//! Errors of cudarc 0.19 that a driver shows: each program is safe code with all defaults.
 //! They show that the stand-in is strict enough to find such errors in this library's backend; a
 //! version of cudarc without an error fails the test that names it.
 
 use resident::cudarc::driver::sys::CUresult;
 use resident::cudarc::driver::{DevicePtr, result, sys};
 
-use crate::shared::{Gate, code, context};
+use crate::driver::choice::{context, is_real};
+use crate::shared::{Gate, code};
 
 /// One event per slice stands for all its readers: the second reader's event replaces the first's,
 /// so a writer waits for only the second.
 #[test]
 fn a_writer_overtakes_all_readers_but_the_last() {
+    on_either_driver!(Gpu);
     let context = context(0);
     let [slow, fast, writer] = [(); 3].map(|()| context.new_stream().expect("a stream"));
     let mut source = writer.clone_htod(&[1_u8; 4]).expect("a copy");
@@ -31,34 +33,16 @@ fn a_writer_overtakes_all_readers_but_the_last() {
     assert_eq!(fast.clone_dtoh(&second).expect("a copy"), [1; 4]);
 }
 
-/// The same event orders the free when the slice is dropped.
-#[test]
-fn a_drop_frees_under_all_readers_but_the_last() {
-    let context = context(8);
-    let [slow, fast, owner] = [(); 3].map(|()| context.new_stream().expect("a stream"));
-    let source = owner.clone_htod(&[1_u8; 4]).expect("a copy");
-    let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
-    let mut second = fast.alloc_zeros::<u8>(4).expect("memory");
-    context.synchronize().expect("all uploads have completed");
-    let gate = Gate::in_front_of(&slow);
-    slow.memcpy_dtod(&source, &mut first).expect("a copy");
-    fast.memcpy_dtod(&source, &mut second).expect("a copy");
-    drop(source);
-    owner.synchronize().expect("the drop has waited only for the last reader");
-    gate.open();
-    assert_eq!(code(slow.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
-    // Dropping them would make calls in a lost context.
-    std::mem::forget((first, second));
-}
-
 /// Without tracking, a pinned slice's event is not recorded, so reading it does not wait.
 #[test]
 fn b_pinned_memory_is_shown_before_it_is_written() {
+    on_either_driver!(Gpu);
     let context = context(9);
     let stream = context.default_stream();
     let source = stream.clone_htod(&[7_u8]).expect("a copy");
     // SAFETY: bytes, which as far as cudarc knows the copy below writes before they are read.
     let mut pinned = unsafe { context.alloc_pinned::<u8>(1) }.expect("memory");
+    pinned.as_mut_slice().expect("memory").fill(0);
     stream.synchronize().expect("all uploads have completed");
     let gate = Gate::in_front_of(&stream);
     stream.memcpy_dtoh(&source, &mut pinned).expect("a copy");
@@ -72,6 +56,7 @@ fn b_pinned_memory_is_shown_before_it_is_written() {
 /// registered memory the driver does not wait, so the safe call returns early.
 #[test]
 fn c_a_registered_vector_is_given_back_while_it_is_written() {
+    on_either_driver!(Gpu);
     let context = context(0);
     let stream = context.new_stream().expect("a stream");
     let source = stream.clone_htod(&[7_u8; 64]).expect("a copy");
@@ -97,6 +82,7 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
 /// the free, the memory leaks, and the next unrelated call returns the error.
 #[test]
 fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
+    on_either_driver!(Gpu);
     let context = context(10);
     let stream = context.default_stream();
     let memory = stream.alloc_zeros::<u8>(1000).expect("memory");
@@ -107,7 +93,7 @@ fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
         CUresult::CUDA_ERROR_INVALID_CONTEXT,
         "a name needs no context"
     );
-    assert_eq!(resident_stand_in::memory_in_use(10), 1000);
+    assert!(is_real() || resident_stand_in::memory_in_use(10) == 1000);
     context.bind_to_thread().expect("the error was returned once");
     // SAFETY: nothing uses the memory any more.
     unsafe { result::free_async(address, std::ptr::null_mut()) }.expect("it was not freed");
