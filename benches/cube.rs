@@ -1,4 +1,4 @@
-//! A cube written on the device, for launches over parts of it.
+//! A cube written on the device, for benchmarks that launch kernels over parts of it.
 
 use resident::ndarray::Ix3;
 use resident::{Device, Grid, Kernel, Out, SmartArray};

@@ -31,7 +31,7 @@ struct BarState {
     done: usize,
     /// The current step of the working thread.
     label: String,
-    /// Steps queued on a device, in order, that are not known to be complete.
+    /// Steps queued on a device, in order, whose completion has not been seen yet.
     queued: Vec<(&'static str, Event)>,
     is_finished: bool,
 }

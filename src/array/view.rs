@@ -84,7 +84,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
+    /// A smaller part with the same lifetime, as ndarray's `slice_move` returns.
     ///
     /// ```
     /// use resident::{SmartArray, SmartView, ndarray::{Ix1, Ix2, s}};
@@ -128,7 +128,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
 }
 
 impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
-    /// The caller holds the elements of `layout` exclusively for `'a`.
+    /// The caller has an exclusive borrow of the elements of `layout` for `'a`.
     pub(super) fn new(storage: &'a Storage, layout: Layout<D>) -> Self {
         Self { storage, layout, element: PhantomData }
     }
@@ -138,7 +138,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// The part with the lifetime of the view's borrow of the array, for methods that consume the
+    /// The part, with the lifetime of the view's borrow of the array, for methods that consume the
     /// view.
     fn long_part(&self) -> Part<'a, '_, D> {
         Part { storage: self.storage, layout: &self.layout }
@@ -174,7 +174,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     }
 
     /// As [`host_mut`](Self::host_mut), with the lifetime of the view's borrow of the array. The
-    /// example of [`split_at`](Self::split_at) shows it.
+    /// example of [`split_at`](Self::split_at) uses this method.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().gpu_mut_on(Access::ReadWrite, stream, call_site())
     }
 
-    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
+    /// A smaller part with the same lifetime, as ndarray's `slice_move` returns.
     ///
     /// # Panics
     ///

@@ -1,10 +1,11 @@
 //! The embedded device: an asynchronous device made of this process's memory and threads.
 //!
-//! Programs run on it if there is no GPU, and tests use it to check the layers above. Streams run
-//! in one of two modes: each on its own worker thread, or all in an order that a seed determines.
+//! Programs run on it if there is no GPU, and tests use it to check the modules that use the
+//! backend. Streams run in one of two modes: each on its own worker thread, or all in an order that
+//! a seed determines.
 //!
-//! * `device`, `backend`, `queue`, `event` implement the three traits of [`super`]. They check,
-//!   count and refuse calls, and forward valid ones to the engine.
+//! * `device`, `backend`, `queue`, `event` implement the three traits of [`super`]. They check and
+//!   count calls, refuse invalid ones, and forward valid ones to the engine.
 //! * `engine` runs operations: `stream_core` (a stream's pending operations, which outlive its
 //!   handle), `operation`, `execute`, `progress` (the completed position and its waiters),
 //!   `worker`, `streams` (all streams of a device), `device_core`, `clock`.

@@ -27,7 +27,8 @@ pub(in crate::backend::cuda) struct CudaKernel {
 }
 
 impl CudaKernel {
-    /// A kernel whose parameters agree with the function's. The context is current.
+    /// Makes a kernel after checking that its parameters agree with the function's. The context is
+    /// current.
     pub(super) fn new(
         name: &Arc<str>,
         function: Arc<Function>,

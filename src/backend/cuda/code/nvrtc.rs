@@ -17,7 +17,7 @@ pub(super) type Handle = *mut c_void;
 /// A function that writes the size of a program's text or image, in bytes.
 pub(super) type Size = unsafe extern "C" fn(Handle, *mut usize) -> Outcome;
 
-/// A function that writes as many bytes as its `Size` said.
+/// A function that writes as many bytes as the corresponding `Size` function returned.
 pub(super) type Content = unsafe extern "C" fn(Handle, *mut c_char) -> Outcome;
 
 /// Defines a struct of function pointers with their names in the library.
@@ -80,7 +80,8 @@ library! {
 }
 
 impl Nvrtc {
-    /// The NVRTC of this process. The first call looks for one that fits a driver of this version.
+    /// The NVRTC of this process. The first call looks for an NVRTC whose code a driver of this
+    /// version accepts.
     pub(super) fn find(driver_version: i32) -> Result<&'static Self, String> {
         static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
         FOUND.get_or_init(|| find_nvrtc(driver_version, Self::of)).as_ref().map_err(Clone::clone)

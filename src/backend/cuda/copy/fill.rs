@@ -29,8 +29,8 @@ enum SettablePattern {
 /// # Safety
 ///
 /// * The target's context is current, and the stream belongs to it.
-/// * The memory holds every run of the footprint until the fill completes, and until then no other
-///   code accesses these runs.
+/// * Every byte range of the footprint lies in the allocation, which lives until the fill
+///   completes. Until then no other code accesses these ranges.
 pub(crate) unsafe fn queue(
     target: StreamTarget,
     address: u64,
@@ -99,7 +99,7 @@ unsafe fn set_plane(
     let (width, height) = (shape.width_bytes as usize, shape.height as usize);
     let (outcome, call) = match (value, height) {
         (One(value), 1) => {
-            // SAFETY: the memory holds these bytes, as the caller promises.
+            // SAFETY: these bytes lie in the allocation, as the caller promises.
             let outcome = unsafe { sys::cuMemsetD8Async(start, value, width, stream) };
             (outcome, "cuMemsetD8Async")
         }
@@ -136,7 +136,8 @@ unsafe fn set_plane(
 }
 
 impl SettablePattern {
-    /// The shortest pattern that repeats to the same bytes, if the driver can set it.
+    /// The shortest pattern that gives the same bytes when repeated, if the driver can set a
+    /// pattern of this length.
     fn new(pattern: &[u8]) -> Option<Self> {
         let repeats = |len: usize| {
             pattern.len().is_multiple_of(len)
@@ -166,8 +167,8 @@ impl SettablePattern {
     }
 }
 
-/// Copies the seed to the start of the first run, then copies the filled bytes onwards: along the
-/// run, and along each axis.
+/// Copies the seed to the start of the first run (byte range). Then copies the filled bytes
+/// repeatedly, first along the run and then along each axis, until the footprint is filled.
 ///
 /// # Safety
 ///

@@ -54,7 +54,8 @@ impl Shape {
         })
     }
 
-    /// A volume of `count` planes, if planes are a whole number of lines apart at both ends.
+    /// A volume of `count` planes, if at both ends the distance between planes is a whole number of
+    /// lines.
     fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
         let lines = |stride: u64, pitch: Pitch| {
             let lines = stride / pitch.line_bytes;

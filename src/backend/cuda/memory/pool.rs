@@ -1,5 +1,5 @@
-//! The driver's stream-ordered memory pool. The library creates its own pool, so that the device's
-//! default pool stays as other code configured it.
+//! The driver's stream-ordered memory pool. The library creates its own pool and leaves the
+//! device's default pool as other code configured it.
 
 use std::ffi::{c_int, c_uchar, c_void};
 
@@ -46,8 +46,8 @@ const _: () =
 
 impl MemoryPool {
     /// Creates a pool of pinned device memory that is not shared with other processes. It keeps
-    /// freed memory for later allocations until `trim`, so a steady state takes none from the
-    /// system.
+    /// freed memory for later allocations until `trim`, so in a steady state no memory is taken
+    /// from the system.
     pub(super) fn create(ordinal: usize) -> Result<Self, BackendError> {
         const PINNED: c_int = 1;
         let mut pool = std::ptr::null_mut();

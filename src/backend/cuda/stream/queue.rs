@@ -23,7 +23,7 @@ impl CudaQueue {
         Self(core)
     }
 
-    /// cudarc's stream, for code outside the library.
+    /// cudarc's stream object, for other code.
     pub(crate) fn stream(&self) -> &Arc<CudaStream> {
         self.0.share()
     }
@@ -77,7 +77,8 @@ impl Queue for CudaQueue {
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        // Only launches reap: copies are queued with an array's lock held.
+        // Only launches complete finished work here: copies are queued with an array's lock held,
+        // under which completion actions must not run.
         let may_reap = matches!(work, Work::Launch(_));
         let position = self.0.record_loss(submit::queue(&self.0, work))?;
         if may_reap && self.0.needs_reap.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Wakes tasks that wait for a stream. One thread polls for all of them: a host callback of the
-//! driver may not call the driver.
+//! Wakes tasks that wait for a stream. One thread polls all these streams, because a host callback
+//! of the driver may not call the driver.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::core::StreamCore;
 use crate::backend::{BackendError, BackendErrorKind, Position};
 
-/// The first pause between two polls. It doubles while nothing completes.
+/// The first pause between two polls. The pause doubles while nothing completes.
 const PAUSE_MIN: Duration = Duration::from_micros(20);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
 
@@ -53,7 +53,7 @@ pub(super) fn wake_when_complete(
     Ok(())
 }
 
-/// The thread's loop. It sleeps while no task waits.
+/// The thread's loop. The thread sleeps while no task waits.
 fn poll_forever() {
     let mut pause = PAUSE_MIN;
     loop {
@@ -76,9 +76,11 @@ fn poll_forever() {
     }
 }
 
-/// Wakes a task. A waker may run any code; if it panics, the panic hook has reported that.
+/// Wakes a task. A waker may run any code; if the waker panics, the panic hook has already reported
+/// the panic.
 fn wake(Waiter { core, waker, .. }: Waiter) {
-    // The stream's handle drops first: the woken task may expect to hold the last handle.
+    // The stream's handle is dropped before the task is woken, because the task may rely on having
+    // the last handle.
     drop(core);
     let woken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
     if let Err(payload) = woken {

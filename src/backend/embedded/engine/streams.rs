@@ -9,8 +9,8 @@ use crate::backend::embedded::errors::inside_kernel;
 use crate::backend::embedded::simulation::Simulation;
 use crate::backend::{BackendError, scope};
 
-/// The streams of one device. Device, queue and event handles hold it, and it keeps their
-/// simulation alive.
+/// The streams of one device. The handles of the device, its queues and its events contain this
+/// value, which keeps their simulation alive.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     simulation: Option<Arc<Simulation>>,

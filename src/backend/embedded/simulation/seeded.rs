@@ -17,14 +17,14 @@ use crate::backend::embedded::engine::{
 use crate::backend::embedded::race_check::Tracker;
 
 thread_local! {
-    /// The simulation, while it is alive, that new seeded devices of this thread join.
+    /// The simulation that new seeded devices of this thread join, if it is still alive.
     static CURRENT: RefCell<Weak<Simulation>> = const { RefCell::new(Weak::new()) };
 }
 
 /// All seeded devices of one thread.
 #[derive(Debug)]
 pub(crate) struct Simulation {
-    /// Held while an operation runs, so that operations run one at a time.
+    /// The turn: a lock that is held while an operation runs, so that operations run one at a time.
     turn: Mutex<()>,
     state: Mutex<SimulationState>,
     tracker: Arc<Tracker>,
@@ -54,7 +54,7 @@ impl Simulation {
         Self { turn: Mutex::new(()), state: Mutex::default(), tracker: Arc::default() }
     }
 
-    /// The race check that its devices share.
+    /// The race check that the simulation's devices share.
     pub(crate) fn tracker(&self) -> &Arc<Tracker> {
         &self.tracker
     }
@@ -64,8 +64,8 @@ impl Simulation {
         self.lock().streams.push(stream);
     }
 
-    /// Runs one ready operation. Returns `false` if there is none. Must not be called on a thread
-    /// that runs an operation, since that thread holds the turn.
+    /// Runs one ready operation. Returns `false` if no operation is ready. Must not be called on a
+    /// thread that runs an operation, since that thread holds the turn.
     pub(crate) fn run_one(&self) -> bool {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((stream, queued)) = self.take_random_ready() else { return false };
@@ -75,8 +75,8 @@ impl Simulation {
         true
     }
 
-    /// Runs ready operations until `position` of `stream` has completed. Returns `false` if it
-    /// cannot complete.
+    /// Runs ready operations until `position` of `stream` has completed. Returns `false` if that
+    /// position cannot complete.
     pub(crate) fn run_until(&self, stream: &Arc<StreamCore>, position: Position) -> bool {
         while !stream.progress.is_complete(position) {
             if self.run_one() {
@@ -110,8 +110,8 @@ impl Simulation {
     }
 
     /// The event outside this simulation that `stream` waits for, directly or through the streams
-    /// that it waits for. Events that other streams wait for are irrelevant: possibly only the
-    /// calling thread can complete them.
+    /// that it waits for. It does not consider other streams: an event for which they wait may
+    /// depend on the calling thread, which would then wait forever.
     fn outside_point_before(&self, stream: &Arc<StreamCore>) -> Option<StreamPoint> {
         let streams = self.lock().streams.clone();
         let mut point = pending_point(stream)?;
@@ -133,7 +133,7 @@ impl Drop for Simulation {
     }
 }
 
-/// Whether a stream is empty and will stay so. Its last operation may still run.
+/// Whether a stream has no queued operations and will get none. Its last operation may still run.
 fn is_finished(stream: &Arc<StreamCore>) -> bool {
     let state = stream.lock();
     state.is_closed && state.queued.is_empty()
