@@ -6,8 +6,8 @@ use crate::error::{AtCall, Error, Result};
 
 impl Device {
     /// The NVIDIA GPU with this driver number (`CUDA_VISIBLE_DEVICES` renumbers GPUs). The first
-    /// call opens it. The library uses the GPU's primary context, as the CUDA runtime, cuBLAS and
-    /// PyTorch do.
+    /// call opens it. The library uses the GPU's primary context, like the CUDA runtime, cuBLAS and
+    /// PyTorch.
     ///
     /// Like cudarc, this library leaves that context current on the thread: code that uses another
     /// GPU through the CUDA runtime must set its device again.
@@ -61,7 +61,7 @@ mod opening {
         (0..cuda::count().unwrap_or(0)).filter_map(|ordinal| opened(ordinal).ok()).collect()
     }
 
-    /// The first GPU that can be used; searched for only once.
+    /// The first GPU that can be used. The search is made only once.
     pub(in crate::device) fn first() -> Option<&'static Device> {
         static FIRST: OnceLock<Option<Device>> = OnceLock::new();
         FIRST

@@ -1,12 +1,12 @@
-//! Devices, streams and events: handles over a backend, and the records with which the library
-//! orders streams by few driver calls.
+//! Devices, streams and events: handles over a backend, and the records of events and waits by
+//! which few driver calls suffice to order streams.
 //!
 //! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
 //!   construction, `streams` its streams, `memory` its memory.
-//! - `current`: which device a thread works on. `gpu`: opening GPUs.
+//! - `current`: which device a thread works on. `gpu`: the opening of GPUs.
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its events, waits and reported failures.
-//! - `deferred_free`: memory to free after its last uses.
-//! - `errors`: from a backend's errors to the library's [`Error`].
+//! - `deferred_free`: freeing memory after its last uses.
+//! - `errors`: conversion of a backend's errors to the library's [`Error`].
 
 mod current;
 mod deferred_free;
@@ -36,7 +36,7 @@ pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
 
 impl Device {
-    /// The kind of device: which driver runs it, and so which bodies of a kernel run there.
+    /// The kind of device: which driver controls it, and so which body of a kernel runs on it.
     #[must_use]
     pub fn kind(&self) -> DeviceKind {
         self.0.backend.kind()
@@ -78,7 +78,7 @@ impl Device {
     }
 
     /// The copies to and from this device since it was opened, for all arrays. A copy between two
-    /// devices counts for both; `avoided` counts launches on this device.
+    /// devices counts for both; `avoided` counts the copies that launches on this device avoided.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -124,7 +124,7 @@ impl Device {
         self.0.backend.downcast_ref::<EmbeddedDevice>()?.log()
     }
 
-    /// Unique in the process, and never reused.
+    /// The device's number, which is unique in the process and never reused.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.0.number
@@ -134,7 +134,7 @@ impl Device {
         &self.0.backend
     }
 
-    /// The byte that stale copies are overwritten with, if the device has one.
+    /// The poison byte, with which stale copies are overwritten, if the device uses one.
     #[inline]
     pub(crate) fn poison(&self) -> Option<u8> {
         self.0.poison_byte

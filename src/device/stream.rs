@@ -32,7 +32,7 @@ impl Stream {
     /// The first failure of that work that no earlier call returned:
     /// [`Error::Backend`](crate::Error::Backend), for a panic in a kernel body as well as for a
     /// copy that the driver could not complete, or [`Error::DeviceLost`](crate::Error::DeviceLost).
-    /// Otherwise [`Error::Backend`](crate::Error::Backend) if the driver cannot wait;
+    /// Otherwise [`Error::Backend`](crate::Error::Backend) if the driver's wait fails;
     /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
     /// kernel body. [`Device::synchronize`] has an example.
     #[track_caller]
@@ -53,7 +53,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer;
+    /// [`Error::Backend`](crate::Error::Backend) if the query fails;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn is_idle(&self) -> Result<bool> {
@@ -69,7 +69,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver records none;
+    /// [`Error::Backend`](crate::Error::Backend) if the driver refuses to record an event;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn record(&self) -> Result<Event> {
@@ -83,9 +83,10 @@ impl Stream {
 
     /// Makes work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The
     /// host does not wait, unless the event belongs to another kind of device: no driver can wait
-    /// for events of another driver, so the host waits here.
+    /// for events of another driver, so in that case the host waits in this call.
     ///
-    /// Uses of arrays need no such call. The call orders work that the library does not know of.
+    /// Uses of arrays need no such call: the library orders them. Use this call to order work that
+    /// other code queues.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
@@ -112,9 +113,9 @@ impl Stream {
             .at(call_site())
     }
 
-    /// Synchronises this stream when the returned guard drops, also while unwinding (unlike Numba's
-    /// `stream.auto_synchronize()`). The next `synchronize` reports failures. Inside a kernel body
-    /// the guard does not wait.
+    /// Synchronises this stream when the returned guard drops, even while a panic unwinds (unlike
+    /// Numba's `stream.auto_synchronize()`). The next `synchronize` reports failures. Inside a
+    /// kernel body the guard does not wait.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -160,7 +161,7 @@ impl Stream {
     }
 
     /// Orders later work of this stream after a use on `other`. Makes no driver call if the library
-    /// knows that it is ordered already.
+    /// knows that this order exists already.
     pub(crate) fn order_after(&self, other: &Self, end: UseEnd) -> Result<(), BackendError> {
         if self.is_ordered_after(other, end) {
             return Ok(());
@@ -169,7 +170,7 @@ impl Stream {
         self.wait_for_event(other, &event)
     }
 
-    /// Whether the library knows that later work of this stream comes after a use on `other`.
+    /// Whether the library knows that later work of this stream runs after a use on `other`.
     pub(crate) fn is_ordered_after(&self, other: &Self, end: UseEnd) -> bool {
         self.id() == other.id()
             || other.core().is_done(end)
@@ -185,8 +186,8 @@ impl Stream {
         if self.device.kind() == other.device.kind() {
             self.queue().wait(&**event)?;
         } else {
-            // No driver can wait for events of another driver, so the host waits. The work before
-            // the event may be user code, which may take any lock.
+            // No driver can wait for events of another driver, so the host waits. The caller holds
+            // no lock, because the work before the event may be user code, which may take any lock.
             sync::assert_none_held();
             event.synchronize()?;
         }

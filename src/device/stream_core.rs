@@ -14,12 +14,12 @@ use crate::sync::{self, Mutex, StreamLevel};
 /// A stream's number, unique in the process.
 pub(crate) type StreamId = QueueId;
 
-/// The number of recorded events that are kept for later waits. Without an old event, a later wait
-/// uses a newer one, which covers more.
+/// The number of recorded events that are kept for later waits. When an old event has been
+/// discarded, a wait uses a newer event, which covers more work.
 const EVENTS_KEPT: usize = 32;
 
-/// A stream without its device. A device owns its default stream, so a handle with both would be a
-/// cycle.
+/// A stream without its device. The device is not included, because a device owns its default
+/// stream, and the two would keep each other alive.
 pub(crate) struct StreamCore {
     id: StreamId,
     queue: Arc<dyn Queue>,
@@ -32,11 +32,12 @@ pub(crate) struct StreamCore {
 struct StreamLog {
     /// Events recorded here, the oldest first.
     events: VecDeque<Arc<dyn RawEvent>>,
-    /// Other streams, and the positions that later work of this stream is ordered after.
+    /// Other streams, with the position up to which their work runs before later work of this
+    /// stream.
     waits: SmallVec<[(StreamId, Position); 4]>,
     /// A `synchronize` has returned the failures up to this position.
     reported_upto: Position,
-    /// Failures at later positions that another call returned.
+    /// Failures at later positions that another call has already returned.
     reported: SmallVec<[Position; 2]>,
 }
 
@@ -72,15 +73,14 @@ impl StreamCore {
         self.queue.synchronize_to(self.position_of(end))
     }
 
-    /// The position at which a use is complete; for an open use, one after everything queued so
-    /// far.
+    /// The position at which a use is complete; for an open use, a position after all work queued
+    /// so far.
     #[inline]
     fn position_of(&self, end: UseEnd) -> Position {
         end.position().unwrap_or_else(|| self.queue.reserve_position())
     }
 
-    /// Whether later work of this stream is known to come after `end` of `other`, because of an
-    /// earlier wait.
+    /// Whether an earlier wait ensures that later work of this stream runs after `end` of `other`.
     pub(super) fn has_waited_for(&self, other: StreamId, end: UseEnd) -> bool {
         let Some(position) = end.position() else { return false };
         self.log.lock().waits.iter().any(|(stream, upto)| *stream == other && *upto >= position)
@@ -94,7 +94,7 @@ impl StreamCore {
         }
     }
 
-    /// The earliest kept event that covers `end`, or a new one, which covers all work so far.
+    /// The earliest kept event that covers `end`, or a new event, which covers all work so far.
     pub(super) fn event_covering(&self, end: UseEnd) -> Result<Arc<dyn RawEvent>, BackendError> {
         if let Some(position) = end.position() {
             let log = self.log.lock();
@@ -118,7 +118,7 @@ impl StreamCore {
     }
 
     /// Records an event for the work queued so far, if there is none yet, so that a later wait for
-    /// that work does not wait for later work. If this fails, that wait records an event itself.
+    /// that work covers only that work. If this fails, the later wait records an event itself.
     pub(super) fn ensure_event_at_tail(&self) {
         let tail = self.queue.tail();
         if self.log.lock().events.back().is_some_and(|event| event.position() >= tail) {
@@ -143,7 +143,7 @@ impl StreamCore {
         None
     }
 
-    /// Marks failures up to `position` as reported, until the first that is not a device loss.
+    /// Marks failures up to `position` as reported, up to the first that is not a device loss.
     pub(super) fn skip_device_losses(&self, position: Position) {
         let mut log = self.log.lock();
         while let Some((failed, record)) =
@@ -171,8 +171,8 @@ impl StreamCore {
         true
     }
 
-    /// Marks a failure that another call returns as reported: `synchronize` does not return it
-    /// again.
+    /// Marks a failure as reported, because another call returns it: `synchronize` does not return
+    /// it again.
     pub(crate) fn mark_reported(&self, position: Position) {
         let mut log = self.log.lock();
         if position > log.reported_upto && !log.reported.contains(&position) {
@@ -189,7 +189,7 @@ impl StreamLog {
     }
 }
 
-/// Whether a failure is not reported: a failed poison fill damages no contents.
+/// Whether a failure is never reported: a failed fill with poison bytes damages no contents.
 fn is_silent(record: &FailureRecord) -> bool {
     record.kind == FailureKind::Poison
 }

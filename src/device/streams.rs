@@ -31,7 +31,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
+    /// [`Error::Backend`] if the driver cannot create a stream; [`Error::DeviceLost`] if the device
+    /// died.
     #[track_caller]
     pub fn new_stream(&self) -> Result<Stream> {
         self.0.backend.reap();
@@ -53,9 +54,9 @@ impl Device {
         self.0.stream_count.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The live stream of this device for which `is_it` is true; if there is none, a new one over
-    /// the queue that `make` returns. Searching and adding are one step, so a foreign stream that
-    /// is adopted twice becomes one stream.
+    /// The live stream of this device for which `is_it` returns true; if there is none, a new
+    /// stream over the queue that `make` returns. The search and the addition are one atomic step,
+    /// so that a cudarc stream that is adopted twice becomes one stream.
     #[cfg(feature = "cuda")]
     pub(crate) fn find_or_add_stream(
         &self,
@@ -100,15 +101,15 @@ impl Device {
     ///
     /// The first failure of that work that no earlier call returned: [`Error::Backend`], for a
     /// panic in a kernel body as well as for a copy that the driver could not complete, or
-    /// [`Error::DeviceLost`]. Otherwise [`Error::Backend`] if the driver cannot wait;
+    /// [`Error::DeviceLost`]. Otherwise [`Error::Backend`] if the driver's wait fails;
     /// [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let site = call_site();
         self.retry_deferred_frees();
         let pending = self.pending_positions();
-        // First wait for all streams, then report: a call reports one failure and leaves the others
-        // to later calls.
+        // All streams are waited for before a failure is reported, because each call reports one
+        // failure and leaves the others to later calls.
         for (stream, position) in &pending {
             let waited = stream.queue().synchronize_to(*position);
             waited
@@ -119,7 +120,7 @@ impl Device {
             .iter()
             .try_for_each(|(stream, position)| self.synchronize_to(stream, *position));
         if matches!(reported, Err(Error::DeviceLost { .. })) {
-            // All streams of a lost device fail together, which counts as one failure.
+            // All streams of a lost device fail together, and this counts as one failure.
             pending.iter().for_each(|(stream, position)| stream.skip_device_losses(*position));
         }
         reported.at(site)?;
@@ -149,8 +150,8 @@ impl Device {
         pending
     }
 
-    /// Drops the streams that have no handle and nothing left to report. Dropping the last
-    /// reference drops the stream's queued work, so it is deferred until no lock is held.
+    /// Drops the streams that have no handle and no unreported failure. Dropping the last reference
+    /// drops the stream's queued work, so it is deferred until no lock is held.
     fn drop_unused_streams(&self) {
         let mut streams = self.0.streams.lock();
         let (kept, unused): (Vec<_>, Vec<_>) =
@@ -184,7 +185,7 @@ impl Device {
     }
 }
 
-/// Whether the stream has a handle, or something for a `synchronize` to wait for or report.
+/// Whether the stream has a handle, work in flight, or an unreported failure.
 fn is_in_use(stream: &Arc<StreamCore>) -> bool {
     Arc::strong_count(stream) > 1 || !stream.is_finished()
 }

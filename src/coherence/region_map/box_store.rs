@@ -185,7 +185,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         slot
     }
 
-    /// A free slot, or a new one with empty spans. The first slot reserves memory for only one.
+    /// A free slot, or a new one with empty spans. For the first slot, memory for only one slot is
+    /// reserved.
     fn new_slot(&mut self) -> u32 {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -223,7 +224,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         }
     }
 
-    /// Replaces a box by `region`, which meets no other box.
+    /// Replaces a box by `region`, which must overlap no other box.
     pub(super) fn reshape(&mut self, slot: u32, region: &Region) {
         self.clear_spans(slot);
         self.set_spans(slot, region);
@@ -253,7 +254,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         }
     }
 
-    /// Removes all boxes. Keeps the memory of a small store, so that repeated changes allocate
+    /// Removes all boxes. A small store keeps its memory, so that repeated changes allocate
     /// nothing.
     pub(super) fn clear(&mut self) {
         if self.values.capacity() > SCAN_MAX {
@@ -267,7 +268,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         self.tree = None;
     }
 
-    /// Frees unused memory and rebuilds the R-tree where that is worth its cost. This can renumber
+    /// Frees unused memory and rebuilds the R-tree, if that is worth its cost. This can renumber
     /// slots.
     pub(super) fn shrink(&mut self) {
         let count = self.count();
@@ -282,7 +283,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         }
     }
 
-    /// Renumbers the boxes so that no slot is free, in memory of exactly their size.
+    /// Renumbers the boxes so that no slot is free, and allocates exactly the memory that they
+    /// need.
     fn renumber(&mut self) {
         let mut compact = Self::new(self.axes);
         compact.spans.reserve_exact(self.count() * self.axes);

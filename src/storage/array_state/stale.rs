@@ -1,5 +1,5 @@
 //! Updates the stale records of all copies when contents change, and looks them up for reports of
-//! transfers. `stale_record` stores them; nothing else depends on them.
+//! transfers. `stale_record` stores these records; only reports depend on them.
 
 use super::stale_record::{StaleOrigin, StaleRecord};
 use super::{ArrayState, DeviceCopy};
@@ -41,7 +41,8 @@ impl ArrayState {
         }
     }
 
-    /// Records that the parts of a region become stale at `locations` of their contents.
+    /// Records that each part of a region becomes stale at the locations that `locations` returns
+    /// for its contents.
     fn record_stale_parts(
         &mut self,
         region: &Region,
@@ -97,8 +98,8 @@ impl ArrayState {
     }
 }
 
-/// Where elements can be read without a copy. A constant can be read on the host wherever it is
-/// filled, because the program wrote it there.
+/// The locations where elements can be read without a copy. For a constant this includes the host,
+/// because the program wrote the constant there, even if the host's memory is not filled yet.
 #[inline]
 fn readable(content: Content) -> LocationSet {
     match content {

@@ -46,13 +46,14 @@ pub(crate) fn combined(x: u32, y: u32, z: u32) -> u32 {
     x.wrapping_mul(3).wrapping_add(y.wrapping_mul(5)).wrapping_add(z.wrapping_mul(7))
 }
 
-/// Gives a kernel its device code.
+/// Adds the device code to a kernel.
 macro_rules! with_code {
     ($lab:expr, $kernel:expr, $axes:expr) => {{
         let kernel = $kernel;
         let code = ($lab.code)(kernel.name(), $axes);
         // SAFETY: on the stand-in driver a host function replaces it and accesses only the kernel's
-        // arguments: views within their shape, flat arrays within the length that is passed.
+        // arguments: views within their shape, flat arrays (slices) within the length that is
+        // passed.
         unsafe { kernel.cuda(code) }
     }};
 }

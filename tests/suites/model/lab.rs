@@ -15,13 +15,13 @@ pub(crate) struct Lab {
     pub(crate) devices: fn(&World) -> Vec<Device>,
     /// The hazards that were found since the last call.
     pub(crate) hazards: fn(&[Device]) -> Vec<String>,
-    /// The device that arrays are pinned for.
+    /// The device for which arrays are pinned.
     pub(crate) pinning_device: fn() -> Device,
     /// Device code of a kernel over views with this number of axes.
     pub(crate) code: fn(&str, usize) -> CudaSource,
 }
 
-/// A choice of backend, as a type.
+/// A backend for the model, chosen by a type.
 pub(crate) trait Choice: Debug + 'static {
     const LAB: Lab;
 }

@@ -45,7 +45,7 @@ fn submit_2d(
     copy: &CUDA_MEMCPY2D,
     stream: &CudaStream,
 ) -> Result<(), resident::cudarc::driver::DriverError> {
-    // SAFETY: the copy describes live memory of the test, or is refused.
+    // SAFETY: the copy describes live memory of the test, or the driver refuses it.
     unsafe { sys::cuMemcpy2DAsync_v2(copy, stream.cu_stream()) }.result()
 }
 
@@ -59,8 +59,8 @@ fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
     let stream = context.new_stream().expect("a stream");
     let source = row(24);
     let memory = stream.alloc_zeros::<u8>(64).expect("memory");
-    // Rows 1 and 2 of four rows of six bytes, three bytes each from byte 2 on, to row 1 of rows of
-    // sixteen bytes, from byte 4 on.
+    // Rows 1 and 2 of four rows of six bytes, three bytes each, starting at byte 2, to row 1 of
+    // rows of sixteen bytes, starting at byte 4.
     let up = copy_2d(
         (HOST, source.as_ptr().expose_provenance() as u64, 6),
         (DEVICE, address(&memory, &stream), 16),
@@ -169,7 +169,7 @@ fn fills_repeat_their_pattern() {
     let stream = context.new_stream().expect("a stream");
     let memory = stream.alloc_zeros::<u8>(16).expect("memory");
     let here = address(&memory, &stream);
-    // SAFETY: within the memory, or refused.
+    // SAFETY: the bytes lie within the memory, or the driver refuses the call.
     unsafe {
         sys::cuMemsetD2D16Async(here, 8, 0x0201, 2, 2, stream.cu_stream())
             .result()
@@ -199,7 +199,7 @@ fn cross(from: &Arc<CudaContext>, to: &Arc<CudaContext>, on_source: bool) -> Vec
     let (source, destination) = (address(&source, &near), address(&destination, &far));
     stream.context().bind_to_thread().expect("a context");
     let mut seen = vec![0; 8];
-    // SAFETY: live memory of eight bytes each.
+    // SAFETY: each address is that of live memory of eight bytes.
     unsafe {
         result::memcpy_peer_async(
             to.cu_ctx(),

@@ -1,14 +1,14 @@
-//! Errors of cudarc 0.19 that a strict driver shows: each program is safe code with all defaults.
-//! They show that the stand-in is strict enough to find such errors in this library's backend; a
-//! version of cudarc without an error fails the test that names it.
+//! Errors of cudarc 0.19 that occur with a strict driver. Each program is safe code with all
+//! defaults. The tests prove that the stand-in is strict enough to find such errors in this
+//! library's backend. If a later version of cudarc corrects an error, the test of that error fails.
 
 use resident::cudarc::driver::sys::CUresult;
 use resident::cudarc::driver::{DevicePtr, result, sys};
 
 use crate::shared::{Gate, code, context};
 
-/// One event per slice stands for all its readers: the second reader's event replaces the first's,
-/// so a writer waits for only the second.
+/// A slice has one event for all its readers. The event of the second reader replaces that of the
+/// first, so a writer waits only for the second reader.
 #[test]
 fn a_writer_overtakes_all_readers_but_the_last() {
     let context = context(0);
@@ -47,7 +47,7 @@ fn a_drop_frees_under_all_readers_but_the_last() {
     owner.synchronize().expect("the drop has waited only for the last reader");
     gate.open();
     assert_eq!(code(slow.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
-    // Dropping them would make calls in a lost context.
+    // Dropping these objects would make driver calls in a lost context.
     std::mem::forget((first, second));
 }
 
@@ -57,7 +57,8 @@ fn b_pinned_memory_is_shown_before_it_is_written() {
     let context = context(9);
     let stream = context.default_stream();
     let source = stream.clone_htod(&[7_u8]).expect("a copy");
-    // SAFETY: bytes, which as far as cudarc knows the copy below writes before they are read.
+    // SAFETY: the memory is bytes, and in the order that cudarc's tracking promises, the copy below
+    // writes them before they are read.
     let mut pinned = unsafe { context.alloc_pinned::<u8>(1) }.expect("memory");
     stream.synchronize().expect("all uploads have completed");
     let gate = Gate::in_front_of(&stream);
@@ -77,7 +78,7 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
     let source = stream.clone_htod(&[7_u8; 64]).expect("a copy");
     stream.synchronize().expect("all uploads have completed");
     let mut vector = vec![0_u8; 64];
-    // SAFETY: live memory, unregistered below before it is freed.
+    // SAFETY: the memory is live, and is unregistered below before it is freed.
     unsafe { sys::cuMemHostRegister_v2(vector.as_mut_ptr().cast(), 64, 0) }
         .result()
         .expect("it is pageable memory");
@@ -93,8 +94,9 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
         .expect("it is registered");
 }
 
-/// With one stream a drop does not make its context current. On another thread the driver refuses
-/// the free, the memory leaks, and the next unrelated call returns the error.
+/// With one stream, cudarc does not make the context current when it drops a slice. On another
+/// thread the driver refuses the free, the memory leaks, and the next unrelated call returns the
+/// error.
 #[test]
 fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
     let context = context(10);

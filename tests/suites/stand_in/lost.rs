@@ -35,7 +35,8 @@ fn memory_that_was_freed_is_gone() {
     let context = context(2);
     let stream = context.new_stream().expect("a stream");
     context.bind_to_thread().expect("a context");
-    // SAFETY: the stand-in driver checks that the bytes lie within its memory, and refuses others.
+    // SAFETY: the stand-in driver checks that the bytes lie within its memory, and refuses all
+    // other bytes.
     unsafe {
         let address = result::malloc_async(stream.cu_stream(), 16).expect("memory");
         result::free_async(address, stream.cu_stream()).expect("it is there");
@@ -77,7 +78,7 @@ fn a_kernel_may_say_that_an_address_is_illegal() {
     }
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     let mut seen = [0.0_f32];
-    // SAFETY: live memory of four bytes each.
+    // SAFETY: each address is that of live memory of four bytes.
     let outcome = unsafe { sys::cuMemcpyDtoH_v2(seen.as_mut_ptr().cast(), address, 4) };
     assert_eq!(
         (outcome, seen),

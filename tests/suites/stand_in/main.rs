@@ -1,8 +1,8 @@
 //! The stand-ins for the CUDA driver and for NVRTC, called through the real cudarc: the behaviour
 //! that tests of the CUDA backend rely on.
 //!
-//! One process, thirteen devices, a thread for each stream. Tests that lose a device have their
-//! own.
+//! One process, thirteen devices, a thread for each stream. A test that loses a device uses a
+//! device that no other test uses.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 #![allow(

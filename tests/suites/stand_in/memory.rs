@@ -52,11 +52,11 @@ fn pinned_memory_is_read_when_the_copy_runs() {
         )
     }
     .expect("a copy");
-    // SAFETY: nothing accesses it before the gate opens.
+    // SAFETY: nothing accesses the memory before the gate opens.
     unsafe { source.write(9) };
     gate.open();
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [9]);
-    // SAFETY: it came from the driver, and nothing uses it any more.
+    // SAFETY: the memory came from the driver, and nothing uses it any more.
     unsafe { result::free_host(source.cast()) }.expect("the driver allocated it");
 }
 
@@ -92,7 +92,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     arrived.recv().expect("it starts");
     gate.open();
     assert_eq!(waiting.join().expect("no panic"), 7, "the call waited for the copy");
-    // SAFETY: the other copy came before this one in the stream, and is complete.
+    // SAFETY: the other copy precedes this one in the stream, and is complete.
     assert_eq!(unsafe { destination.read() }, 7);
 }
 
@@ -102,7 +102,7 @@ fn memory_of_the_caller_can_be_pinned_once() {
     context.bind_to_thread().expect("a context");
     let mut memory = vec![0_u64; 1024];
     let start: *mut c_void = memory.as_mut_ptr().cast();
-    // SAFETY: memory of the test, live until it is unregistered.
+    // SAFETY: this is memory of the test, which is live until it is unregistered.
     unsafe {
         ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is pageable memory");
         assert_eq!(
@@ -160,7 +160,8 @@ fn memory_is_pinned_by_whole_pages() {
     };
     let kind_at = |offset: usize| memory_kind(start.wrapping_add(offset));
     let copy = |offset: usize, len_bytes: usize| {
-        // SAFETY: both memories are live, and at least this long; the test waits for the copy.
+        // SAFETY: source and destination are live and at least this long; the test waits for the
+        // copy.
         let outcome = ok(unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 address,
@@ -183,7 +184,7 @@ fn memory_is_pinned_by_whole_pages() {
     register(8192, 100).expect("the next page");
     assert_eq!(copy(4000, 8192), Err(CUresult::CUDA_ERROR_INVALID_VALUE), "over two registrations");
     copy(0, 8192).expect("in one");
-    // SAFETY: registered above, and nothing uses it any more.
+    // SAFETY: the memory was registered above, and nothing uses it any more.
     ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(8192).cast()) }).expect("registered");
     assert_eq!(
         copy(4000, 8000),

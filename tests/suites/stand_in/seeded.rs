@@ -33,7 +33,8 @@ fn work_runs_once_a_thread_waits_for_it() {
     let event = context.new_event(None).expect("an event");
     let memory = stream.clone_htod(&[1_u8; 4]).expect("a copy");
     event.record(&stream).expect("a record");
-    // Each query runs one piece of work: the copy, an event record of cudarc's, the record itself.
+    // Each query runs one piece of work: the copy, an event record made by cudarc, the event record
+    // of the test.
     assert_eq!((1..10).find(|_| event.is_complete()), Some(3));
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1; 4]);
     assert!(resident_stand_in::take_hazards().is_empty());
@@ -51,7 +52,7 @@ fn events_read_modelled_time() {
     start.record(&stream).expect("a record");
     stream.memcpy_htod(&vec![1_u8; 90_000], &mut memory).expect("a copy");
     end.record(&stream).expect("a record");
-    // 10 µs of latency, 90,000 bytes at 1 GB/s.
+    // The expected time is 10 µs of latency plus 90,000 bytes at 1 GB/s.
     assert_eq!(start.elapsed_ms(&end).expect("both are timed"), 0.1);
 }
 
@@ -145,7 +146,7 @@ fn a_copy_to_a_peer_is_in_the_order_of_its_stream() {
     let source = near.clone_htod(&[5_u8; 4]).expect("a copy");
     let (from, to) = (source.device_ptr(&near).0, destination.device_ptr(&far).0);
     here.bind_to_thread().expect("a context");
-    // SAFETY: live memory of four bytes each.
+    // SAFETY: each address is that of live memory of four bytes.
     unsafe { sys::cuMemcpyPeerAsync(to, there.cu_ctx(), from, here.cu_ctx(), 4, near.cu_stream()) }
         .result()
         .expect("a copy");

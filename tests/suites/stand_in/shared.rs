@@ -1,4 +1,4 @@
-//! Shared parts of the tests of the stand-in driver.
+//! Code that the tests of the stand-in driver share.
 
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
@@ -24,7 +24,8 @@ ret;
 }
 ";
 
-/// Loads the driver with thirteen devices; tests that lose a device use their own.
+/// Loads the driver with thirteen devices. A test that loses a device uses one that no other test
+/// uses.
 pub(crate) fn load() {
     let settings = Settings::new().devices(13).locks_whole_pages();
     resident_stand_in::load(settings).expect("the stand-in loads");
@@ -74,7 +75,7 @@ impl Seen {
     }
 }
 
-/// Work in a stream that waits until the test opens the gate.
+/// A gate: work in a stream that waits until the test opens the gate.
 pub(crate) struct Gate(mpsc::Sender<()>);
 
 impl Gate {
@@ -83,7 +84,7 @@ impl Gate {
         let (sender, receiver) = mpsc::channel::<()>();
         let data = Box::into_raw(Box::new(receiver)).cast();
         stream.context().bind_to_thread().expect("a context");
-        // SAFETY: the function takes ownership of the box that it gets, once.
+        // SAFETY: the driver calls the function once, and the function takes ownership of the box.
         unsafe {
             resident::cudarc::driver::result::stream::launch_host_function(
                 stream.cu_stream(),
@@ -95,7 +96,7 @@ impl Gate {
         Self(sender)
     }
 
-    /// Opens the gate; dropping it does the same.
+    /// Opens the gate, as dropping it also does.
     pub(crate) fn open(self) {
         drop(self.0);
     }

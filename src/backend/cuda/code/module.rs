@@ -16,8 +16,8 @@ use crate::backend::{BackendError, BackendErrorKind, LoadError};
 /// The size of the buffer for the error log of the driver's PTX compiler.
 const LOG_BYTES: usize = 8 << 10;
 
-/// A module. A module stays loaded until its context is destroyed: when its last handle drops, work
-/// that executes its code may still be in flight.
+/// A module. It stays loaded until its context is destroyed: when its last handle drops, work that
+/// executes its code may still be in flight.
 #[derive(Debug)]
 pub(super) struct Module {
     handle: CUmodule,

@@ -71,7 +71,8 @@ impl MemoryAccess {
         Self { memory, footprint, kind: AccessKind::Free }
     }
 
-    /// The accesses of a copy. `devices` are the devices of its source and its destination.
+    /// The accesses of a copy. `source_device` and `device` are the devices of its source and
+    /// destination, as far as these are device memory.
     pub(crate) fn of_copy(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Self> {
         let source = AccessedMemory::of(source_device, &copy.source);
         let destination = AccessedMemory::of(device, &copy.destination);

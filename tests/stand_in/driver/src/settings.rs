@@ -16,7 +16,7 @@ pub struct Settings {
     pub(crate) driver_version: i32,
     pub(crate) compute_capability: [i32; 2],
     pub(crate) can_access_peers: bool,
-    /// 0 means as fast as the machine runs.
+    /// The link's speed; 0 means that copies run as fast as the machine allows.
     pub(crate) link_bytes_per_second: f64,
     pub(crate) latency_ns: u64,
     pub(crate) poisons: bool,
@@ -47,7 +47,7 @@ impl Settings {
         }
     }
 
-    /// The number of devices. With 0, `cuInit` reports that there is none.
+    /// The number of devices. With 0, `cuInit` returns that there is no device.
     pub fn devices(self, devices: u32) -> Self {
         Self { devices, ..self }
     }
@@ -86,7 +86,7 @@ impl Settings {
     }
 
     /// The cost of copies between a device and the host: modelled time with a seed, real time
-    /// without. With 0 bytes per second the length costs nothing.
+    /// without. With 0 bytes per second the time does not depend on the length.
     pub fn link(self, bytes_per_second: f64, latency: Duration) -> Self {
         Self {
             link_bytes_per_second: bytes_per_second,

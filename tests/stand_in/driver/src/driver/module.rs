@@ -122,8 +122,8 @@ impl Function {
         let [major, minor] = machine::settings().compute_capability;
         Ok(match attribute {
             0 => self.max_threads() as i32,
-            // Static shared, constant and local memory, and caching of globals: a host function has
-            // none.
+            // Attributes that are 0 because a host function has none: static shared, constant and
+            // local memory, and caching of globals.
             1..=3 | 7 => 0,
             4 => 32,
             5 => self.ptx_version,

@@ -223,7 +223,7 @@ fn active_blocks(
     })
 }
 
-/// The largest block that fits. The stand-in has no reason to prefer a smaller one.
+/// The largest block that fits. The stand-in has no reason to prefer a smaller block.
 fn block_size(
     grid: Out<c_int>,
     block: Out<c_int>,
