@@ -1,9 +1,9 @@
 //! Instruction counts of the operations in `benches/peers`, by valgrind. Counts do not depend on
 //! the load of the machine, so they show the effect of a change in the code.
 //!
-//! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` of the version in
-//! `Cargo.lock` (`cargo install gungraun-runner`). Each function runs its operation 1,000 times, so
-//! divide a count by 1,000. `nothing` counts the loop without an operation.
+//! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` (`cargo install
+//! gungraun-runner`), in the version that `Cargo.lock` names. Each function runs its operation
+//! 1,000 times, so divide a count by 1,000. `nothing` counts the loop without an operation.
 
 #![allow(
     missing_docs,

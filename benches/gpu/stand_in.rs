@@ -87,7 +87,8 @@ fn register_vectors() {
     });
 }
 
-/// Puts the whole sum into the first part. The order of the additions differs from the GPU's.
+/// Writes the whole sum as the first partial sum. The order of the additions differs from the
+/// GPU's.
 fn fill_parts<T: Copy + Default + std::iter::Sum<T>>(values: &[T], parts: &mut [T]) {
     parts.fill(T::default());
     parts[0] = values.iter().copied().sum();

@@ -37,7 +37,8 @@ Exits with 0 if the result is the same as with plain ndarray, 1 if it differs or
 
 const DEFAULT_PATH: &str = "pipeline.png";
 
-/// Steps of the progress bar besides the detector's launches: read, histogram, sheet, write, check.
+/// The number of steps of the progress bar in addition to the detector's launches: read, histogram,
+/// sheet, write, check.
 const OTHER_STEPS: usize = 5;
 
 /// The downloaded results: the sheet and the bins of the histogram.

@@ -147,7 +147,7 @@ pub struct KernelAttributes {
     pub shared_bytes: u32,
     /// Local memory of one thread (spilled registers), in bytes.
     pub local_bytes: u32,
-    /// The most threads that a block may have.
+    /// The maximum number of threads in a block.
     pub block_threads_max: u32,
 }
 

@@ -80,7 +80,7 @@ impl Coherence {
         self.plan_stale_region(location, region, costs, copies)
     }
 
-    /// The plan for a region that is not all valid at `location`.
+    /// The plan for a region of which at least one element is not valid at `location`.
     #[inline(never)]
     fn plan_stale_region(
         &self,

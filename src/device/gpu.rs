@@ -1,4 +1,5 @@
-//! Opening GPUs: each once, for the life of the process, by its primary context.
+//! Opens GPUs. Each is opened once, by its primary context, and stays open for the life of the
+//! process.
 
 use super::Device;
 use crate::call_site::call_site;

@@ -143,8 +143,8 @@ impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceRef<'_, T, D> {
-    /// This guard, if cudarc can use it as a slice: contiguous memory of a GPU, elements in memory
-    /// order. Makes no driver call.
+    /// This guard, after a check that cudarc can use it as a slice: it must be contiguous memory of
+    /// a GPU. The elements are in memory order. Makes no driver call.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray, ndarray::s};
@@ -170,7 +170,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceMut<'_, T, D> {
-    /// This guard, if cudarc can use it as a slice to read: see [`DeviceRef::as_cuda_slice`].
+    /// This guard, after a check that cudarc can use it as a slice to read: see
+    /// [`DeviceRef::as_cuda_slice`].
     ///
     /// # Errors
     ///
@@ -181,7 +182,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
         self.part.check_slice().map(|()| self).at(call_site())
     }
 
-    /// This guard, if cudarc can use it as a slice to write.
+    /// This guard, after a check that cudarc can use it as a slice to write.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};

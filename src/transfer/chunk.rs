@@ -15,8 +15,8 @@ use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
 use crate::storage::StaleOrigin;
 
-/// The most chunks in flight: one is being copied, one is being packed, and the others compensate
-/// for differences in speed.
+/// The maximum number of chunks in flight: one is being copied, one is being packed, and the others
+/// compensate for differences in speed.
 const CHUNKS_MAX: usize = 4;
 
 /// The copies of a plan that are queued at once.

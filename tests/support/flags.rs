@@ -24,8 +24,8 @@ impl Flag {
     }
 }
 
-/// Raises the flag. The library does not know that the kernel raises a flag, so it orders this
-/// effect only as it orders the kernel's accesses to its array.
+/// Raises the flag. The library does not see this effect; it orders only the kernel's accesses to
+/// its array.
 pub fn raising(flag: &Flag) -> Kernel<(InOut<u32>,)> {
     let flag = flag.clone();
     Kernel::new("raising").host(move |_, (_,): (&mut [u32],)| flag.raise())

@@ -53,7 +53,7 @@ impl<E> Passed for Result<(), E> {
     }
 }
 
-/// The name of the test that encloses a function `here`.
+/// The name of a test, given the type name of a function `here` that is defined inside the test.
 #[must_use]
 pub fn test_name_of<T>(here: &T) -> &'static str {
     let path = std::any::type_name_of_val(here).trim_end_matches("::here");

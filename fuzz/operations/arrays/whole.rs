@@ -188,7 +188,7 @@ impl<T: Value> Machine<T> {
         self.journal.judge_plain(outcome);
     }
 
-    /// Runs all work, and takes every failure report.
+    /// Waits for all work, and collects every failure that `synchronize` returns.
     fn settle(&mut self) {
         for device in self.devices.clone() {
             let tries = 1 + self.journal.failures_left();

@@ -4,7 +4,8 @@ use arbitrary::Arbitrary;
 
 use crate::coherence::{Region, Span};
 
-/// The most axes in a program. The core handles each axis alike, so three axes exercise all of it.
+/// The maximum number of axes in a program. The core handles each axis alike, so three axes
+/// exercise all of it.
 const AXES_MAX: usize = 3;
 
 /// The largest extent for each number of axes, so that a program has at most about 200 cells.

@@ -17,8 +17,8 @@ use crate::backend::{
     LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
-/// The most bytes that are staged at once: large enough that the cost of a driver call is
-/// negligible, small enough that a few chunks stay in the host's caches.
+/// The maximum number of bytes that are staged at once: large enough that the cost of a driver call
+/// is negligible, small enough that a few chunks stay in the host's caches.
 const CHUNK_BYTES_MAX: u64 = 4 << 20;
 
 impl CudaDevice {

@@ -81,7 +81,7 @@ fn no_gpu(found: &str) -> String {
     )
 }
 
-/// Opens a GPU. The error gives the reason.
+/// Opens a GPU. The error says why the GPU cannot be opened.
 pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
     let count = count()?;
     if ordinal >= count {

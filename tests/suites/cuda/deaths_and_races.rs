@@ -40,8 +40,7 @@ fn matrix(value: u32) -> SmartArray<u32, Ix2> {
 /// Writes one matrix from another and a number.
 type Plus = Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)>;
 
-/// SAFETY of the kernels below: the stand-in's host functions comply with these signatures, as
-/// `Kernel::cuda` requires.
+/// The stand-in's host functions comply with these signatures, as `Kernel::cuda` requires.
 fn plus() -> Plus {
     // SAFETY: the host function reads all of one matrix and writes all of the other.
     unsafe { Kernel::new("plus").cuda(code("plus")) }

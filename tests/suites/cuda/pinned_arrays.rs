@@ -252,7 +252,7 @@ fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
     assert_round_trip(&mut other, &devices[0]);
     drop((one, other));
     assert!(is_known(start), "only the other library unregisters it");
-    // SAFETY: registered above, and nothing uses it.
+    // SAFETY: the memory was registered above, and nothing uses it.
     assert_eq!(unsafe { sys::cuMemHostUnregister(memory) }, CUresult::CUDA_SUCCESS);
 }
 
@@ -277,7 +277,7 @@ fn memory_that_others_registered_in_pieces_is_refused() {
         array.page_lock().expect_err("a copy of it would span two registrations").to_string();
     assert!(refused.contains("ALREADY_REGISTERED") && refused.contains("unregister"), "{refused}");
     for (piece, _) in pieces {
-        // SAFETY: registered above, and nothing uses it.
+        // SAFETY: the memory was registered above, and nothing uses it.
         let outcome =
             unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(piece)) };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);

@@ -196,7 +196,7 @@ pub(crate) fn up_and_down_pinned() -> Pair {
     let context = by_hand::context();
     let stream = context.new_stream().expect("a stream");
     let mut memory = by_hand::zeros(&stream, 1 << 21);
-    // SAFETY: written before it is read.
+    // SAFETY: the memory is written before it is read.
     let mut pinned =
         unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
     pinned.as_mut_slice().expect("idle").fill(1.0);
@@ -238,7 +238,7 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
     let (mut above, below) = (by_hand::zeros(&up, 1 << 21), by_hand::zeros(&down, 1 << 21));
     let pinned = || {
-        // SAFETY: written before it is read.
+        // SAFETY: the memory is written before it is read.
         let mut pinned =
             unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
         pinned.as_mut_slice().expect("idle").fill(1.0);

@@ -16,7 +16,8 @@ fn a_copy_that_leaves_its_memory_loses_the_context() {
     let memory = stream.clone_htod(&[1_u8; 16]).expect("a copy");
     stream.synchronize().expect("no error");
     let address = { memory.device_ptr(&stream).0 };
-    // SAFETY: the stand-in driver checks that the bytes lie within its memory, and refuses others.
+    // SAFETY: the stand-in driver checks that the bytes lie within its memory, and refuses all
+    // other bytes.
     let queued = unsafe { result::memset_d8_async(address + 8, 0, 9, stream.cu_stream()) };
     assert_eq!(queued, Ok(()), "the error occurs when the work runs");
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -69,7 +69,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
     let destination = locked(1);
     let gate = Gate::in_front_of(&stream);
-    // SAFETY: live memory of one byte each.
+    // SAFETY: each address is that of live memory of one byte.
     ok(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) })
         .expect("a copy");
     // SAFETY: the gate delays the copy.
@@ -81,7 +81,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
             context.bind_to_thread().expect("a context");
             let mut byte = [0_u8];
             sender.send(()).expect("the receiver is alive");
-            // SAFETY: live memory of one byte each.
+            // SAFETY: each address is that of live memory of one byte.
             ok(unsafe {
                 sys::cuMemcpyDtoHAsync_v2(byte.as_mut_ptr().cast(), address, 1, stream.cu_stream())
             })

@@ -9,7 +9,7 @@ use support::own_process;
 fn nothing_starts_and_nothing_crashes() {
     own_process!();
     resident_stand_in::load(Settings::new().devices(0)).expect("the stand-in loads");
-    // SAFETY: it opens libraries by name; the first is the stand-in.
+    // SAFETY: cudarc opens libraries by name; the first that it finds is the stand-in.
     assert!(unsafe { sys::is_culib_present() });
     assert_eq!(CudaContext::device_count(), Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)));
     assert_eq!(result::device::get_count(), Err(DriverError(CUresult::CUDA_ERROR_NOT_INITIALIZED)));

@@ -130,7 +130,7 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
     apart.memset_zeros(&mut memory).expect("a fill");
     assert!(!resident_stand_in::take_hazards().is_empty(), "a non-blocking stream is independent");
     context.synchronize().expect("all is done");
-    // SAFETY: it was created above, and is not used any more.
+    // SAFETY: the stream was created above, and is not used any more.
     unsafe { result::stream::destroy(raw) }.expect("it is there");
 }
 

@@ -141,7 +141,7 @@ impl Run<'_> {
         );
     }
 
-    /// Runs all work, and takes every failure report.
+    /// Waits for all work, and collects every failure that `synchronize` returns.
     fn settle(&mut self) {
         for device in self.bench.devices.clone() {
             retry(&mut self.outcome, || device.synchronize());

@@ -1,5 +1,5 @@
-//! The steps of the scenario: each is one call of the library, with the rows that it reads and
-//! writes, and its effect on plain arrays.
+//! The steps of the scenario. A step consists of one call of the library, the rows that this call
+//! reads and writes, and a function with the same effect on plain arrays.
 
 use resident::CudaSource;
 use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};

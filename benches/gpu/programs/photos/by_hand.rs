@@ -30,7 +30,7 @@ struct View<const N: usize> {
     strides: [i64; N],
 }
 
-// SAFETY: it has the C layout of the kernels' structure and contains only numbers.
+// SAFETY: the type has the C layout of the kernels' structure and contains only numbers.
 unsafe impl<const N: usize> DeviceRepr for View<N> {}
 
 type Plane = View<2>;

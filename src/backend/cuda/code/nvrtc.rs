@@ -35,7 +35,8 @@ macro_rules! library {
             /// Looks up all functions. The error names the first missing function.
             fn of(library: Library) -> Result<Self, String> {
                 $(
-                    // SAFETY: this is the function's type in `nvrtc.h` since version 11.2.
+                    // SAFETY: the field's type is the function's type in `nvrtc.h` since version
+                    // 11.2.
                     let $field = unsafe { library.get::<$kind>($symbol.as_bytes()) };
                     let $field = *$field.map_err(|_| {
                         format!("it has no function {}, as NVRTC 11.2 and later have", $symbol)
@@ -98,7 +99,7 @@ impl Nvrtc {
         if text.is_null() {
             return Err(format!("NVRTC failed with {outcome}"));
         }
-        // SAFETY: it is a static text of the library, which ends with a zero.
+        // SAFETY: the pointer leads to a static text of the library, which ends with a zero.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
         Err(format!("NVRTC failed with {outcome}: {text}"))
     }

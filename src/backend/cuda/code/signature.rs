@@ -13,7 +13,7 @@ type GetParamInfo = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usi
 /// The size in bytes of each parameter of a function; `None` if the driver is older than CUDA 12.4.
 /// The caller has made a context current on this thread.
 pub(super) fn parameter_bytes_of(function: CUfunction) -> Result<Option<Vec<usize>>, BackendError> {
-    // SAFETY: this is the function's type in `cuda.h`.
+    // SAFETY: the type is that of the function in `cuda.h`.
     let Some(get) = (unsafe { DRIVER.function::<GetParamInfo>("cuFuncGetParamInfo") }) else {
         return Ok(None);
     };

@@ -22,7 +22,7 @@ pub(super) struct LineBatch {
     lens_bytes: SmallVec<[usize; 16]>,
 }
 
-/// `CUmemLocation` as the driver's ABI has it.
+/// `CUmemLocation`, with the layout of the driver's ABI.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct MemLocation {
@@ -30,8 +30,8 @@ struct MemLocation {
     id: c_int,
 }
 
-/// `CUmemcpyAttributes` as the driver's ABI has it since CUDA 12.8. The bindings have it only for
-/// newer versions.
+/// `CUmemcpyAttributes`, with the layout of the driver's ABI since CUDA 12.8. The bindings have it
+/// only for newer versions.
 #[repr(C)]
 struct MemcpyAttributes {
     source_access_order: c_int,
@@ -58,7 +58,7 @@ type CopyBatch = unsafe extern "C" fn(
 /// The first version of the function, which newer drivers still export under this name.
 fn function() -> Option<CopyBatch> {
     static FUNCTION: OnceLock<Option<CopyBatch>> = OnceLock::new();
-    // SAFETY: this is the function's type.
+    // SAFETY: `CopyBatch` is the type of this driver function.
     *FUNCTION.get_or_init(|| unsafe { DRIVER.function("cuMemcpyBatchAsync") })
 }
 

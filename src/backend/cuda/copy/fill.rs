@@ -12,7 +12,7 @@ use crate::backend::cuda::call::check;
 use crate::backend::cuda::memory::pageable::PageableBlock;
 use crate::backend::{BackendError, CopyBox, Footprint, HostMemory};
 
-/// The most bytes of a seed.
+/// The maximum length of a seed pattern, in bytes.
 const SEED_BYTES: usize = 4 << 10;
 
 /// A pattern that the driver can set.

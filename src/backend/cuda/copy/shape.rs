@@ -79,8 +79,8 @@ impl Shape {
     }
 }
 
-/// Calls `visit` with the shapes of a part: one for up to two axes if the pitches allow it, else
-/// several.
+/// Splits a part into shapes, and calls `visit` with each. A part with up to two axes is one shape
+/// if the pitch limit allows it.
 pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl FnMut(Shape)) {
     if part.run_bytes == 0 {
         return;

@@ -23,7 +23,7 @@ pub(crate) struct DeviceMemory {
 struct Allocations {
     /// The length in bytes of each live allocation, by address.
     live: HashMap<u64, u64>,
-    /// cudarc's slices whose memory arrays use, by address.
+    /// cudarc slices that were converted to arrays, by address.
     external: HashMap<u64, ExternalAllocation>,
     in_use_bytes: u64,
     /// Freed memory that work in flight still uses, or that the driver refused to free, by address.

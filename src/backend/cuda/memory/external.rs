@@ -1,4 +1,4 @@
-//! Device memory that arrays use and that belongs to cudarc's slices.
+//! Device memory of arrays that were made from cudarc's slices.
 
 use std::any::Any;
 use std::fmt;

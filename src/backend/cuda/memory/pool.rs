@@ -18,8 +18,8 @@ unsafe impl Sync for MemoryPool {}
 
 const LOCATION_DEVICE: c_int = 1;
 
-/// `CUmemPoolProps` as the driver's ABI has it since CUDA 11.2. The bindings name its fields
-/// differently from version to version.
+/// `CUmemPoolProps`, with the layout of the driver's ABI since CUDA 11.2. The bindings name its
+/// fields differently from version to version.
 #[repr(C)]
 struct PoolProperties {
     allocation_type: c_int,

@@ -174,8 +174,8 @@ impl StreamCore {
     }
 
     /// Completes the work of other streams on which work up to `upto` depends. Returns whether all
-    /// of that work is complete. Holds no completion lock meanwhile. Uses an explicit stack instead
-    /// of recursion, because a chain of streams may be long.
+    /// of that work is complete. Meanwhile this thread holds no stream's completion lock. Uses an
+    /// explicit stack instead of recursion, because a chain of streams may be long.
     fn complete_prerequisites(&self, upto: Position, waits: bool) -> bool {
         let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
         let mut checked = Position::START;

@@ -14,7 +14,7 @@ use crate::backend::{BackendError, BackendErrorKind};
 #[derive(Debug)]
 pub(crate) struct EventPool {
     context: Arc<Context>,
-    /// Events without timing, then events with timing.
+    /// Two lists: events without timing, and events with timing.
     free: [Mutex<Vec<Handle>>; 2],
 }
 
@@ -149,7 +149,7 @@ impl DriverEvent {
 /// newer version, and panic if the driver lacks it (before CUDA 12.8).
 fn milliseconds_between(Handle(start): Handle, Handle(end): Handle) -> Result<f32, BackendError> {
     type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
-    // SAFETY: this is the function's type.
+    // SAFETY: the type is that of the driver function.
     let function = unsafe { DRIVER.function::<ElapsedTime>("cuEventElapsedTime") };
     let function = function.ok_or_else(|| no_timing("the driver has no such function"))?;
     let mut milliseconds = 0.0;

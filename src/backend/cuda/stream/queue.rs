@@ -77,8 +77,8 @@ impl Queue for CudaQueue {
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        // Only launches complete finished work here: copies are queued with an array's lock held,
-        // under which completion actions must not run.
+        // Only for launches: completion actions must not run under an array's lock, which is held
+        // while a copy is queued.
         let may_reap = matches!(work, Work::Launch(_));
         let position = self.0.record_loss(submit::queue(&self.0, work))?;
         if may_reap && self.0.needs_reap.load(Ordering::Relaxed) {

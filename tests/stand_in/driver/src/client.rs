@@ -208,7 +208,7 @@ pub fn forget_faults() {
 #[must_use]
 pub fn memory_in_use(device: u32) -> u64 {
     let memory: protocol::Memory = function_of(symbol::MEMORY);
-    // SAFETY: it takes and returns a number.
+    // SAFETY: the function takes and returns a number.
     unsafe { memory(device) }
 }
 

@@ -164,6 +164,7 @@ pub(crate) type Memory = unsafe extern "C" fn(device: u32) -> u64;
 pub(crate) enum TextKind {
     /// Unordered accesses.
     Hazards,
-    /// Unsupported calls, kernels without a registered function, arguments that do not match.
+    /// Notes: about unsupported calls, kernels without a registered function, and arguments that do
+    /// not match.
     Notes,
 }

@@ -22,7 +22,7 @@ fn every_form_of_source_is_taken() {
         CudaSource::cubin([0x7F, 0x45]),
     ];
     for source in sources {
-        // SAFETY: it is never launched on a GPU.
+        // SAFETY: the kernel is never launched on a GPU.
         let kernel = unsafe { Kernel::<(f32, InOut<f32>)>::new("scale").cuda(source) };
         assert!(
             matches!(kernel.prepare(&lab()), Err(Error::NoKernelBody { .. })),

@@ -54,7 +54,7 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
     // The function is looked up by name, because its version in the bindings depends on CUDA's
     // version. SAFETY: the driver is loaded, since the GPU is open.
     let driver = unsafe { sys::culib() };
-    // SAFETY: this is the function's type.
+    // SAFETY: the type is that of the driver function.
     let create = unsafe { driver.get::<Create>(b"cuCtxCreate_v4\0") }.expect("the driver has it");
     let mut context = std::ptr::null_mut();
     // SAFETY: the driver writes one handle, and reads no parameters.

@@ -12,7 +12,7 @@ use crate::backend::embedded::{Emulation, EmulationLog, Link};
 use crate::backend::{Backend, embedded::EmbeddedDevice};
 use crate::settings::Settings;
 
-/// One device while a context exists.
+/// A device and its engine, which exist as long as any context exists.
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) ordinal: usize,

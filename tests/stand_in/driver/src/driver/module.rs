@@ -34,7 +34,7 @@ pub(super) struct Function {
 const SHARED_BYTES: i32 = 48 << 10;
 /// The opt-in limit in bytes, as on devices with compute capability 9.0.
 pub(super) const SHARED_BYTES_MAX: i32 = 227 << 10;
-/// The most threads per block.
+/// The maximum number of threads per block.
 pub(super) const THREADS_MAX: u32 = 1024;
 
 impl Module {
@@ -107,12 +107,12 @@ fn ptx_version(driver_version: i32) -> i32 {
 }
 
 impl Function {
-    /// The most threads per block.
+    /// The maximum number of threads per block.
     pub(super) fn max_threads(&self) -> u32 {
         self.entry.max_threads.unwrap_or(THREADS_MAX)
     }
 
-    /// The most dynamic shared memory in bytes.
+    /// The maximum dynamic shared memory in bytes.
     pub(super) fn max_dynamic_shared_bytes(&self) -> i32 {
         self.max_dynamic_shared_bytes.load(Ordering::Relaxed)
     }

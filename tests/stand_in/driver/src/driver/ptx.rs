@@ -9,7 +9,7 @@ use super::code::{Code, Outcome};
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) parameters: Vec<Slot>,
-    /// The most threads per block, if the PTX says it.
+    /// The maximum number of threads per block, if the PTX declares it.
     pub(super) max_threads: Option<u32>,
 }
 
