@@ -326,7 +326,7 @@ pub enum Error {
         call: CalledAt,
     },
     /// Arrays with different axis orders were passed for flat parameters (slices) of one launch.
-    /// Nothing was moved.
+    /// Nothing was copied.
     #[non_exhaustive]
     #[error(
         "layout mismatch: flat arguments of kernel {kernel} correspond by position in memory, but \
@@ -419,9 +419,9 @@ pub enum Error {
     #[non_exhaustive]
     #[error("foreign: {seen}; {expected}{call}")]
     Foreign {
-        /// The object, and what it belongs to.
+        /// The object, and its actual owner.
         seen: String,
-        /// What it must belong to, and how to get such an object.
+        /// The owner that the object must have, and how to get such an object.
         expected: String,
         /// The call that failed.
         call: CalledAt,

@@ -78,13 +78,13 @@ impl Mark {
         Self { stream, end, written_by: Position::START }
     }
 
-    /// A use by foreign work (queued by code outside this library), of bytes that are damaged if
-    /// this library's operation at `written_by` fails.
+    /// A use by foreign work, which code outside this library queues. If this library's operation
+    /// at `written_by` fails, the bytes are damaged.
     pub(crate) fn foreign(stream: StreamKey, end: UseEnd, written_by: Position) -> Self {
         Self { stream, end: end.max(UseEnd::at(written_by)), written_by }
     }
 
-    /// The operation of the stream whose failure damages the bytes.
+    /// The operation of the mark's stream that damages the bytes if it fails.
     pub(crate) fn written_by(&self) -> Option<Position> {
         (self.written_by != Position::START).then_some(self.written_by)
     }

@@ -63,7 +63,7 @@ impl Cublas {
         let ((factor, _factor), (x, _x)) =
             (factor.as_cuda_slice()?.device_ptr(&cudarc), x.as_cuda_slice()?.device_ptr(&cudarc));
         let (y, _y) = y.as_cuda_slice_mut()?.device_ptr_mut(&cudarc);
-        // SAFETY: as above; the factor is one element.
+        // SAFETY: as for the dot product; the factor has one element.
         unsafe {
             sys::cublasDaxpy_v2(
                 *self.handle.handle(),

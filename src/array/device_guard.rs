@@ -144,8 +144,8 @@ macro_rules! device_guard_methods {
     };
 }
 
-/// A device's copy of a part, for external work on [`stream`](Self::stream) to read: launches and
-/// library calls made outside this crate. [`SmartArray::gpu`](crate::SmartArray::gpu) and
+/// A device's copy of a part, which external work on [`stream`](Self::stream) may read: launches
+/// and library calls made outside this crate. [`SmartArray::gpu`](crate::SmartArray::gpu) and
 /// [`gpu_on`](crate::SmartArray::gpu_on) return it.
 ///
 /// Work queued on that stream is ordered after the work that wrote the bytes, and later writes of
@@ -174,7 +174,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     device_guard_methods!();
 }
 
-/// A device's copy of a part, for external work on [`stream`](Self::stream) to write.
+/// A device's copy of a part, which external work on [`stream`](Self::stream) may write: launches
+/// and library calls made outside this crate.
 /// [`SmartArray::gpu_mut_on`](crate::SmartArray::gpu_mut_on),
 /// [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and similar methods return it; their
 /// examples show its use.

@@ -41,7 +41,7 @@ pub struct HostRef<'a, T, D: Dimension> {
 
 impl<'a, T, D: Dimension> HostRef<'a, T, D> {
     /// The same copy as an ndarray view that may outlive the guard, for functions that return
-    /// references to elements. Moves nothing.
+    /// references to elements. Copies nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayView1, Ix2, s}};
@@ -100,7 +100,7 @@ pub struct HostMut<'a, T, D: Dimension> {
 }
 
 impl<'a, T, D: Dimension> HostMut<'a, T, D> {
-    /// The same copy as an ndarray view that may outlive the guard. Moves nothing.
+    /// The same copy as an ndarray view that may outlive the guard. Copies nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayViewMut2, Axis, Ix2}};

@@ -29,8 +29,8 @@ impl<D: Dimension> Layout<D> {
     pub(crate) fn of_shape<T>(shape: impl ShapeBuilder<Dim = D>) -> Self {
         let shape: StrideShape<D> = shape.into_shape_with_order().into();
         assert_fits::<T>(shape.raw_dim().slice());
-        // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them;
-        // `assert_fits` checked the lengths, and the strides are ndarray's own.
+        // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them.
+        // `assert_fits` checked the lengths, and ndarray computed the strides.
         let view =
             unsafe { RawArrayView::<(), D>::from_shape_ptr(shape, NonNull::dangling().as_ptr()) };
         Self::new(view.raw_dim(), view.strides(), 0)

@@ -17,8 +17,8 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// A shared view of a part of a [`SmartArray`](crate::SmartArray), as its methods
-/// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view) return it.
+/// A shared view of a part of a [`SmartArray`](crate::SmartArray), returned by the array's methods
+/// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view).
 ///
 /// Its guards live as long as its borrow of the array, so a view may be a temporary. It is `Copy`
 /// if its dimension is (all but `IxDyn`), and holds no state: validity, uses and traffic belong to
@@ -41,9 +41,9 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
     element: PhantomData<&'a T>,
 }
 
-/// An exclusive view of a part of a [`SmartArray`](crate::SmartArray), as its methods
-/// [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut) and
-/// similar ones return it.
+/// An exclusive view of a part of a [`SmartArray`](crate::SmartArray), returned by the array's
+/// methods [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut)
+/// and similar ones.
 ///
 /// It has the array's methods. Methods that consume the view (`into_host_mut`, `slice_move`,
 /// `split_at`) return values that live as long as the view's borrow of the array.

@@ -75,7 +75,7 @@ impl fmt::Display for Entry {
 }
 
 /// Every live array of the process, oldest first: its name, shape, bytes, and where it is valid.
-/// Moves nothing. The arrays are read one after the other, so a concurrent operation of another
+/// Copies nothing. The arrays are read one after the other, so a concurrent operation of another
 /// thread may be visible in one entry and not in another.
 ///
 /// ```

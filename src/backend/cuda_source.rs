@@ -50,7 +50,7 @@ impl CudaSource {
         Self::of(CudaCode::File(path.as_ref().into()))
     }
 
-    /// PTX text. PTX. The driver compiles it; NVRTC is not needed.
+    /// PTX text. The driver compiles it; NVRTC is not needed.
     pub fn ptx(text: impl Into<Arc<str>>) -> Self {
         Self::of(CudaCode::Ptx(text.into()))
     }

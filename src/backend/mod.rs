@@ -2,8 +2,8 @@
 //!
 //! [`Backend`] is one device and [`Queue`] is one of its in-order streams. All other modules use
 //! devices only through these traits, and pass plain data: addresses, footprints in bytes,
-//! positions. A backend makes no decision about coherence or order. The checks of the embedded
-//! device are for finding bugs in those modules, which must not rely on the checks.
+//! positions. A backend makes no decision about coherence or order. The embedded device checks
+//! calls, so that tests find bugs in those modules; the modules must not rely on these checks.
 //!
 //! Every backend keeps this contract:
 //!
@@ -83,7 +83,7 @@ pub struct Capacity {
 /// The memory that this library holds on a device, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUsage {
-    /// Held by live arrays.
+    /// Memory of live arrays.
     pub in_use: u64,
     /// Memory that is kept for reuse, or that is freed but still used by queued work.
     pub pooled: u64,
@@ -140,13 +140,13 @@ pub(crate) trait Backend: SourceDevice {
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
     /// The body of a kernel that this device runs.
     fn body_kind(&self) -> BodyKind;
-    /// Compiles device code if necessary, and loads it. Slow the first time. Called only if
-    /// `body_kind` is device code.
+    /// Compiles device code if necessary, and loads it. The first call for a program is slow.
+    /// Called only if `body_kind` is device code.
     fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError>;
 }
 
-/// Host memory that is registered with a driver (pinned) until this value drops. The memory
-/// outlives it.
+/// Host memory that is registered with a driver (pinned) until this value drops. The memory must
+/// outlive this value.
 pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
     /// Unregisters the memory, which no queued work uses any more. Returns `false` if a device may
     /// still access it: the caller then passes the memory to `keep_until_unregistered`. May be
@@ -163,9 +163,10 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
 /// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
 pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
-    /// Allocates memory for work that is submitted to this queue from now on, and for other queues
-    /// that wait for an event recorded here afterwards. `len_bytes` is not zero. The contents are
-    /// initialised but unspecified: zeros, poison bytes, or old contents of this process.
+    /// Allocates memory. Work that is submitted to this queue from now on may use it. Other queues
+    /// may use it after waiting for an event that is recorded on this queue after the call.
+    /// `len_bytes` is not zero. The contents are initialised but unspecified: zeros, poison bytes,
+    /// or old contents of this process.
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
     /// Frees memory after all work queued here so far.
     fn free(&self, address: Address) -> Result<Position, BackendError>;

@@ -29,18 +29,19 @@ pub(crate) struct Program {
 /// device code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ParameterLayout {
-    /// A value. A scalar. Words: its bytes, in as many words as necessary.
+    /// A scalar, passed by value. Words: its bytes, in as many words as necessary.
     Scalar(ElementLayout),
-    /// A bare pointer. An array as a pointer. Words: the length in elements; a launch replaces it
-    /// by the address.
+    /// A flat array (a slice in host bodies), passed as a bare pointer. Words: the length in
+    /// elements; a launch replaces it by the address.
     Flat { element: ElementLayout, is_read_only: bool },
-    /// A view by value: pointer, shape, strides. Words: the number of dimensions, which a launch
-    /// replaces by the address; the shape; the strides in elements. `ndim` is `None` for `IxDyn`.
+    /// A sized array (an ndarray view in host bodies), passed by value: pointer, shape, strides.
+    /// Words: the number of dimensions, which a launch replaces by the address; the shape; the
+    /// strides in elements. `ndim` is `None` for `IxDyn`.
     Sized { element: ElementLayout, ndim: Option<usize>, is_read_only: bool },
 }
 
 impl ParameterLayout {
-    /// The type of its elements.
+    /// The type of the parameter's elements.
     pub(crate) fn element(&self) -> ElementLayout {
         match *self {
             Self::Scalar(element) | Self::Flat { element, .. } | Self::Sized { element, .. } => {

@@ -86,8 +86,8 @@ impl CopyWork {
         self.parts.iter().map(CopyBox::len_bytes).fold(0, u64::saturating_add)
     }
 
-    /// A description of how the copy exceeds the host memory at one of its ends, if it does.
-    /// Backends check the bounds of device memory themselves.
+    /// If the copy exceeds the bounds of the host memory that is its source or destination, a text
+    /// that says so. Backends check the bounds of device memory themselves.
     pub(crate) fn host_overrun(&self) -> Option<String> {
         let overrun = |memory: &Memory, end_bytes: fn(&CopyBox) -> Option<u64>| {
             let Memory::Host(host) = memory else { return None };

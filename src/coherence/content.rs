@@ -14,7 +14,7 @@ pub(crate) struct LossId(pub(crate) u32);
 /// Why an element has no contents.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Undefined {
-    /// It was never written.
+    /// The element was never written.
     Never,
     /// The element was written, and its only copy was lost.
     Lost(LossId),

@@ -190,8 +190,8 @@ pub(super) fn elements(spans: &[Span]) -> u64 {
     spans.iter().fold(1, |product, span| product.saturating_mul(span.len()))
 }
 
-/// The only axis on which two boxes with these spans differ, and the merged span there, if there is
-/// such an axis and `merge` makes one span.
+/// If two boxes with these spans differ on only one axis, and `merge` makes one span of the two
+/// spans on this axis: the axis, and the merged span.
 pub(super) fn merged_spans(
     a: &[Span],
     b: &[Span],

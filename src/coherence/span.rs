@@ -146,7 +146,7 @@ impl Span {
     /// progressions continued without end.
     ///
     /// `low` must not be below either start. Returns `None` if that first index exceeds 64 bits. A
-    /// step that exceeds 64 bits becomes `u64::MAX`: the common indices are then only one.
+    /// step that exceeds 64 bits is returned as `u64::MAX`: there is only one common index then.
     fn common_progression(&self, other: &Self, low: u64) -> Option<(u64, u64)> {
         let divisor = greatest_common_divisor(self.step, other.step);
         if !self.start.abs_diff(other.start).is_multiple_of(divisor) {

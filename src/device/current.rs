@@ -73,7 +73,7 @@ impl Device {
         Entered { ticket, not_send: PhantomData }
     }
 
-    /// The current device of this thread. It is the first of these that exists:
+    /// The current device of this thread. It is the first device in this list that exists:
     ///
     /// 1. the device that this thread entered last ([`Device::enter`]);
     /// 2. the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`;

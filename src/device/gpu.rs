@@ -24,8 +24,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if there is no driver, no such GPU, or it cannot be used, and in builds
-    /// without feature `cuda`.
+    /// [`Error::NoDevice`] if there is no driver or no such GPU, if the GPU cannot be used, and in
+    /// builds without feature `cuda`.
     #[track_caller]
     pub fn cuda(ordinal: usize) -> Result<Self> {
         opened(ordinal)

@@ -50,8 +50,8 @@ pub(crate) struct DeviceShared {
     pub(super) poison_byte: Option<u8>,
 }
 
-/// A stream: work that runs in the order in which it was queued. Cheap to clone; two handles are
-/// equal if they refer to the same stream.
+/// A stream of a device: a queue whose work runs in the order in which it was queued. Cheap to
+/// clone; two handles are equal if they refer to the same stream.
 ///
 /// Uses of the same bytes are ordered even if they are on different streams. Streams let
 /// independent work overlap.

@@ -52,8 +52,8 @@ impl Device {
     }
 
     /// Limits the bytes that this library uses on the device: from now on, an allocation that would
-    /// bring them above `len_bytes` is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Frees
-    /// nothing. Useful where several programs share a GPU.
+    /// bring them above `len_bytes` is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Does not
+    /// free memory that is already in use. Useful if several programs share a GPU.
     ///
     /// ```
     /// use resident::{Device, Emulation, Error, SmartArray};

@@ -18,7 +18,7 @@ impl Stream {
     ///
     /// Work that other code queues on this stream (foreign work) is ordered against this library's
     /// work only by the stream itself. So pass arrays to such work by guards of this stream
-    /// ([`gpu_on`](crate::SmartArray::gpu_on)), which need no synchronisation there.
+    /// ([`gpu_on`](crate::SmartArray::gpu_on)), which need no synchronisation on this stream.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -118,7 +118,8 @@ impl Stream {
 
     /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use by
     /// default. It synchronises with all *blocking* streams of the context. This library's own
-    /// streams and cudarc's are non-blocking, so neither waits for the other.
+    /// streams and cudarc's are non-blocking, so the legacy default stream and these streams do not
+    /// wait for each other.
     ///
     /// ```no_run
     /// use resident::{Device, Stream};

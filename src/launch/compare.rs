@@ -40,7 +40,8 @@ pub struct Difference {
     pub len: u64,
     /// The device that ran the device body.
     pub on: Device,
-    /// The tolerance: absolute for values up to 1, relative to the larger value above.
+    /// The tolerance, which is absolute for values up to 1, and relative to the larger value above
+    /// 1.
     pub tolerance: f64,
 }
 

@@ -159,12 +159,12 @@ impl<S: Signature> Kernel<S> {
     /// the process ends. Code that NVRTC compiles is cached on disk: in `RESIDENT_CACHE` (a folder,
     /// or `off`), else in the folder `resident` of the user's cache folder.
     ///
-    /// The function has the kernel's name, unless [`CudaSource::entry`] sets another, and the
-    /// parameters that [`prototype`](Self::prototype) prints. Scalars are passed by value, flat
-    /// arrays (slices) as bare pointers, and sized arrays (views) as `resident::View1` to `View6`
-    /// by value (`data`, `shape`, `strides` in elements, `operator()(i, j)`, `contains(i, j)`,
-    /// `size()`, `at(n)`). The library declares these types before the source. Loading checks the
-    /// number of parameters and their sizes.
+    /// The function must have the kernel's name, unless [`CudaSource::entry`] sets another name.
+    /// Its parameters must be those that [`prototype`](Self::prototype) prints. Scalars are passed
+    /// by value, flat arrays (slices) as bare pointers, and sized arrays (views) as
+    /// `resident::View1` to `View6` by value (`data`, `shape`, `strides` in elements,
+    /// `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`). The library declares these types
+    /// before the source. Loading checks the number of parameters and their sizes.
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -269,7 +269,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// On an error nothing is queued and array contents are unchanged. Before anything moves:
+    /// On an error nothing is queued and array contents are unchanged. Before anything is copied:
     ///
     /// - [`Requirement`](crate::Error::Requirement) if a requirement is not fulfilled.
     /// - [`Grid`](crate::Error::Grid) if this device, or any device, cannot launch the grid.

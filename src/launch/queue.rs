@@ -3,8 +3,8 @@
 //!
 //! The types that represent an array argument, in the order in which a launch makes them:
 //!
-//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: the caller's argument, if
-//!    [`Argument`](super::Argument) accepts it for the parameter.
+//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: the caller's argument, which must implement
+//!    [`Argument`](super::Argument) for the parameter.
 //! 2. [`transfer::StoredView`]: the argument's storage and its strided view, without element and
 //!    dimension types.
 //! 3. [`BoundArray`]: the same, together with the parameter's kind of access.

@@ -135,8 +135,8 @@ impl Strided<'_> {
         ViewBox(part.0.iter().enumerate().map(same).collect())
     }
 
-    /// The copies of a box of this view to the same box of another view of the same shape, and the
-    /// parts of the two views that the copies read and write.
+    /// The copies of a box of this view to the same box of another view of the same shape. Also
+    /// returns the part of each view that the copies read or write.
     pub(crate) fn copies_to(
         &self,
         other: &Strided<'_>,

@@ -42,7 +42,7 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
 }
 
 /// Frees copies of other arrays on a device that are also valid on the host, until `len_bytes` are
-/// freed or there are no more such copies. Returns whether any copy was freed. Moves no contents.
+/// freed or there are no more such copies. Returns whether any copy was freed. Copies no contents.
 /// Copies that are in use, or for which a guard exists, are kept.
 pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
     let mut freed_bytes = 0;

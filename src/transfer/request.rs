@@ -91,8 +91,8 @@ impl Request<'_> {
         }
     }
 
-    /// The uses at `location` that an access must wait for, except completed ones and those of
-    /// `stream` itself.
+    /// The uses at `location` for which an access must wait. Completed uses, and uses on `stream`
+    /// itself, are left out.
     pub(super) fn conflicts(
         &self,
         state: &ArrayState,
@@ -123,8 +123,8 @@ impl Request<'_> {
     }
 }
 
-/// Adds the uses at `location` that an access of `region` (`None` for the whole array) must wait
-/// for, except completed ones and those of `stream` itself.
+/// Adds the uses at `location` for which an access of `region` (`None` for the whole array) must
+/// wait. Completed uses, and uses on `stream` itself, are left out.
 pub(super) fn collect_conflicts(
     state: &ArrayState,
     location: Location,

@@ -56,8 +56,8 @@ macro_rules! exclusive_methods {
             self.part().host_mut(Access::Overwrite, call_site())
         }
 
-        /// The current device's copy of this part, for external work on its default stream to
-        /// change: see [`gpu_mut_on`](Self::gpu_mut_on).
+        /// Requests the current device's copy of this part, so that external work on the device's
+        /// default stream can change it: see [`gpu_mut_on`](Self::gpu_mut_on).
         ///
         /// # Errors
         ///
@@ -72,11 +72,12 @@ macro_rules! exclusive_methods {
             )
         }
 
-        /// The copy of `stream`'s device, for external work on that stream to change. Uploads the
-        /// bytes that are stale on the device. The device has the newest contents from the moment
-        /// the guard is created. Work queued on the stream while the guard lives is ordered after
-        /// all earlier uses of these bytes, and all later uses, on any stream or on the host, are
-        /// ordered after that work.
+        /// Requests the copy of `stream`'s device, so that external work on that stream (launches
+        /// and library calls made outside this crate) can change it. Uploads the bytes that are
+        /// stale on the device. The device has the newest contents from the moment the guard is
+        /// created. Work queued on the stream while the guard lives is ordered after all earlier
+        /// uses of these bytes, and all later uses, on any stream or on the host, are ordered after
+        /// that work.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -103,8 +104,8 @@ macro_rules! exclusive_methods {
             self.part().gpu_mut_on(Access::ReadWrite, stream, call_site())
         }
 
-        /// The current device's copy of this part, for external work on its default stream to
-        /// rewrite: see [`gpu_overwrite_on`](Self::gpu_overwrite_on).
+        /// Requests the current device's copy of this part, so that external work on the device's
+        /// default stream can overwrite it: see [`gpu_overwrite_on`](Self::gpu_overwrite_on).
         ///
         /// # Errors
         ///
@@ -120,10 +121,11 @@ macro_rules! exclusive_methods {
             )
         }
 
-        /// The copy of `stream`'s device, for external work on that stream to rewrite. Uploads
-        /// nothing, and marks the whole part as written when the guard is created, including
-        /// elements that were lost. The work must write every element: the others have unspecified
-        /// values. Order is as for [`gpu_mut_on`](Self::gpu_mut_on).
+        /// Requests the copy of `stream`'s device, so that external work on that stream (launches
+        /// and library calls made outside this crate) can overwrite it. Uploads nothing, and marks
+        /// the whole part as written when the guard is created, including elements that were lost.
+        /// The work must write every element: the others have unspecified values. Order is as for
+        /// [`gpu_mut_on`](Self::gpu_mut_on).
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -350,7 +352,8 @@ macro_rules! exclusive_methods {
         }
 
         /// Writes one element where it is newest: on the host if the element is valid there, else
-        /// on a device. Moves nothing. On the host, waits for queued work that uses this element.
+        /// on a device. Copies nothing between host and device. On the host, waits for queued work
+        /// that uses this element.
         ///
         /// ```
         /// use resident::{Device, SmartArray};

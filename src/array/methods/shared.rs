@@ -65,9 +65,10 @@ macro_rules! shared_methods {
             self.part().gpu_on(&Part::<D>::current_stream(call_site())?, call_site())
         }
 
-        /// The copy of `stream`'s device, for external work on that stream to read: launches and
-        /// library calls made outside this crate. Uploads the bytes that are stale on the device;
-        /// the source stays valid. Makes the stream wait for all work that writes these bytes.
+        /// Requests the copy of `stream`'s device, so that external work on that stream (launches
+        /// and library calls made outside this crate) can read it. Uploads the bytes that are stale
+        /// on the device; the source stays valid. Makes the stream wait for all work that writes
+        /// these bytes.
         ///
         /// The host does not wait for the device. It may block for a pending download, for staging
         /// memory, or for device memory. Pageable bytes have been copied to staging memory when the

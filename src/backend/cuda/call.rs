@@ -6,7 +6,7 @@ use cudarc::driver::{DriverError, sys};
 
 use crate::backend::{BackendError, BackendErrorKind};
 
-/// The result of a driver call as an error that names the call. For a failed allocation use the
+/// Converts the result of a driver call. The error names the call. For a failed allocation use the
 /// error that also contains the number of bytes.
 pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendError> {
     match result {
@@ -84,7 +84,7 @@ fn is_sticky(failed: CUresult) -> bool {
     )
 }
 
-/// The driver's name for a result, and advice for common ones.
+/// The driver's name for a result code, and advice for common codes.
 pub(super) fn describe(failed: CUresult) -> String {
     match advice(failed as i64) {
         Some(advice) => format!("{failed:?}: {advice}"),

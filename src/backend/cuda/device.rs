@@ -56,7 +56,7 @@ impl CudaDevice {
         self.0.context.shared()
     }
 
-    /// Whether cudarc's object is this GPU's primary context.
+    /// Whether cudarc's context object represents this GPU's primary context.
     pub(crate) fn has_context(&self, other: &CudaContext) -> bool {
         self.0.context.cudarc().cu_ctx() == other.cu_ctx()
     }

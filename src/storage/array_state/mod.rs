@@ -49,7 +49,7 @@ pub(crate) struct ArrayState {
     streams: SmallVec<[Option<Stream>; 1]>,
     /// The transfer totals; allocated at the first copy or launch.
     traffic: Option<Box<Traffic>>,
-    /// The number of acquired uses on devices that are not marked yet. While there is any, no
+    /// The number of uses on devices that are acquired but not marked yet. If it is above 0, no
     /// device copy is evicted.
     pins: u32,
     cold: Option<Box<ColdState>>,
@@ -94,7 +94,7 @@ impl ArrayState {
         let mut state = Self::new(Coherence::undefined(extents));
         if let Some(location) = state.assign_location(stream.device_ref()) {
             state.coherence = Coherence::stored(extents, location);
-            // The end of the work that first wrote the memory, for which other streams wait.
+            // The end of the work that wrote the initial contents. Other streams wait for it.
             let written = UseEnd::at(stream.queue().reserve_position());
             let mark = Mark::lossless(state.assign_key(stream), written);
             let copy = state.device_copy_mut(location);

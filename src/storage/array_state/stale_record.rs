@@ -19,7 +19,7 @@ pub(crate) enum StaleOrigin<S = CallSite> {
     /// Unknown: no capture or subscriber was active when the copy was made, or there were too many
     /// calls to record.
     Unreported,
-    /// This call. The call at `site`. Later calls have a higher `turn`.
+    /// The call at `site`. Later calls have a higher `turn`.
     Call { turn: u64, site: S },
 }
 

@@ -75,7 +75,7 @@ fn empty_and_reversed() -> [SmartArray<u32, Ix2>; 4] {
     arrays
 }
 
-/// The pointer of a view without elements. Reversed axes do not change it.
+/// Returns the pointer of a view without elements, which must not depend on reversed axes.
 fn nowhere() -> *const u32 {
     std::ptr::dangling()
 }

@@ -33,7 +33,7 @@ type Counts = BTreeMap<String, i64>;
 
 /// The driver calls of one run, in order.
 fn recorded(program: &mut dyn FnMut()) -> Vec<String> {
-    // After this many runs, all reusable objects exist.
+    // These runs create all objects that later runs reuse.
     (0..40).for_each(|_| program());
     stand_in::take_calls();
     program();

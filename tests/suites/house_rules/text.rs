@@ -7,7 +7,7 @@ use crate::tokens::all_tokens;
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 60;
-/// The largest length of 95 % of the library's functions.
+/// The length, in lines, that 95 % of the library's functions must not exceed.
 const FUNCTION_LINES_P95_MAX: usize = 25;
 
 /// A function: its file, line number, first line and length.

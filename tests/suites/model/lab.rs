@@ -6,7 +6,7 @@ use resident::{CudaSource, Device};
 
 use super::contents::World;
 
-/// The functions of a backend that the model uses.
+/// The functions that each backend provides for the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lab {
     /// Whether each program has its own seed.

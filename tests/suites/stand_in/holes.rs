@@ -1,6 +1,7 @@
-//! Errors of cudarc 0.19 that occur with a strict driver. Each program is safe code with all
-//! defaults. The tests prove that the stand-in is strict enough to find such errors in this
-//! library's backend. If a later version of cudarc corrects an error, the test of that error fails.
+//! Errors of cudarc 0.19 that occur with a strict driver. Each program is safe code that uses
+//! cudarc's default settings. The tests prove that the stand-in is strict enough to find such
+//! errors in this library's backend. If a later version of cudarc corrects an error, the test of
+//! that error fails.
 
 use resident::cudarc::driver::sys::CUresult;
 use resident::cudarc::driver::{DevicePtr, result, sys};
@@ -69,8 +70,8 @@ fn b_pinned_memory_is_shown_before_it_is_written() {
     assert_eq!(pinned.as_slice().expect("it is there"), [7]);
 }
 
-/// cudarc treats a plain slice as pageable memory, for whose copies the driver waits. For
-/// registered memory the driver does not wait, so the safe call returns early.
+/// cudarc treats a plain slice as pageable memory, and relies on the driver to wait for copies of
+/// pageable memory. For registered memory the driver does not wait, so the safe call returns early.
 #[test]
 fn c_a_registered_vector_is_given_back_while_it_is_written() {
     let context = context(0);

@@ -59,7 +59,7 @@ impl Compilation {
         Ok(ptx)
     }
 
-    /// Machine code. The cubin. It is empty for a virtual architecture, and with options that
+    /// The machine code (cubin). It is empty for a virtual architecture, and with options that
     /// request other output.
     pub(super) fn cubin(&self) -> Result<Vec<u8>, String> {
         // SAFETY: the two functions return the size and the bytes of the cubin.
@@ -89,7 +89,8 @@ impl Compilation {
         self.nvrtc.check(unsafe {
             (self.nvrtc.lowered_name)(self.handle, expression.as_ptr(), &raw mut name)
         })?;
-        // SAFETY: on success this is a text that ends with a zero and lives as long as the program.
+        // SAFETY: on success the pointer leads to a text that ends with a zero and lives as long as
+        // the program.
         Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 }

@@ -134,7 +134,8 @@ fn load_into_context(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     let mut handle = null_mut();
     // SAFETY: the context is current (the caller's promise). The image is text that ends with a
     // zero, or a whole cubin: it comes from the compiler, or from the caller of `Kernel::cuda`, who
-    // guarantees it. There are two values for two options; the second is the log's length.
+    // guarantees it. There are two options with one value each; the second value is the length of
+    // the log.
     let outcome = unsafe {
         sys::cuModuleLoadDataEx(
             &raw mut handle,

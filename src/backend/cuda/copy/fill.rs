@@ -1,5 +1,6 @@
-//! Queues fills. The driver sets patterns of 1, 2 and 4 bytes; for longer ones, a seed of the
-//! pattern is copied to the device, and copies on the device double it.
+//! Queues fills. The driver sets patterns of 1, 2 and 4 bytes; for a longer pattern, a few
+//! repetitions (the seed) are copied to the device, and copies on the device then double the filled
+//! part.
 
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ enum SettablePattern {
     Four(u32),
 }
 
-/// Queues the fill of one footprint of the memory at `address`. The returned memory must live until
-/// the fill completes, even on error.
+/// Queues the fill of one footprint (a set of byte ranges) of the memory at `address`. The returned
+/// memory must live until the fill completes, even on error.
 ///
 /// # Safety
 ///

@@ -14,7 +14,7 @@ use crate::backend::{BackendError, CopyBox};
 pub(crate) enum CopyEnd {
     /// The start of host memory, and whether it is pinned.
     Host(*mut u8, bool),
-    /// A device address, and its context if that is not the stream's.
+    /// A device address, and the context of the memory if it is not the stream's context.
     Device(u64, Option<sys::CUcontext>),
 }
 

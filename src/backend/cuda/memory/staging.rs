@@ -89,7 +89,8 @@ impl StagingPool {
         })
     }
 
-    /// An unused block and its length; `Some(None)` if a new block may be pinned, else `None`.
+    /// Reserves a block. Returns an unused block and its length, or `Some(None)` if the caller may
+    /// pin a new block, or `None` if the limit does not allow one.
     fn reserve(&self, block_bytes: u64) -> Option<Option<(BlockStart, u64)>> {
         // These blocks are freed after the lock is released, because freeing is slow.
         let mut removed = Vec::new();

@@ -129,7 +129,7 @@ impl StreamCore {
         Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
     }
 
-    /// The next position. The last position. All work up to it is queued.
+    /// Assigns the next position. All earlier work is queued.
     pub(super) fn next_position(&self, state: &mut StreamState) -> Position {
         state.tail += 1;
         self.tail.store(state.tail, Ordering::Release);

@@ -28,7 +28,7 @@ impl CudaQueue {
         self.0.share()
     }
 
-    /// Whether cudarc's object is this stream.
+    /// Whether cudarc's stream object represents this stream.
     pub(crate) fn is(&self, other: &CudaStream) -> bool {
         is_same_stream(self.0.stream(), other)
     }

@@ -59,8 +59,7 @@ pub(crate) struct QueuedOperation {
 }
 
 impl QueuedOperation {
-    /// Runs work on `device`. Runs the operation. The caller records a failure and drops the
-    /// operation.
+    /// Runs work on `device`. The caller records a failure and drops the operation.
     pub(super) fn run_work(&self, device: &DeviceCore) -> Result<(), FailureRecord> {
         let Some(description) = self.operation.description() else { return Ok(()) };
         description.check_runnable(self.fault)?;

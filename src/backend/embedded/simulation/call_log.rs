@@ -32,8 +32,8 @@ const HAZARDS_MAX: usize = 1 << 10;
 pub struct EmulationLog(pub(crate) Arc<CallLog>);
 
 impl EmulationLog {
-    /// The calls that reached the device, in order. [`Fault::nth`](crate::Fault::nth) refers to
-    /// their numbers.
+    /// The calls that reached the device, in order. The number of a call here is the number that
+    /// [`Fault::nth`](crate::Fault::nth) takes.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.0.lock().calls.iter().cloned().collect()
@@ -188,11 +188,12 @@ pub struct Call {
     pub number: u64,
     /// The kind of call.
     pub kind: CallKind,
-    /// The purpose of the call: `upload of "photo"`. Empty if the kind of call says everything.
+    /// The purpose of the call: `upload of "photo"`. Empty if the kind of call describes it fully.
     pub label: Arc<str>,
     /// Bytes allocated, copied or filled; for a launch, the bytes that its arguments cover; else 0.
     pub len_bytes: u64,
-    /// The stream's number on this device, 0 for the default stream. `None` for device calls.
+    /// The stream's number on this device, 0 for the default stream. `None` for calls that belong
+    /// to no stream.
     pub stream: Option<u32>,
     /// The position in that stream, from 1; 0 if the call queued nothing.
     pub position: u64,

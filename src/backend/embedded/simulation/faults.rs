@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::call_log::CallKind;
 
-/// One call of an emulated device that fails.
+/// An injected failure of one call of an emulated device.
 ///
 /// Each device counts its calls from 1, in the order in which they are made. [`CallKind`] lists the
 /// calls that count. A fault makes its call fail at once, with nothing queued. With a

@@ -48,7 +48,8 @@ impl Instruments {
         other.is_some_and(|other| Arc::ptr_eq(&other.tracker, &self.tracker))
     }
 
-    /// Checks the accesses of an operation that has its position and cannot run yet.
+    /// Checks the accesses of an operation. It is called when the operation has a position but
+    /// cannot run yet.
     pub(crate) fn check(&self, submission: &Submission<'_>, accesses: &[MemoryAccess]) {
         let hazards = self.tracker.check(submission, accesses);
         if !hazards.is_empty() {

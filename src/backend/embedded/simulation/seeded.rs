@@ -2,8 +2,8 @@
 //! poll, one at a time, in an order that the seed determines.
 //!
 //! Handles (devices, queues, events) own the simulation, and the simulation owns its streams.
-//! Streams own neither. So a simulation ends when its last handle drops, and drops the work that no
-//! thread has waited for.
+//! Streams own neither handles nor the simulation. So a simulation ends when its last handle drops,
+//! and drops the work that no thread has waited for.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

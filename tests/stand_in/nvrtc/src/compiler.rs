@@ -35,7 +35,8 @@ pub(crate) struct Program {
 pub(crate) struct Product {
     pub(crate) log: String,
     pub(crate) ptx: Option<String>,
-    /// Whether the architecture is a real one, so that there is a cubin.
+    /// Whether the architecture is real (`sm_90`) rather than virtual (`compute_90`), so that there
+    /// is a cubin.
     pub(crate) has_cubin: bool,
     /// Lowered names by name expression, as C strings.
     pub(crate) lowered: HashMap<String, std::ffi::CString>,

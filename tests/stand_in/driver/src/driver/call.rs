@@ -166,7 +166,7 @@ fn with<T>(use_record: impl FnOnce(&mut Record) -> T) -> T {
     use_record(record.get_or_insert_default())
 }
 
-/// Defines driver functions. Each is exported under its name.
+/// Defines driver functions. Each function is exported under its CUDA name.
 macro_rules! driver_functions {
     ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
         /// Implements the function of CUDA's manual, as far as the stand-in supports it.

@@ -240,7 +240,7 @@ impl Packing<'_> {
             return Prepared::Mapped { start: address, len_bytes, element_bytes, extents };
         }
         // A view can extend below its first element, so the engine gets the allocation and an
-        // offset. If there is no allocation, the engine reports the error.
+        // offset. If no allocation contains the address, the engine reports an error.
         let start = allocation.map_or(address, |allocation| allocation.address);
         let words = &mut self.arguments.words;
         let at_word = words.len() as u32;
@@ -373,7 +373,7 @@ pub(super) enum HostFunction {
 // SAFETY: CUDA calls such functions on its own thread, and its manual requires callers to allow
 // that.
 unsafe impl Send for HostFunction {}
-// SAFETY: as above; the function is called once.
+// SAFETY: as for `Send` above; the function is called once.
 unsafe impl Sync for HostFunction {}
 
 #[derive(Debug)]
@@ -385,7 +385,7 @@ struct HostBody {
     function: HostFunction,
 }
 
-// SAFETY: such a function gets no device memory.
+// SAFETY: a host function in stream order gets no device memory.
 unsafe impl KernelBody for HostBody {
     fn name(&self) -> &Arc<str> {
         &self.name

@@ -95,7 +95,8 @@ fn check(image: &Image) -> Outcome {
     if image.target > 10 * major + minor { Err(Code::INVALID_PTX) } else { Ok(()) }
 }
 
-/// The newest PTX version that a driver accepts: 12080 is CUDA 12.8, which accepts 8.7.
+/// The newest PTX version that a driver accepts, given the driver's CUDA version. For example,
+/// 12080 is CUDA 12.8, which accepts PTX 8.7.
 fn ptx_version(driver_version: i32) -> i32 {
     let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
     match (major, minor) {
