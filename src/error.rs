@@ -292,7 +292,7 @@ pub enum Error {
         /// The launch.
         call: CalledAt,
     },
-    /// A `require` of a kernel is not fulfilled. Nothing was moved.
+    /// A `require` of a kernel is not fulfilled. Nothing was copied.
     #[non_exhaustive]
     #[error(
         "requirement: kernel {kernel} requires that {requirement}, but got {arguments}; nothing \

@@ -8,8 +8,8 @@
 //! DESIGN.md, "Locks", gives the order.
 //!
 //! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
-//! The backends use `std`'s locks, at which shuttle cannot switch; in these tests no thread blocks
-//! at such a lock.
+//! The backends use `std`'s locks, at which shuttle cannot switch threads. That suffices, because
+//! in these tests no thread waits for such a lock.
 
 use std::any::Any;
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
-//! The kernels. Their signatures declare what they read and write; their requirements relate the
-//! shapes of the arguments.
+//! The kernels. Signatures declare what kernels read and write, and requirements relate the shapes
+//! of the arguments.
 
 use resident::ndarray::{Ix2, Ix3};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};

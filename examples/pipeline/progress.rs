@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use resident::{Event, Result, Stream};
 
-/// Work shorter than this shows no bar.
+/// No bar is drawn for work that takes less time than this.
 const SHOW_AFTER: Duration = Duration::from_millis(600);
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const BAR_COLUMNS: usize = 30;

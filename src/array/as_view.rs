@@ -104,8 +104,8 @@ impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
     }
 }
 
-/// Arrays and views of elements `T` with any dimension: what a flat [`In`](crate::In), which the
-/// body gets as a slice, accepts. Sealed as [`AsView`].
+/// Arrays and views with elements `T` and any dimension. They may be passed for a flat
+/// [`In`](crate::In), which the body gets as a slice. Sealed as [`AsView`].
 ///
 /// ```
 /// use resident::{AnyView, Device, Grid, In, Kernel, Out, Result, SmartArray};
@@ -135,9 +135,9 @@ pub trait AnyView<T: Element>: sealed::Sealed {
     fn erased(&self) -> StoredView<'_>;
 }
 
-/// Arrays and exclusive views of elements `T` with any dimension: what a flat
-/// [`InOut`](crate::InOut) or [`Out`](crate::Out), which the body gets as a slice, accepts. Sealed,
-/// as [`AsView`] is; see [`AnyView`].
+/// Arrays and exclusive views with elements `T` and any dimension. They may be passed for a flat
+/// [`InOut`](crate::InOut) or [`Out`](crate::Out), which the body gets as a slice. Sealed, as
+/// [`AsView`] is; see [`AnyView`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a writable array or view of `{T}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element",

@@ -54,8 +54,8 @@ use crate::transfer::{self, Request, StoredView};
 /// ```
 ///
 /// The host or a device gets memory for the whole array when any part of it is first used there,
-/// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. If a device is
-/// full, the library also frees copies on that device that are valid on the host.
+/// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. The library
+/// also frees copies on a full device, if their contents are valid on the host.
 ///
 /// Many threads may read the contents at once; if several of them need the same transfer, it is
 /// made once. State changes when a guard is created, so leaking a guard is safe and loses no

@@ -70,7 +70,7 @@ impl Drop for Scope {
 
 #[inline]
 pub(super) fn is_active() -> bool {
-    // While a thread's thread-locals are being destroyed, it captures nothing.
+    // Nothing is captured while the thread's thread-locals are being destroyed.
     DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 

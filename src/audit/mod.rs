@@ -68,7 +68,7 @@ pub(crate) fn has_listeners() -> bool {
 #[inline]
 pub(crate) fn record_copy(make: impl FnOnce() -> CopyRecord) {
     if has_listeners() {
-        // While a thread's thread-locals are being destroyed, it reports nothing.
+        // Nothing is reported while the thread's thread-locals are being destroyed.
         let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(make()));
     }
 }

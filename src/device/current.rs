@@ -35,7 +35,7 @@ pub struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // While a thread's thread-locals are being destroyed, it has no scopes.
+        // While the thread's thread-locals are being destroyed, the thread has no scopes.
         let left = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();
             scopes

@@ -1,5 +1,5 @@
-//! Devices, streams and events: handles over a backend, and the records of events and waits by
-//! which few driver calls suffice to order streams.
+//! Devices, streams and events: handles over a backend. They record events and waits, so that few
+//! driver calls suffice to order streams.
 //!
 //! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
 //!   construction, `streams` its streams, `memory` its memory.

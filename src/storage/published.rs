@@ -5,9 +5,9 @@
 //! with release ordering after the data that it announces, and loaded with acquire ordering before
 //! this data is read.
 //!
-//! Published facts change only while the caller has a `&mut` borrow that excludes all views of the
-//! array, so no fast path reads them meanwhile. Late failures are the exception: they raise an
-//! epoch, which fast paths compare.
+//! A published fact can become untrue only while the caller has a `&mut` borrow that excludes all
+//! views of the array, so no fast path reads it meanwhile. Late failures are the exception: they
+//! raise an epoch, which fast paths compare.
 //!
 //! The atomic types are imported from the parent module, so that the suite `published` can compile
 //! this file with those of loom.

@@ -87,8 +87,8 @@ pub(crate) fn acquire_on<'a>(
     copy_to_device(request, stream, access, depends)
 }
 
-/// As [`acquire_on`], for a whole array that needs no copy and no wait. For any other array, does
-/// nothing and returns `None`.
+/// As [`acquire_on`], for a whole array that needs no copy and no wait. If the array needs either,
+/// does nothing and returns `None`.
 #[inline]
 pub(crate) fn acquire_whole<'a>(
     storage: &'a Storage,
@@ -414,8 +414,8 @@ impl Request<'_> {
         pending
     }
 
-    /// Queues copies to `location`. Queues one chunk of copies. First allocates memory for the
-    /// array at the destination, if it has none. The caller holds the claim on the elements.
+    /// Queues one chunk of copies to `location`. First allocates memory for the array at the
+    /// destination, if it has none. The caller holds the claim on the elements.
     fn queue_copies(
         &self,
         location: Location,

@@ -64,8 +64,8 @@ fn publish_reader(
     }
 }
 
-/// As [`open_guard`], for a write of a whole array that needs no copy and no wait. For any other
-/// access, does nothing and returns `None`.
+/// As [`open_guard`], for a write of a whole array that needs no copy and no wait. If the array
+/// needs either, does nothing and returns `None`.
 pub(crate) fn open_whole(
     storage: &Storage,
     stream: &Stream,

@@ -53,8 +53,8 @@ pub(crate) fn mark_launched(
     state.has_several_streams()
 }
 
-/// As [`mark_launched`], for a whole array if only its uses change. If not, does nothing and
-/// returns `None`.
+/// As [`mark_launched`], for a whole array if only its uses change. If its contents change too,
+/// does nothing and returns `None`.
 #[inline]
 pub(crate) fn mark_whole_launched(
     storage: &Storage,
@@ -147,8 +147,8 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
     Ok(())
 }
 
-/// As [`write_on_host`], if neither a copy nor a wait is needed. If one is, does nothing and
-/// returns `false`.
+/// As [`write_on_host`], for an access that needs no copy and no wait. If the access needs either,
+/// does nothing and returns `false`.
 #[inline]
 fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
@@ -162,8 +162,8 @@ fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     is_ready
 }
 
-/// As [`write_on_host`] for a whole array, if neither a copy nor a wait is needed. If one is, does
-/// nothing and returns `false`.
+/// As [`write_on_host`], for a whole array that needs no copy and no wait. If the array needs
+/// either, does nothing and returns `false`.
 pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallSite) -> bool {
     let mut state = storage.lock();
     let is_valid = || {

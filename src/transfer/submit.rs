@@ -31,8 +31,8 @@ impl Request<'_> {
     }
 
     /// Queues work on `stream` that copies `regions` to `location`, after all uses of those bytes.
-    /// From then on the regions count as valid there, for work that waits for the returned
-    /// position.
+    /// From then on the regions count as valid at `location`. Work that uses them must wait for the
+    /// returned position.
     pub(super) fn submit_write(
         &self,
         state: &mut ArrayState,

@@ -16,7 +16,7 @@ use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 
-/// Host memory that a device reads, and the copies from it.
+/// Host memory from which a device reads, and the copies of an upload.
 type UploadSource = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
 
 impl Request<'_> {

@@ -282,7 +282,7 @@ macro_rules! exclusive_methods {
         /// copied between host and device. The copy is made
         ///
         /// - on the device where this part is newest, if `source` has a copy there or on a device
-        ///   to which it has peer access;
+        ///   to which that device has peer access;
         /// - else on the host, if `source` is valid there;
         /// - else on `source`'s device.
         ///

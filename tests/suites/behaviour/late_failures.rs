@@ -176,8 +176,9 @@ fn loss_follows_an_assignment_within_a_device_and_between_devices() {
         gate.open();
         assert_lost(far.host(), "kernel \"broken\"");
         assert_lost(near.slice(s![..3]).host(), "kernel \"broken\"");
-        // An assignment is one operation, which runs either completely or not at all. Elements
-        // outside the assigned part are unchanged.
+        // An assignment is one operation, which runs completely or not at all, so the whole
+        // destination is lost. In the source, elements that the broken kernel did not write are
+        // unchanged.
         assert_lost(near.slice(s![3..]).host(), "kernel \"broken\"");
         assert_eq!(lost.slice(s![3..]).host().unwrap().to_vec(), [3, 4, 5]);
         assert_lost(near.assign(&lost), "kernel \"broken\"");

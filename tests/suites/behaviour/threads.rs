@@ -254,8 +254,8 @@ fn opposite_orders_of_arguments_on_two_threads_do_not_lock_each_other_out() {
             let sum: Sum = Kernel::<(In<u32, Ix1>, In<u32, Ix1>, InOut<u32, Ix1>)>::new("sum")
                 .host(|_grid, (x, y, mut z)| z += &(&x + &y));
             for round in 0..250 {
-                // Rows are newest alternately on a device and on the host, so that each thread
-                // needs transfers of each array.
+                // In some rounds an array is newest on a device, in others on the host, so that the
+                // two threads need transfers of both arrays.
                 let x =
                     if round % 2 == 0 { on_device(&three) } else { SmartArray::from(numbers(1)) };
                 let y = if round % 3 == 0 { on_device(&one) } else { SmartArray::from(numbers(1)) };

@@ -105,8 +105,8 @@ fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
             let _here = devices[0].enter();
             locked.page_lock().expect("locked by the first device");
         }
-        // The second device reads the memory that the first one pinned; the array's last use is on
-        // another stream, where its memory is freed.
+        // The second device reads memory that was pinned on the first. The last use of the array is
+        // on another stream, and its memory is freed there.
         locked.prefetch(&side).expect("queued");
         let mut locked = locked;
         drop(locked.gpu_mut_on(&main).expect("queued"));

@@ -1,5 +1,5 @@
-//! Kernels with CUDA bodies, from source to result, on the stand-in driver: PTX, which the driver
-//! loads directly, replaces the code, and host functions compute the results. `sources.rs` tests
+//! Kernels with CUDA bodies on the stand-in driver, from source to result. The bodies are PTX,
+//! which the driver loads directly, and host functions compute the results. `sources.rs` tests
 //! NVRTC on the CUDA C.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};

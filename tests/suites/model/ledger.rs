@@ -204,8 +204,8 @@ impl Ledger {
         Expected::Fine
     }
 
-    /// The bytes that such a copy downloads if it does not wait for earlier downloads: all cells
-    /// that are valid on any device.
+    /// The bytes of all cells that are valid on a device. Such a copy downloads them if it does not
+    /// wait for earlier downloads.
     pub(crate) fn most_looked_at(&self, cells: &Cells) -> u64 {
         ELEMENT
             * cells

@@ -32,7 +32,8 @@ fn a_writer_overtakes_all_readers_but_the_last() {
     assert_eq!(fast.clone_dtoh(&second).expect("a copy"), [1; 4]);
 }
 
-/// The same event orders the free when the slice is dropped.
+/// When the slice is dropped, the free waits for this single event too, and so not for the first
+/// reader.
 #[test]
 fn a_drop_frees_under_all_readers_but_the_last() {
     let context = context(8);

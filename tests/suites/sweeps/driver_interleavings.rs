@@ -1,8 +1,8 @@
-//! One scenario on the CUDA backend under many legal interleavings: a pipeline of pictures on four
-//! streams of two GPUs, and a plate cut in two whose halo rows are exchanged by `assign`. Under a
-//! seed the stand-in driver runs work only when a thread waits, in an order drawn from the seed. A
-//! process has one seed for all its runs. Its runs are different interleavings, and another process
-//! with the same seed repeats them.
+//! One scenario on the CUDA backend under many legal interleavings. The scenario is a pipeline of
+//! pictures on four streams of two GPUs, and a plate that is cut in two and whose halo rows
+//! `assign` exchanges. Under a seed the stand-in driver runs work only when a thread waits, in an
+//! order drawn from the seed. A process has one seed for all its runs. Its runs are different
+//! interleavings, and another process with the same seed repeats them.
 
 use std::collections::BTreeSet;
 

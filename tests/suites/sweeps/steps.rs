@@ -19,7 +19,8 @@ fn device_code(kernel: &str) -> CudaSource {
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) reads: &'static [Row],
-    /// The rows that the step writes. Those that are not in `reads` are overwritten.
+    /// The rows that the step writes. The step overwrites rows that are not in `reads` without
+    /// reading them.
     pub(crate) writes: &'static [Row],
     /// Whether all queued work has run successfully after this step.
     pub(crate) settles: bool,

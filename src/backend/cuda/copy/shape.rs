@@ -38,7 +38,7 @@ impl Shape {
         }
     }
 
-    /// A plane of `count` runs, if the driver accepts the pitches.
+    /// A plane of `count` lines, if the driver accepts the pitches.
     fn plane(
         part: &CopyBox,
         (count, source, destination): (u64, u64, u64),

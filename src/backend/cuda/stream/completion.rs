@@ -261,7 +261,7 @@ impl StreamCore {
         external
     }
 
-    /// Records the failure of each operation up to `upto` that depends on failed work.
+    /// For each operation up to `upto`: if it depends on failed work, records its failure.
     fn record_inherited_failures(&self, upto: Position) {
         let dependents = self.state().in_flight.dependents(upto);
         for (position, depends, loss) in dependents {

@@ -1,8 +1,8 @@
 //! Whether two footprints share a byte. The result is exact if one of them has at most [`RUNS_MAX`]
 //! runs within the other's bounds.
 //!
-//! The search walks the footprint with fewer runs. For each run it searches the other footprint
-//! axis by axis, and considers only the indices whose boxes can overlap the run.
+//! The search iterates over the runs of the footprint that has fewer. For each run it searches the
+//! other footprint axis by axis, and considers only the indices whose boxes can overlap the run.
 
 #![forbid(unsafe_code)]
 

@@ -58,9 +58,9 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
             queue.submit(launch(&count, &arrays)).unwrap();
         }
     };
-    // The worker swaps two buffers whenever it takes the queued operations. A gate blocks the
-    // stream while a whole batch is queued in one buffer, and after a swap a second gate does the
-    // same for the other buffer. Then both buffers have their final capacity.
+    // The worker swaps two buffers whenever it takes the queued operations. While a gate blocks the
+    // stream, a whole batch is queued in one buffer. After a swap, a second gate blocks the stream
+    // while the other buffer is filled. Then both buffers have their final capacity.
     for _ in 0..2 {
         queue.submit(launch(&count, &arrays)).unwrap();
         finish(&queue);

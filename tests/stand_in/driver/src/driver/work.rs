@@ -100,7 +100,7 @@ pub(super) fn submit_host(
 
 /// Builds a launch for the engine.
 fn launch(body: Arc<dyn KernelBody>, arguments: Arguments, depends: Dependencies) -> Work {
-    // The body contains its grid; the engine does not use this one.
+    // The body contains its own grid; the engine does not use the grid that is passed here.
     Work::Launch(LaunchWork {
         code: crate::backend::KernelCode::Host(body),
         grid: Grid::new(1, 1),
