@@ -6,8 +6,8 @@ use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
 use super::bodies;
 
-/// The widest blur that a launch accepts, in pixels. The blur reads this number times three pixels
-/// on each side.
+/// The widest blur that a launch accepts, in pixels. The blur reads three times as many pixels on
+/// each side.
 pub const SIGMA_MAX: f32 = 64.0;
 
 type Grey = Kernel<(In<u8, Ix3>, Out<f32, Ix2>)>;

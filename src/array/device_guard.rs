@@ -123,8 +123,8 @@ macro_rules! device_guard_methods {
             self.part.layout.strides()
         }
 
-        /// The device address of the element with index 0, 0, ... It stays the same until the array
-        /// drops, is released there, or is evicted.
+        /// The device address of the element with index 0, 0, ... The address stays the same until
+        /// the array drops, or until the device's copy is released or evicted.
         #[must_use]
         pub fn address(&self) -> u64 {
             self.part.address

@@ -260,7 +260,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     fn packed(layout: &Layout<D>) -> Layout<D> {
         match owned::memory_order::<T>(layout.shape(), layout.strides()) {
             Some((_, offset)) => {
-                // The other array may have smaller elements.
+                // The shape is checked, because the other array may have smaller elements, so that
+                // the same shape needs fewer bytes.
                 assert_fits::<T>(layout.shape());
                 layout.clone().with_offset(offset)
             }

@@ -45,7 +45,7 @@ impl CudaSource {
         Self::of(CudaCode::C(text.into()))
     }
 
-    /// A file of CUDA C. It is read when it is compiled.
+    /// A file of CUDA C. The file is read when the code is compiled.
     pub fn file(path: impl AsRef<Path>) -> Self {
         Self::of(CudaCode::File(path.as_ref().into()))
     }

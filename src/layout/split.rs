@@ -9,8 +9,8 @@ use crate::coherence::Region;
 type Copies = SmallVec<[CopyBox; 1]>;
 
 impl MemoryOrder {
-    /// The start of a region along its slowest axes, of at most `bytes_max` bytes but at least one
-    /// element.
+    /// Cuts a region along its slowest axes. Returns its first part, which has at most `bytes_max`
+    /// bytes, but at least one element.
     pub(crate) fn head(&self, mut region: Region, bytes_max: u64) -> Region {
         for axis in 0..region.axes() {
             let span = region.span(axis);

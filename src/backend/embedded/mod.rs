@@ -15,10 +15,10 @@
 //! * `race_check` reports accesses without a defined order: `tracker`, `hazard` (its reports),
 //!   `access` (the bytes that an operation accesses), `vector_clock`, `overlap`, `written`.
 //!
-//! Lock order: a simulation's turn, a simulation's state, a stream's state, then any one leaf (an
-//! address space, a tracker, a call log, the waiters of a stream). User code (kernel bodies,
-//! wakers, drops of queued work) runs under no lock except a simulation's turn. A call on a thread
-//! that runs queued work never takes the turn.
+//! Lock order: a simulation's turn (locked while an operation runs), a simulation's state, a
+//! stream's state, then any one leaf (an address space, a tracker, a call log, the waiters of a
+//! stream). User code (kernel bodies, wakers, drops of queued work) runs under no lock except a
+//! simulation's turn. A call on a thread that runs queued work never takes the turn.
 
 mod backend;
 mod device;

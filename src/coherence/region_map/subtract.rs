@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::box_store::BoxStore;
 use crate::coherence::region::Region;
 
-/// Slots of boxes that an operation found or changed. A few need no heap.
+/// Slots of boxes that an operation found or changed. A short list takes no heap memory.
 pub(super) type Slots = SmallVec<[u32; 16]>;
 
 impl<V: Clone + PartialEq> BoxStore<V> {

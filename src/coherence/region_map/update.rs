@@ -21,7 +21,7 @@ struct BoxChange<V> {
     value: V,
 }
 
-/// The changes to all boxes that overlap the region. A few need no heap.
+/// The changes to all boxes that overlap the region. A short list takes no heap memory.
 struct BoxChanges<V> {
     list: SmallVec<[BoxChange<V>; 6]>,
     /// The number of elements in all parts, or `u64::MAX` if it is larger.

@@ -9,8 +9,8 @@ use crate::layout::{MemoryOrder, Selection};
 
 impl ArrayState {
     /// Records that the call at `site` makes `newest` the only holder of the selection, or makes
-    /// the selection a constant: copies that are valid elsewhere become stale. Called before the
-    /// change.
+    /// the selection a constant. Either makes the copies at other locations stale. Called before
+    /// the change.
     pub(crate) fn record_stale(
         &mut self,
         memory_order: &MemoryOrder,
@@ -27,7 +27,8 @@ impl ArrayState {
         selection.for_each(memory_order, |region| self.record_stale_parts(region, elsewhere, site));
     }
 
-    /// Records that the whole array, which has this content, becomes stale where it is valid.
+    /// For a whole array with this content: records, for each location where it is valid, that it
+    /// becomes stale there.
     #[inline]
     pub(super) fn record_all_stale(&mut self, content: Content, site: CallSite) {
         let locations = readable(content);
@@ -41,8 +42,8 @@ impl ArrayState {
         }
     }
 
-    /// Records that each part of a region becomes stale at the locations that `locations` returns
-    /// for its contents.
+    /// For each part of a region: records that it becomes stale at the locations that the function
+    /// `locations` returns for the part's contents.
     fn record_stale_parts(
         &mut self,
         region: &Region,

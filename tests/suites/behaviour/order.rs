@@ -197,8 +197,8 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
 }
 
 /// Opens an access (a guard). Then queues a launch of the library that records an event, and after
-/// it foreign work, which stands for work that other code queues. Then closes the access. A later
-/// use on another stream must wait for the foreign work, too.
+/// it foreign work, here a launch that represents work queued by other code. Then closes the
+/// access. A later use on another stream must wait for the foreign work, too.
 fn foreign_work_comes_before_later_uses(
     access: impl for<'a> Fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>,
     reads_later: bool,

@@ -8,7 +8,8 @@ use super::lab::Lab;
 type AnyAxes = IxDyn;
 type Combine = (In<u32, AnyAxes>, In<u32, AnyAxes>, InOut<u32, AnyAxes>);
 
-/// Kernels over views with one number of dimensions, for which device code is compiled.
+/// The kernels for views with one particular number of dimensions. Their device code is compiled
+/// for that number.
 pub(crate) struct Set {
     pub(crate) stamp: Kernel<(u32, Out<u32, AnyAxes>)>,
     pub(crate) stamp_flat: Kernel<(u32, Out<u32>, u64)>,

@@ -14,7 +14,8 @@ fn row(len: u8) -> Vec<u8> {
     (0..len).collect()
 }
 
-/// An empty copy with all other fields 0, which tests fill in.
+/// A 2-D copy of this width and height between two ranges of memory, each given by its kind,
+/// address and pitch. All offsets are 0; tests change them.
 fn copy_2d(
     source: (CUmemorytype, u64, usize),
     destination: (CUmemorytype, u64, usize),
@@ -102,7 +103,7 @@ fn pitches_have_limits() {
     submit_2d(&nothing, &stream).expect("a copy of nothing");
 }
 
-/// A copy between these kinds of memory with all other fields 0.
+/// A 3-D copy between these kinds of memory. All other fields are 0; tests set them.
 fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
     let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
     // SAFETY: all zeros are a valid value of each field except the two kinds, which are set.

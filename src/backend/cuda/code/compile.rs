@@ -59,8 +59,8 @@ pub(super) struct CompilerInput {
 pub(super) enum Target {
     /// Machine code for this compute capability, such as 90.
     Machine(u32),
-    /// PTX for the newest architecture that the compiler knows; the driver compiles it. Used if the
-    /// device is newer.
+    /// PTX for the newest architecture that the compiler supports, for devices that are newer. The
+    /// driver compiles the PTX.
     Virtual(u32),
 }
 

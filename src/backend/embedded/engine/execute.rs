@@ -74,8 +74,8 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
 /// The memory at one end of a copy, and its block, if that is device memory.
 type CopyEnd = (BoundedMemory, Option<LocatedMemory>);
 
-/// The memory is valid and initialised while the work and the block are alive: every block is
-/// (`block`), and host memory is by the contract of `HostMemory`.
+/// The memory is valid and initialised while the work and the block are alive: device memory always
+/// is (see `block`), and host memory is by the contract of `HostMemory`.
 fn locate_end(device: &DeviceCore, memory: &Memory) -> Result<CopyEnd, String> {
     match memory {
         Memory::Host(host) => {

@@ -239,8 +239,9 @@ impl StreamCore {
         if self.is_seeded() { self.modelled_ns.load(Ordering::Relaxed) } else { clock::now_ns() }
     }
 
-    /// Advances modelled time. Only the thread that holds the simulation's turn calls this, so the
-    /// load and the store need not be a single atomic operation.
+    /// Advances modelled time. Only the thread that has locked the simulation's turn (which it does
+    /// to run an operation) calls this, so the load and the store need not be a single atomic
+    /// operation.
     fn advance_clock(&self, operation: &Operation) {
         let now_ns = self.modelled_ns.load(Ordering::Relaxed);
         let next_ns = match operation {

@@ -17,7 +17,7 @@ use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 /// blocks return to the system.
 const POOLED_BYTES_MAX: u64 = 256 << 20;
 
-/// Freeing a block up to this length is cheap, even if it must be filled with poison.
+/// Freeing a block up to this length is cheap, even if it must be filled with poison bytes.
 const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
 
 /// The memory of one device.
@@ -116,7 +116,8 @@ impl AddressSpace {
         state.limit_bytes.map(|limit_bytes| (limit_bytes, state.free_bytes(limit_bytes)))
     }
 
-    /// Limits the bytes in use and draining together. Present allocations stay.
+    /// Limits the bytes in use, including freed memory that queued work still uses (draining).
+    /// Present allocations stay.
     pub(crate) fn set_limit(&self, limit_bytes: u64) {
         self.lock().limit_bytes = Some(limit_bytes);
     }
@@ -131,8 +132,8 @@ impl AddressSpace {
         Ok(self.lock().insert(block))
     }
 
-    /// Marks an allocation as draining and returns its length. [`release`](Self::release) frees it
-    /// once the stream reaches the queued free.
+    /// Marks an allocation as draining (freed, but still used by queued work) and returns its
+    /// length. [`release`](Self::release) frees it once the stream reaches the queued free.
     pub(crate) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
         let mut state = self.lock();
         let len_bytes =

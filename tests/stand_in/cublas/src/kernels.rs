@@ -49,8 +49,8 @@ pub(crate) const MULTIPLY: Kernel = Kernel {
     body: multiply,
 };
 
-/// Like `MULTIPLY`, for beta 0 and a contiguous C, which is then only written and not read, as BLAS
-/// specifies.
+/// Like `MULTIPLY`, for beta 0 and a contiguous C. As BLAS specifies, C is then written but not
+/// read.
 pub(crate) const MULTIPLY_INTO: Kernel = Kernel {
     name: "cublas_sgemm_into",
     parameters: &[

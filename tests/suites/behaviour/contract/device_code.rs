@@ -55,8 +55,8 @@ fn a_host_body_needs_nothing_of_a_device() -> Result<()> {
     Ok(())
 }
 
-/// Adds the number of earlier runs to marked elements, so that the results of the device's run,
-/// which is the second, differ at these elements.
+/// A kernel that adds the number of its earlier runs to marked elements. The device's run is the
+/// second, so its results differ at these elements.
 fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
     let runs = AtomicU32::new(0);
     Kernel::<(In<u8, Ix2>, InOut<f32, Ix2>)>::new("drifting").host(

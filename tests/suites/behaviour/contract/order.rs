@@ -97,8 +97,8 @@ fn a_launch_is_ordered_behind_work_that_a_forgotten_guard_announced() -> Result<
             (&mut bystander.slice_mut(s![..2]),),
         )?;
         let _early = foreign.record()?;
-        // Work on the guard's stream that stands for work by other code: the library does not see
-        // that it accesses the array.
+        // This launch represents work that other code queues on the guard's stream: the library
+        // does not see that it accesses the array.
         note("foreign").launch_on(
             &foreign,
             Grid::cover(4),
