@@ -187,8 +187,8 @@ pub enum Error {
         call: CalledAt,
     },
     /// A device or the host has too little memory for an array. Use of a part allocates memory for
-    /// the whole array: to work on a large array in parts, copy each to an array of its own, by
-    /// `part.try_clone()` or `tile.assign(&part)`, and send that to the device.
+    /// the whole array: to work on a large array in parts, copy each part to a separate array, by
+    /// `part.try_clone()` or `tile.assign(&part)`, and use that array on the device.
     #[non_exhaustive]
     #[error(
         "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are \

@@ -82,7 +82,7 @@ impl Site {
 pub struct Report {
     sites: BTreeMap<SiteKey, Flow>,
     traffic: Traffic,
-    /// The part of `traffic` that launches copied.
+    /// The part of `traffic` that launches caused.
     launched: Flow,
     /// The number of uses of guards on streams other than their own, by array.
     foreign_uses: BTreeMap<String, u64>,

@@ -119,8 +119,9 @@ macro_rules! slice_of_cudarc {
         }
 
         /// On the guard's own stream (through any cudarc object for it) this makes no driver call:
-        /// the live guard keeps the order. Any other stream waits for the work queued on the
-        /// guard's stream, and the host waits for that stream after the use, by `SyncOnDrop::Sync`.
+        /// the live guard keeps the order. Any other stream is made to wait for the work queued on
+        /// the guard's stream. After the use the host waits for this other stream, by
+        /// `SyncOnDrop::Sync`.
         ///
         /// cudarc's `memcpy_dtod` to another GPU does not report on which stream it copies: wait
         /// for that stream before you use the array again.

@@ -159,7 +159,7 @@ fn a_box_of_three_dimensions_moves_within_a_device() {
         .expect("a copy");
     assert_eq!(stream.clone_dtoh(&destination).expect("a copy"), [31, 32, 36, 37, 51, 52, 56, 57]);
     copy.srcHeight = 3;
-    // SAFETY: the driver refuses it.
+    // SAFETY: the driver refuses the copy.
     let refused = unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }.result();
     assert_eq!(code(refused), CUresult::CUDA_ERROR_INVALID_VALUE, "slices lower than the box");
 }
