@@ -1,6 +1,6 @@
-//! An allocator that makes allocations adjacent if a test requests that, with the gaps of an
-//! ordinary allocator, and records which were freed. It never reuses the memory of adjacent
-//! allocations.
+//! An allocator for tests. On request it makes allocations adjacent, except for the gap that an
+//! ordinary allocator leaves between blocks, and it records which of them were freed. It never
+//! reuses the memory of adjacent allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -297,7 +297,7 @@ fn new_pool(device: i32) -> sys::CUmemoryPool {
     properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
     // In later versions the number's field is in a union, at the same offset.
     let location: *mut i32 = (&raw mut properties.location).cast();
-    // SAFETY: a location consists of a kind and a number of four bytes each.
+    // SAFETY: a `CUmemLocation` consists of a kind and a number, each of four bytes.
     unsafe { location.add(1).write(device) };
     // SAFETY: the properties live for the call.
     unsafe { result::mem_pool::create(&raw const properties) }.expect("a pool")

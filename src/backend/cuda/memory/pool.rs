@@ -33,7 +33,8 @@ struct PoolProperties {
 const _: () =
     assert!(size_of::<PoolProperties>() == size_of::<sys::CUmemPoolProps>(), "the driver's layout");
 
-/// `CUmemAccessDesc`, declared here for the same reason.
+/// `CUmemAccessDesc`, declared here because the bindings name its fields differently from version
+/// to version, too.
 #[repr(C)]
 struct PoolAccess {
     location_type: c_int,

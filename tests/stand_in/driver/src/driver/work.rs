@@ -50,8 +50,8 @@ pub(super) fn code_of_error(error: &BackendError) -> Code {
     code
 }
 
-/// The dependencies of a copy, fill or launch. If a test requested that the work fail, they include
-/// a dependency that has already failed.
+/// The dependencies of a copy, fill or launch. If a test requested that the work fail, the
+/// dependencies include one that has already failed.
 pub(super) fn with_late_failure(mut depends: Dependencies) -> Dependencies {
     depends.extend(late_failure());
     depends
